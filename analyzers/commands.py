@@ -3,7 +3,13 @@
 from analyzers.params import InvalidParameterError, check_params, describe, parse_params
 from analyzers.runs.backfill import PastRun, record_past_run
 from analyzers.runs.management.line_command import CommandFailedError, CommandInputError, LineCommand
-from analyzers.runs.requests import InvalidRunError, RunNotRepeatableError, Wanted, request_rerun, request_run
+from analyzers.runs.requests import (
+    InvalidRunError,
+    RunNotRepeatableError,
+    RunRequest,
+    request_rerun,
+    request_run,
+)
 from analyzers.runs.timing import parse_span, span_text
 
 __all__ = [
@@ -14,7 +20,7 @@ __all__ = [
     "LineCommand",
     "PastRun",
     "RunNotRepeatableError",
-    "Wanted",
+    "RunRequest",
     "check_params",
     "describe",
     "parse_params",

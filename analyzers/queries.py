@@ -9,7 +9,7 @@ from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
 from analyzers.registry import problems as analyzer_problems
 from analyzers.runner import AnalysisError
-from analyzers.runs.coverage import Seen, seen
+from analyzers.runs.coverage import WindowSums, seen
 from analyzers.runs.feeds import behind as telemetry_behind
 from analyzers.runs.feeds import kinds as kinds_read
 from analyzers.runs.feeds import kinds_of
@@ -24,7 +24,7 @@ from analyzers.runs.replay import (
     Replay,
     Replayed,
     judge_span,
-    regions_heard,
+    regions_of_analyzer,
     replay,
     replay_windows,
 )
@@ -59,11 +59,11 @@ __all__ = [
     "Run",
     "Schedule",
     "Score",
-    "Seen",
     "Share",
     "Sums",
     "UnknownAnalyzerError",
     "Wait",
+    "WindowSums",
     "analyzer",
     "analyzer_problems",
     "analyzers",
@@ -80,7 +80,7 @@ __all__ = [
     "median_of",
     "newest_run",
     "outcomes",
-    "regions_heard",
+    "regions_of_analyzer",
     "replay",
     "replay_windows",
     "runs",

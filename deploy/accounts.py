@@ -61,10 +61,10 @@ class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
     """Secrets of authenticators are encrypted: a dump of the database makes nobody's codes."""
 
     def encrypt(self, text: str) -> str:
-        return encryption.seal(text).decode()
+        return encryption.encrypt(text).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        return encryption.unseal(encrypted_text.encode())
+        return encryption.decrypt(encrypted_text.encode())
 
 
 class IdentityProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]

@@ -118,7 +118,7 @@ SECRET_KEY, SECRET_KEY_IS_KEPT = _secret_key()
 SECRET_KEY_FALLBACKS = env.words(
     "DOSSIER_SECRET_KEY_FALLBACKS",
     (),
-    "earlier ones, that still open what they sealed until manage.py reseal has run",
+    "earlier ones, that still open what they sealed until manage.py reencrypt has run",
 )
 DEBUG = env.boolean("DOSSIER_DEBUG", False, "show tracebacks in the browser; never where others can reach it")
 ALLOWED_HOSTS = env.words(
@@ -475,8 +475,8 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "ingest.api.openapi.telemetry.describe_telemetry",
-        "ingest.api.openapi.schema.say_how_errors_look",
-        "ingest.api.openapi.alerts.describe_doors",
+        "ingest.api.openapi.schema.describe_errors",
+        "ingest.api.openapi.alerts.describe_alert_endpoints",
         "incidents.api.alerts.alertmanager_schema.describe_alertmanager",
     ],
     "ENUM_NAME_OVERRIDES": {

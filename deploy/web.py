@@ -27,7 +27,7 @@ from deploy.observability.metrics import READS_REFUSED  # noqa: E402
 from deploy.supervisor.cpu_affinity import keep_to_share  # noqa: E402
 from deploy.wsgi import application as pages  # noqa: E402
 from ingest.api import keys  # noqa: E402
-from ingest.api.middleware import DOORS, POSTED, find_door  # noqa: E402
+from ingest.api.middleware import ENDPOINTS, POSTED, find_endpoint  # noqa: E402
 from ingest.integrations.json_body import LARGEST_ASKED  # noqa: E402
 
 KEY_IN_THE_BODY = "/v2/"
@@ -36,7 +36,7 @@ KEY_IN_THE_BODY = "/v2/"
 
 def is_intake(environ: WSGIEnvironment) -> bool:
     path: str = environ["PATH_INFO"]
-    return path.startswith(DOORS) or (path == POSTED and environ["REQUEST_METHOD"] == "POST")
+    return path.startswith(ENDPOINTS) or (path == POSTED and environ["REQUEST_METHOD"] == "POST")
 
 
 def identify(environ: WSGIEnvironment) -> Sender:
@@ -51,7 +51,7 @@ def identify(environ: WSGIEnvironment) -> Sender:
 def _machine(environ: WSGIEnvironment) -> Sender:
     path: str = environ["PATH_INFO"]
     key = keys.authenticate(environ.get("HTTP_AUTHORIZATION"))
-    if key is None and (match := find_door(path, environ["REQUEST_METHOD"])):
+    if key is None and (match := find_endpoint(path, environ["REQUEST_METHOD"])):
         key = next((keys.find(str(match.kwargs[name])) for name in SECRETS & match.kwargs.keys()), None)
     if key is not None:
         return Sender(f"key {key.name}", max(settings.TELEMETRY_MAX_BODY, settings.ALERT_MAX_BODY))
@@ -83,7 +83,7 @@ application = beating(
 )
 
 
-def settle() -> None:
+def pin_to_cores() -> None:
     """What this process needs of the system before it serves: its cores, many open files, few garbage collections."""
     if settings.WEB_CPU_AFFINITY:
         keep_to_share(settings.HOME.run, settings.WEB_WORKERS)

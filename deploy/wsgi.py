@@ -27,10 +27,10 @@ class ShortWay:
 
     def __init__(self, pages: WSGIApplication) -> None:
         from deploy.middleware import RequestContext  # when Django is set up
-        from ingest.api.middleware import answer, find_door
+        from ingest.api.middleware import answer, find_endpoint
 
         self._pages = pages
-        self._find_door = find_door
+        self._find_door = find_endpoint
         self._answer: Any = convert_exception_to_response(RequestContext(answer))
         plain = SecurityMiddleware(lambda _: HttpResponse())(HttpRequest())
         assert isinstance(plain, HttpResponse)

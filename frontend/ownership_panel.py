@@ -10,7 +10,7 @@ from incidents.queries import Incident, accounted
 
 
 @dataclass(frozen=True, slots=True)
-class Custody:
+class OwnershipTimes:
     """Seconds by team and by owner up to now, the longest first; who has it now is marked by `team` and `owner`."""
 
     teams: tuple[tuple[str, float], ...]
@@ -21,10 +21,10 @@ class Custody:
         return len(self.teams) > 1
 
 
-def custody(state: Incident, now: datetime) -> Custody:
+def ownership_times(state: Incident, now: datetime) -> OwnershipTimes:
     """What is counted in the incident, and for one that is open the time since."""
     counted = accounted(state, now)
-    return Custody(_longest(counted.team_seconds), _longest(counted.owner_seconds))
+    return OwnershipTimes(_longest(counted.team_seconds), _longest(counted.owner_seconds))
 
 
 def _longest(counted: Mapping[str, float]) -> tuple[tuple[str, float], ...]:

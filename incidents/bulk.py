@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from incidents import commands, queries
-from incidents.commands import CommandRefusedError, InvalidValueError, Recorded
+from incidents.commands import CommandRefusedError, CommandResult, InvalidValueError
 from incidents.domain.incident.bulk import BACK, VERBS, Step, way_back
 from incidents.domain.incident.state import Incident
 from incidents.domain.permissions import ForbiddenError
@@ -23,7 +23,7 @@ OWN: Final = "own"
 """As a confirmed cause: of each incident the component that it names."""
 
 Fields = Mapping[str, Any]
-COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], Recorded]]] = {
+COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], CommandResult]]] = {
     "acknowledge": lambda i, _, c: commands.acknowledge(i, c),
     "unacknowledge": lambda i, _, c: commands.unacknowledge(i, c),
     "assign": lambda i, f, c: commands.assign(i, f["owner"], c),
@@ -58,19 +58,19 @@ class NotDone:
 
 
 @dataclass(slots=True)
-class Outcome:
+class BulkResult:
     done: list[Done] = field(default_factory=list)
     refused: list[NotDone] = field(default_factory=list)
 
 
-def act_on(references: Iterable[str], verb: str, fields: Fields, context: Context) -> Outcome:
+def act_on(references: Iterable[str], verb: str, fields: Fields, context: Context) -> BulkResult:
     """Carry out a verb on incidents, named by id or number, one after the other; the target of a merge is left out.
 
     Raises InvalidValueError where there is no such verb, or where the fields are wrong and nothing was done yet.
     """
     if verb not in COMMANDS:
         raise InvalidValueError("action", f"must be one of {', '.join(VERBS)}")
-    outcome = Outcome()
+    outcome = BulkResult()
     for reference in dict.fromkeys(references):
         try:
             before = queries.get(reference).incident

@@ -30,10 +30,10 @@ from incidents.incident import reported
 from incidents.incident import split as splitting
 from incidents.incident.conflicts import Asking, seen_from
 from incidents.incident.models import IncidentRow
-from incidents.incident.reported import KeyReusedError, Once
+from incidents.incident.reported import IdempotencyKey, KeyReusedError
 from incidents.incident.repository import (
+    CommandResult,
     IncidentNotFoundError,
-    Recorded,
     loaded,
     lock_key,
     next_number,
@@ -52,14 +52,14 @@ from ingest.queries import Context, Event, now_utc
 __all__ = [
     "Asking",
     "CommandRefusedError",
+    "CommandResult",
     "ConcurrentChangeError",
     "Happened",
+    "IdempotencyKey",
     "IncidentNotFoundError",
     "InvalidValueError",
     "KeyReusedError",
-    "Once",
     "Opened",
-    "Recorded",
     "Report",
     "seen_from",
 ]
@@ -75,7 +75,7 @@ class Opened:
     events: tuple[Event, ...]
 
 
-def open_incident(report: Report, context: Context, once: Once | None = None) -> Opened:
+def open_incident(report: Report, context: Context, once: IdempotencyKey | None = None) -> Opened:
     """Opens an incident and routes it, or joins the open incident with the report's dedup key.
 
     A report that came before as this `once` is not recorded again and becomes what it became then. Raises
@@ -86,7 +86,7 @@ def open_incident(report: Report, context: Context, once: Once | None = None) ->
 
 
 @transaction.atomic
-def _report_once(report: Report, context: Context, once: Once | None) -> Opened:
+def _report_once(report: Report, context: Context, once: IdempotencyKey | None) -> Opened:
     if once is None:
         return _open_or_join(report, context)
     now = now_utc()
@@ -111,19 +111,19 @@ def _open_or_join(report: Report, context: Context) -> Opened:
     return Opened(True, opened.incident, opened.position, opened.events)
 
 
-def acknowledge(incident_id: str, context: Context) -> Recorded:
+def acknowledge(incident_id: str, context: Context) -> CommandResult:
     return _carry_out(incident_id, c.Acknowledge(), context)
 
 
-def unacknowledge(incident_id: str, context: Context) -> Recorded:
+def unacknowledge(incident_id: str, context: Context) -> CommandResult:
     return _carry_out(incident_id, c.Unacknowledge(), context)
 
 
-def assign(incident_id: str, owner: str | None, context: Context) -> Recorded:
+def assign(incident_id: str, owner: str | None, context: Context) -> CommandResult:
     return _carry_out(incident_id, c.Assign(owner), context)
 
 
-def hand_over(incident_id: str, team: str, reason: str, context: Context) -> Recorded:
+def hand_over(incident_id: str, team: str, reason: str, context: Context) -> CommandResult:
     command = c.HandOver(team, reason)
     slugs = list(Team.objects.values_list("slug", flat=True))
     if command.team not in slugs:
@@ -131,11 +131,11 @@ def hand_over(incident_id: str, team: str, reason: str, context: Context) -> Rec
     return _carry_out(incident_id, command, context)
 
 
-def accept(incident_id: str, context: Context) -> Recorded:
+def accept(incident_id: str, context: Context) -> CommandResult:
     return _carry_out(incident_id, c.Accept(), context)
 
 
-def bounce(incident_id: str, reason: str, context: Context) -> Recorded:
+def bounce(incident_id: str, reason: str, context: Context) -> CommandResult:
     """Back to the team that handed it over."""
     _refuse_gone(incident_id)
     return _carry_out(incident_id, c.Bounce(reason), context)
@@ -150,12 +150,12 @@ def _refuse_gone(incident_id: str) -> None:
         )
 
 
-def snooze(incident_id: str, until: datetime | None, reason: str, context: Context) -> Recorded:
+def snooze(incident_id: str, until: datetime | None, reason: str, context: Context) -> CommandResult:
     """Until a time, or with None until it changes; it wakes when it gets worse in any case."""
     return _carry_out(incident_id, c.Snooze(until, reason), context)
 
 
-def undo(incident_id: str, what: Undoable | None, context: Context) -> Recorded:
+def undo(incident_id: str, what: Undoable | None, context: Context) -> CommandResult:
     """Takes back what can be: a merge, a snooze, a hand-over that nobody has answered, or, if it is asked for, that the
     incident was split off."""
     allow("undo", context, incident_id)
@@ -163,7 +163,7 @@ def undo(incident_id: str, what: Undoable | None, context: Context) -> Recorded:
 
 
 @transaction.atomic
-def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
+def _undo(incident_id: str, command: c.Undo, context: Context) -> CommandResult:
     row = IncidentRow.objects.filter(pk=incident_id).only("merged_into", "state").first()
     if row is not None and row.merged_into is not None and command.what in (None, "merge"):
         return merging.split(incident_id, "", context)
@@ -176,13 +176,13 @@ def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
     return record(incident_id, command, context)
 
 
-def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorded:
+def merge(incident_id: str, into: str, reason: str, context: Context) -> CommandResult:
     """Into the incident with the id `into`, where its alerts, reports and findings go from then on."""
     allow("merge", context, incident_id)
     return retrying(partial(merging.merge, incident_id, into, reason, context))
 
 
-def split(incident_id: str, reason: str, context: Context) -> Recorded:
+def split(incident_id: str, reason: str, context: Context) -> CommandResult:
     """Takes a merged incident out of the one that it was merged into."""
     allow("split", context, incident_id)
     return retrying(partial(merging.split, incident_id, reason, context))
@@ -190,7 +190,7 @@ def split(incident_id: str, reason: str, context: Context) -> Recorded:
 
 def split_off(
     incident_id: str, alerts: object, context: Context, title: str = "", reason: str = ""
-) -> Recorded:
+) -> CommandResult:
     """Takes alerts (ids) out of the incident, into a new one; what was recorded of that. `undo` puts them back."""
     allow("split_off", context, incident_id)
     chosen = splitting.check_alerts(alerts)
@@ -199,24 +199,24 @@ def split_off(
 
 def comment(
     incident_id: str, text: str, context: Context, links: Sequence[Mapping[str, str]] = ()
-) -> Recorded:
+) -> CommandResult:
     """In Markdown, with what is attached to it as links."""
     return _carry_out(incident_id, c.Comment(text, tuple(links)), context)
 
 
-def set_severity(incident_id: str, severity: Severity, context: Context) -> Recorded:
+def set_severity(incident_id: str, severity: Severity, context: Context) -> CommandResult:
     return _carry_out(incident_id, c.SetSeverity(severity), context)
 
 
-def set_title(incident_id: str, title: str, context: Context) -> Recorded:
+def set_title(incident_id: str, title: str, context: Context) -> CommandResult:
     return _carry_out(incident_id, c.SetTitle(title), context)
 
 
-def link(incident_id: str, href: str, text: str, context: Context) -> Recorded:
+def link(incident_id: str, href: str, text: str, context: Context) -> CommandResult:
     return _carry_out(incident_id, c.Link(href, text), context)
 
 
-def relate(incident_id: str, other: str, context: Context) -> Recorded:
+def relate(incident_id: str, other: str, context: Context) -> CommandResult:
     """Links two incidents that have to do with each other, on both of them."""
     if incident_id == other:
         raise InvalidValueError("incident", "is this incident itself")
@@ -225,7 +225,7 @@ def relate(incident_id: str, other: str, context: Context) -> Recorded:
 
 
 @transaction.atomic
-def _relate(incident_id: str, other: str, context: Context) -> Recorded:
+def _relate(incident_id: str, other: str, context: Context) -> CommandResult:
     rows = IncidentRow.objects.filter(pk__in=[incident_id, other]).order_by("number").select_for_update()
     links = {str(row.pk): _link_to(row) for row in rows}
     if len(links) < 2:
@@ -238,11 +238,13 @@ def _link_to(row: IncidentRow) -> c.Link:
     return c.Link(f"{settings.PUBLIC_URL}/incidents/{row.number}", f"#{row.number} {row.title}"[:TITLE_LIMIT])
 
 
-def attach_evidence(incident_id: str, evidence: Sequence[Mapping[str, Any]], context: Context) -> Recorded:
+def attach_evidence(
+    incident_id: str, evidence: Sequence[Mapping[str, Any]], context: Context
+) -> CommandResult:
     return _carry_out(incident_id, c.AttachEvidence(tuple(evidence)), context)
 
 
-def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context) -> Recorded:
+def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context) -> CommandResult:
     """`confirmed_cause` is a component, a class of causes, or "none" when nothing was at fault."""
     region = IncidentRow.objects.filter(pk=incident_id).values_list("region", flat=True).first()
     command = c.Resolve(confirmed_cause, note, known_until(region, now_utc()))
@@ -256,13 +258,13 @@ def without_team(slug: str, teams: Collection[str]) -> str | None:
     return f"its team {slug} was removed; put that team back, or make one of that name, first"
 
 
-def reopen(incident_id: str, reason: str, context: Context) -> Recorded:
+def reopen(incident_id: str, reason: str, context: Context) -> CommandResult:
     allow("reopen", context, incident_id)
     return retrying(partial(_reopen, incident_id, c.Reopen(reason), context))
 
 
 @transaction.atomic
-def _reopen(incident_id: str, command: c.Reopen, context: Context) -> Recorded:
+def _reopen(incident_id: str, command: c.Reopen, context: Context) -> CommandResult:
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is not None and row.state == "resolved":
         # Locked, so that the team is not removed meanwhile: a team with unresolved incidents stays.
@@ -290,11 +292,11 @@ _NAMES: Mapping[type[c.Command], str] = {
 }
 
 
-def _carry_out(incident_id: str, command: c.Command, context: Context) -> Recorded:
+def _carry_out(incident_id: str, command: c.Command, context: Context) -> CommandResult:
     allow(_NAMES[type(command)], context, incident_id)
     return retrying(partial(_in_one_transaction, incident_id, command, context))
 
 
 @transaction.atomic
-def _in_one_transaction(incident_id: str, command: c.Command, context: Context) -> Recorded:
+def _in_one_transaction(incident_id: str, command: c.Command, context: Context) -> CommandResult:
     return record(incident_id, command, context)

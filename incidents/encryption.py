@@ -24,11 +24,11 @@ class DecryptionError(ValueError):
     """The secret was encrypted under another DOSSIER_SECRET_KEY."""
 
 
-def seal(secret: str) -> bytes:
+def encrypt(secret: str) -> bytes:
     return _box().encrypt(secret.encode())
 
 
-def unseal(kept: bytes) -> str:
+def decrypt(kept: bytes) -> str:
     try:
         return _box().decrypt(kept).decode()
     except InvalidToken:
@@ -84,13 +84,13 @@ class SealedText(_Text):
         text = super().get_prep_value(value)
         if not text or not settings.SECRET_KEY_IS_KEPT:
             return text  # under a key of this process alone no other process could open it
-        return f"{MARK}{seal(text).decode()}"
+        return f"{MARK}{encrypt(text).decode()}"
 
     def from_db_value(self, value: str | None, *_: object) -> str | None:
         if value is None or not value.startswith(MARK):
             return value
         try:
-            return unseal(value.removeprefix(MARK).encode())
+            return decrypt(value.removeprefix(MARK).encode())
         except DecryptionError:
             log.error("a sealed text cannot be read: DOSSIER_SECRET_KEY is another one", field=str(self))
             return _lost(value)

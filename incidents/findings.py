@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from analyzers.queries import Run, judged_over, seen, verdict
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.opinions import Opinion, Word
+from incidents.domain.incident.opinions import Opinion, Stance
 from incidents.domain.incident.outcome import failing_span, has_blamed
 from incidents.domain.incident.state import Incident
 from incidents.domain.time import optional_time, parse_rfc3339, rfc3339
@@ -36,7 +36,7 @@ def context_of(event: Event) -> Context:
     return Context(ACTOR, cause=event.id, trace=event.body.get("run", event.trace))
 
 
-def hear(event: Event) -> None:
+def record_opinions(event: Event) -> None:
     """Notes what a finished run says about the open incidents that others blame and it does not."""
     body = event.body
     if body["schedule"] is None or body["status"] == "inconclusive":
@@ -82,9 +82,11 @@ def _named(suspects: Iterable[Mapping[str, Any]]) -> set[str]:
     return {name for one in suspects for name in (one["component"], *(one.get("ambiguous_with") or ()))}
 
 
-def _word(body: Mapping[str, Any], start: datetime, end: datetime, instead: Mapping[str, Any] | None) -> Word:
+def _word(
+    body: Mapping[str, Any], start: datetime, end: datetime, instead: Mapping[str, Any] | None
+) -> Stance:
     named = instead or {}
-    return Word(
+    return Stance(
         analyzer=body["analyzer"],
         version=body["version"],
         run=body["run"],
@@ -124,9 +126,9 @@ def _missed(runs: list[Run], cause: str) -> bool:
     return any(window is not None and window.names({cause}) for window in windows)
 
 
-def _note(cause: str, runs: list[Run]) -> c.NoteMissed:
+def _note(cause: str, runs: list[Run]) -> c.RecordMissedCause:
     last = runs[-1]
-    return c.NoteMissed(
+    return c.RecordMissedCause(
         confirmed_cause=cause,
         analyzer=last.analyzer,
         version=last.version,

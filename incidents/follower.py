@@ -12,14 +12,19 @@ from functools import cache
 from itertools import groupby
 
 from analyzers.queries import kinds_of
-from incidents.alerts.correlate import gather, hear_alerts, release, separate
+from incidents.alerts.correlate import (
+    absorb_symptoms,
+    on_incident_resolved,
+    place_alerts,
+    release_withdrawn_symptoms,
+)
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.finding import Finding, finding_from
 from incidents.domain.incident.finding_placement import JoinOpen, OpenNew, RecordOnResolved, place, subject_of
 from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import Routing, route
 from incidents.domain.time import parse_rfc3339
-from incidents.findings import context_of, hear, note_missed
+from incidents.findings import context_of, note_missed, record_opinions
 from incidents.incident.models import FindingPlacement, IncidentRow
 from incidents.incident.repository import lock_key, next_number, open_ticket_of, record, record_opening
 from incidents.incident.rows import state_of
@@ -33,7 +38,7 @@ def handle(events: list[Event]) -> None:
     """In the order of the log: a run's `analysis.recorded` comes before its findings. Alerts in a row go together."""
     for are_alerts, run in groupby(events, lambda event: event.type == "alert.reported"):
         if are_alerts:
-            hear_alerts(list(run))
+            place_alerts(list(run))
         else:
             _one_by_one(run)
 
@@ -43,12 +48,12 @@ def _one_by_one(events: Iterable[Event]) -> None:
         if event.type == "analysis.recorded":
             # Incidents first: the transaction should get its id while it holds their rows (see `_append`).
             _note_no_longer_blamed(event)
-            hear(event)
+            record_opinions(event)
             project_window(event)
-            separate(event)
+            release_withdrawn_symptoms(event)
         elif event.type == "incident.resolved":
             note_missed(event)
-            release(event)
+            on_incident_resolved(event)
         else:
             _place(finding_from(event.body), event)
 
@@ -78,12 +83,12 @@ def _place(finding: Finding, event: Event) -> None:
     if isinstance(placement, JoinOpen):
         command = c.JoinFinding(finding, _routed(finding, event).severity)
         joined = record(placement.incident.id, command, context)
-        gather(placement.incident, joined.incident, event)
-        separate(event)
+        absorb_symptoms(placement.incident, joined.incident, event)
+        release_withdrawn_symptoms(event)
     elif isinstance(placement, RecordOnResolved):
         record(placement.incident.id, c.RecordFinding(finding), context)
     elif isinstance(placement, OpenNew):
-        gather(None, _open(finding, placement.why, _routed(finding, event), context), event)
+        absorb_symptoms(None, _open(finding, placement.why, _routed(finding, event), context), event)
 
 
 def _routed(finding: Finding, event: Event) -> Routing:
@@ -110,5 +115,5 @@ def _note_no_longer_blamed(event: Event) -> None:
     blamed = IncidentRow.objects.filter(blamed_by__contains=[body["schedule"]]).exclude(state="resolved")
     quiet = blamed.exclude(cause__overlap=sorted(named)).filter(last_blamed__lt=parse_rfc3339(end))
     for id_ in quiet.order_by("number").values_list("pk", flat=True):
-        note = c.NoteNoLongerBlamed(body["run"], body["schedule"], body["analyzer"], end)
+        note = c.ClearFinding(body["run"], body["schedule"], body["analyzer"], end)
         record(str(id_), note, context_of(event))

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from incidents.domain.permissions import CONFIGURE, ROLES, ForbiddenError, Person, may, refusal
 from incidents.domain.values import InvalidValueError
-from incidents.permissions import actor_name, person, who_can
+from incidents.permissions import actor_name, people_allowed, person
 from incidents.teams.models import Membership, Team
 from ingest.commands import record_configuration
 from ingest.queries import Context
@@ -25,7 +25,7 @@ class LastStaffError(ValueError):
     """Somebody has to be able to let others in."""
 
 
-def told(user: User) -> dict[str, Any]:
+def person_as_json(user: User) -> dict[str, Any]:
     """A person as the log keeps them."""
     return {
         "username": user.username,
@@ -46,19 +46,19 @@ def create_user(fields: Mapping[str, Any], context: Context) -> User:
     user = _users()(**{name: value for name, value in fields.items() if name != "password"})
     _set_password(user, password)
     user.save()
-    record_configuration(USER, user.username, None, told(user), context)
+    record_configuration(USER, user.username, None, person_as_json(user), context)
     return user
 
 
 def record_made(user: User, context: Context) -> None:
     """Of somebody whom another way than `create_user` has made."""
-    record_configuration(USER, user.username, None, told(user), context)
+    record_configuration(USER, user.username, None, person_as_json(user), context)
 
 
 @transaction.atomic
 def record_own(user: User, field: str, what: str) -> None:
     """What somebody did to their own account otherwise than by `change_user`; what a password is, is never told."""
-    before = told(user)
+    before = person_as_json(user)
     record_configuration(
         USER, user.username, before, {**before, field: what}, Context(f"user:{user.username}")
     )
@@ -70,7 +70,7 @@ def change_user(user: User, fields: Mapping[str, Any], context: Context) -> User
     # All of staff is locked, so that two who switch each other off do not both succeed.
     staff = list(_users().objects.select_for_update().filter(is_staff=True, is_active=True).order_by("pk"))
     row = _users().objects.select_for_update().get(pk=user.pk)
-    before = told(row)
+    before = person_as_json(row)
     for name, value in fields.items():
         if name != "password":
             setattr(row, name, value)
@@ -81,7 +81,7 @@ def change_user(user: User, fields: Mapping[str, Any], context: Context) -> User
         _set_password(row, fields["password"])
         after = {"password": "changed" if fields["password"] else None}
     row.save()
-    record_configuration(USER, row.username, before, {**told(row), **after}, context)
+    record_configuration(USER, row.username, before, {**person_as_json(row), **after}, context)
     return row
 
 
@@ -103,13 +103,13 @@ def set_member(team: Team, user: User, role: str, context: Context) -> Membershi
         raise InvalidValueError("role", f"must be one of {', '.join(ROLES)}")
     row = Membership.objects.select_for_update().filter(team=team, user=user).first()
     _allow(team, {role} if row is None else {role, row.role}, context)
-    before = None if row is None else member_told(row)
+    before = None if row is None else member_as_json(row)
     if row is None:
         row = Membership.objects.create(team=team, user=user, role=role)
     else:
         row.role = role
         row.save(update_fields=["role"])
-    record_configuration(MEMBER, f"{team.slug}/{user.username}", before, member_told(row), context)
+    record_configuration(MEMBER, f"{team.slug}/{user.username}", before, member_as_json(row), context)
     return row
 
 
@@ -120,14 +120,14 @@ def remove_member(team: Team, user: User, context: Context) -> None:
     _allow(team, set() if row is None else {row.role}, context)
     if row is None:
         raise InvalidValueError("user", f"is not in {team.slug}")
-    record_configuration(MEMBER, f"{team.slug}/{user.username}", member_told(row), None, context)
+    record_configuration(MEMBER, f"{team.slug}/{user.username}", member_as_json(row), None, context)
     row.delete()
 
 
 def dissolve(team: Team, context: Context) -> None:
     """Take everybody out of a team that is removed, in that transaction; who may remove it may do that."""
     for row in team.memberships.select_related("team", "user").select_for_update(of=("self",)):
-        record_configuration(MEMBER, f"{team.slug}/{row.user.username}", member_told(row), None, context)
+        record_configuration(MEMBER, f"{team.slug}/{row.user.username}", member_as_json(row), None, context)
         row.delete()
 
 
@@ -141,12 +141,12 @@ def _allow(team: Team, roles: set[str], context: Context) -> None:
         return
     who = person(name) or Person(name)
     if not may(who, CONFIGURE, (team.slug,)):
-        raise ForbiddenError(refusal(who, CONFIGURE, (team.slug,), who_can(CONFIGURE, (team.slug,))))
+        raise ForbiddenError(refusal(who, CONFIGURE, (team.slug,), people_allowed(CONFIGURE, (team.slug,))))
     if "admin" in roles and not who.has("admin", team.slug):
         raise ForbiddenError(f"only an admin of {team.slug}, or staff, decides who is admin there")
 
 
-def member_told(row: Membership) -> dict[str, Any]:
+def member_as_json(row: Membership) -> dict[str, Any]:
     return {"team": row.team.slug, "user": row.user.username, "role": row.role}
 
 

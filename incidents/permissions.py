@@ -15,7 +15,7 @@ from incidents.domain.suppression.silences import Matcher
 from incidents.domain.values import STATES
 from incidents.incident.models import IncidentRow, MemberAlert
 from incidents.teams.models import Route, Service
-from incidents.teams.roles import actor_name, person, who_can
+from incidents.teams.roles import actor_name, people_allowed, person
 from ingest.queries import Context, alerts
 
 LONG_SILENCE = timedelta(days=31)
@@ -33,9 +33,9 @@ __all__ = [
     "allow_patterns",
     "allow_route",
     "allow_silence",
+    "people_allowed",
     "person",
     "refusals",
-    "who_can",
 ]
 
 
@@ -49,7 +49,7 @@ def allow(command: str, context: Context, incident_id: str | None = None) -> Non
         return
     teams = () if command in ANYWHERE or incident_id is None else _teams(command, incident_id)
     if not may(who, command, teams):
-        raise ForbiddenError(refusal(who, command, teams, who_can(command, teams)))
+        raise ForbiddenError(refusal(who, command, teams, people_allowed(command, teams)))
 
 
 def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> None:
@@ -66,7 +66,9 @@ def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> No
         team = None if thing is None else thing.get("team")
         teams = (team,) if team else ()
         if thing is not None and not may(who, CONFIGURE, teams):
-            raise ForbiddenError(refusal(who, CONFIGURE, teams, who_can(CONFIGURE, teams) if teams else ()))
+            raise ForbiddenError(
+                refusal(who, CONFIGURE, teams, people_allowed(CONFIGURE, teams) if teams else ())
+            )
 
 
 def allow_route(context: Context, *rules: Mapping[str, Any] | None) -> None:
@@ -185,6 +187,6 @@ def refusals(name: str, commands: Collection[str], incident_id: str) -> dict[str
             continue
         teams = () if command in ANYWHERE else _teams(command, incident_id)
         if not may(who, command, teams):
-            can = known.setdefault(teams, who_can(command, teams))
+            can = known.setdefault(teams, people_allowed(command, teams))
             refused[command] = refusal(who, command, teams, can)
     return refused

@@ -20,7 +20,7 @@ from incidents.incident.members import (
     alert_titles,
     members_at,
     members_of,
-    settling_of,
+    pending_resolutions,
     shared_by,
     suppressed,
     ticket_numbers,
@@ -33,9 +33,17 @@ from incidents.incident.repository import IncidentNotFoundError, stream_of
 from incidents.incident.timeline_projection import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
 from incidents.incident.view import View
 from incidents.search.filters import ORDERS, PARAMETERS, Filter, parse_filters
-from incidents.search.neighbours import Neighbour, Standing, mark, standing
+from incidents.search.neighbours import ListPosition, Neighbour, list_position, mark
 from incidents.search.open_stats import labels_in_use, storm, values_in_use, with_title
-from incidents.search.pagination import PAGE_LIMIT, Page, Past, filtered, first, list_incidents, view_of
+from incidents.search.pagination import (
+    PAGE_LIMIT,
+    AsOfListing,
+    Page,
+    filtered,
+    first,
+    list_incidents,
+    view_of,
+)
 from incidents.teams.models import Team
 from ingest.queries import Alert, Event, Position, position_at, read_stream
 
@@ -43,17 +51,17 @@ __all__ = [
     "ORDERS",
     "PAGE_LIMIT",
     "PARAMETERS",
+    "AsOfListing",
     "Entry",
     "Evidence",
     "Filter",
     "Incident",
     "IncidentNotFoundError",
+    "ListPosition",
     "Neighbour",
     "Opinion",
     "Page",
-    "Past",
     "Placed",
-    "Standing",
     "View",
     "accounted",
     "alert_titles",
@@ -65,13 +73,13 @@ __all__ = [
     "incident_events",
     "labels_in_use",
     "list_incidents",
+    "list_position",
     "mark",
     "members",
     "parse_filters",
     "parse_moment",
     "placed_findings",
     "shared_labels",
-    "standing",
     "storm",
     "suppressed",
     "team_slugs",
@@ -207,7 +215,7 @@ def being_settled(reference: str) -> int:
     """How many alerts of an incident that a person resolved still count as firing, until the next few have
     their turn.
     """
-    return settling_of(_id(reference))
+    return pending_resolutions(_id(reference))
 
 
 def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from incidents.incident import orphans, snooze
 from incidents.incident.repository import keep_reactor_out
 from incidents.suppression import incidents
 from incidents.worker.sweeps import Sweep, sweep_once
-from ingest.commands import PassedOver, check_heartbeats, expire_alerts, in_halves, retrying
+from ingest.commands import Backoff, check_heartbeats, expire_alerts, in_halves, retrying
 from ingest.queries import now_utc
 
 EVERY: Final = 5.0
@@ -39,7 +39,7 @@ Find = Callable[[datetime, Collection[str]], list[str]]
 Do = Callable[[Sequence[str], datetime], int]
 
 
-class Apart:
+class ExclusiveSweep:
     """What is due to incidents or alerts: found, and done in a transaction in which no alert or finding is placed.
 
     One that fails keeps no other from it, and is passed over for a while.
@@ -47,7 +47,7 @@ class Apart:
 
     def __init__(self, find: Find, do: Do) -> None:
         self._find, self._do = find, do
-        self._passed_over = PassedOver("deliver", PAUSE)
+        self._passed_over = Backoff("deliver", PAUSE)
 
     def __call__(self, now: datetime) -> int:
         """How much was done. Raises what the first raised that failed, after all others have gone on."""
@@ -67,16 +67,16 @@ class Apart:
 
 OF_SILENCE: Final[Mapping[str, Sweep]] = {"heartbeats": check_heartbeats, "silent senders": expire_alerts}
 OF_TICKETS: Final[Mapping[str, Sweep]] = {
-    "held alerts": Apart(correlate.let_go, correlate.unsilence),
-    "sleeping incidents": Apart(snooze.oversleeping, snooze.wake),
-    "planned work": Apart(incidents.called_off, incidents.rouse),
-    "silenced incidents": Apart(incidents.newly_covered, incidents.suppress),
-    "quiet incidents": Apart(flapping.gone_quiet, flapping.settle),
-    "stray incidents": Apart(orphans.astray, orphans.rescue),
+    "suppressed alerts": ExclusiveSweep(correlate.unsuppressed_alerts, correlate.place_unsuppressed),
+    "due snoozes": ExclusiveSweep(snooze.due_snoozes, snooze.wake),
+    "cancelled maintenance": ExclusiveSweep(incidents.cancelled_maintenance, incidents.unsnooze_cancelled),
+    "silenced incidents": ExclusiveSweep(incidents.newly_covered, incidents.suppress),
+    "flapping incidents": ExclusiveSweep(flapping.quiet_flapping, flapping.auto_resolve),
+    "orphaned incidents": ExclusiveSweep(orphans.orphaned, orphans.reassign_orphans),
 }
 
 
-class Listening:
+class ReachabilityGuard:
     """For how long senders could reach us without a break, as far as one process knows; `clock` counts seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -95,7 +95,7 @@ class Listening:
         return self._clock() - self._since >= PATIENCE
 
 
-def look(listening: Listening, now: datetime) -> int:
+def look(listening: ReachabilityGuard, now: datetime) -> int:
     """One look at everything; how much was due."""
     found = 0
     for name, do in OF_TICKETS.items():
@@ -114,7 +114,7 @@ def _wait(_: datetime) -> int:
 
 def run(stop: threading.Event) -> None:
     """Until `stop` is set; finishes what it is at."""
-    listening = Listening()
+    listening = ReachabilityGuard()
     while not stop.is_set():
         stop.wait(0.0 if look(listening, now_utc()) else EVERY)
     connection.close()

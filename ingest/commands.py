@@ -1,15 +1,15 @@
 """What the floors above may have ingest do."""
 
 from ingest import heartbeat
+from ingest.alerts.expire import expire_alerts as settle_alerts
 from ingest.alerts.expire import expire_some as expire_alerts
-from ingest.alerts.expire import settle as settle_alerts
 from ingest.alerts.heartbeats import check as check_heartbeats
 from ingest.db import lease
-from ingest.db.bisect import PassedOver, in_halves
+from ingest.db.bisect import Backoff, in_halves
 from ingest.db.database import is_away as database_is_away
 from ingest.db.database import is_lost as database_is_lost
 from ingest.db.server_watch import watch as watch_database
-from ingest.log.append import Extension, append, extend
+from ingest.log.append import StreamAppend, append, extend
 from ingest.log.configuration_events import record_configuration
 from ingest.log.copies import rebuild_copies, register_copy
 from ingest.log.follow import Follower, register_follower
@@ -35,12 +35,12 @@ from ingest.telemetry.store.partitions import maintain as maintain_partitions
 __all__ = [
     "SESSION_NAME",
     "TIMESTAMP_REQUEST",
+    "Backoff",
     "EventType",
-    "Extension",
     "Follower",
     "InvalidTimestampError",
     "LogIntegrityError",
-    "PassedOver",
+    "StreamAppend",
     "UnrecordableEventError",
     "append",
     "check_heartbeats",

@@ -15,7 +15,7 @@ from ingest.alerts.queries import Brief as AlertBrief
 from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, labels_carried, open_alerts
 from ingest.alerts.queries import briefs as alert_briefs
 from ingest.alerts.queries import components_of as alert_components
-from ingest.alerts.rows import Standing as Alert
+from ingest.alerts.rows import CurrentAlert as Alert
 from ingest.db.clock import is_wrong as clock_is_wrong
 from ingest.db.clock import now as now_utc
 from ingest.db.clock import skew as clock_skew
@@ -50,7 +50,7 @@ from ingest.telemetry.windows.late_rows import LateRows, late_rows
 from ingest.telemetry.windows.outages import Outage, outages_of
 from ingest.telemetry.windows.pair_grid import Axis as GridAxis
 from ingest.telemetry.windows.pair_grid import Crossing, PathSums, cross, default_axes, finer
-from ingest.telemetry.windows.pair_grid import Seen as KindOnPaths
+from ingest.telemetry.windows.pair_grid import KindOnPaths as KindOnPaths
 from ingest.telemetry.windows.pair_grid import Steps as PathSteps
 from ingest.telemetry.windows.path_sums import PathSumsTimeoutError as PathSumsTooSlow
 from ingest.telemetry.windows.path_sums import Source as PathSource
@@ -62,7 +62,7 @@ from ingest.topology.inferred import placed_names
 from ingest.topology.read import Component, Topology, component, topology_at
 from ingest.topology.snapshot import Snapshot as TopologySnapshot
 from ingest.topology.snapshot import topology_snapshot
-from ingest.topology.upstream import Beneath, rests_on
+from ingest.topology.upstream import Dependencies, dependencies_of
 
 __all__ = [
     "CHANGES_DOOR",
@@ -71,12 +71,12 @@ __all__ = [
     "Alert",
     "AlertBrief",
     "AlertDelivery",
-    "Beneath",
     "Body",
     "Component",
     "Context",
     "Crossing",
     "DataClock",
+    "Dependencies",
     "Event",
     "FollowerPlace",
     "GridAxis",
@@ -115,6 +115,7 @@ __all__ = [
     "data_clock",
     "database_answers",
     "default_axes",
+    "dependencies_of",
     "dump_sums",
     "finer",
     "firing_alerts",
@@ -150,7 +151,6 @@ __all__ = [
     "regions",
     "registered_event_types",
     "reported_change",
-    "rests_on",
     "telemetry_receipt",
     "telemetry_whole_for",
     "topology_at",

@@ -18,29 +18,29 @@ KIND: Final = "analysis_schedule"
 def put(serializer: ScheduleSerializer, who: Context) -> Schedule:
     """Make or change what a valid serializer says. Raises Schedule.DoesNotExist where it was removed meanwhile."""
     row = serializer.instance
-    before = told(_locked(row)) if isinstance(row, Schedule) else None
+    before = schedule_as_json(_locked(row)) if isinstance(row, Schedule) else None
     kept: Schedule = serializer.save()
-    record_configuration(KIND, kept.name, before, told(kept), who)
+    record_configuration(KIND, kept.name, before, schedule_as_json(kept), who)
     return kept
 
 
 @transaction.atomic
 def save(row: Schedule, who: Context, *fields: str) -> None:
     """Keep these of its fields as they are now, all of them where none is named. Raises as `put`."""
-    before = told(_locked(row))
+    before = schedule_as_json(_locked(row))
     row.save(update_fields=fields or None)
-    record_configuration(KIND, row.name, before, told(Schedule.objects.get(pk=row.pk)), who)
+    record_configuration(KIND, row.name, before, schedule_as_json(Schedule.objects.get(pk=row.pk)), who)
 
 
 @transaction.atomic
 def remove(row: Schedule, who: Context) -> None:
     """Its runs stay. Raises as `put`."""
-    before = told(_locked(row))
+    before = schedule_as_json(_locked(row))
     row.delete()
     record_configuration(KIND, row.name, before, None, who)
 
 
-def told(row: Schedule) -> dict[str, Any]:
+def schedule_as_json(row: Schedule) -> dict[str, Any]:
     """As the API takes it: not its id, nor how it stands."""
     return {
         name: value for name, value in ScheduleSerializer(row).data.items() if name not in ("id", "waits")

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from analyzers.api.fields import SpanField
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.readiness import Wait, waits
-from analyzers.runs.requests import LONGEST, MOST_HISTORY, InvalidRunError, Wanted, checked_analyzer
+from analyzers.runs.requests import LONGEST, MOST_HISTORY, InvalidRunError, RunRequest, checked_analyzer
 from analyzers.runs.results import is_repeatable, late_rows, verdict
 
 REGION = 255  # characters
@@ -63,10 +63,10 @@ class WantedSerializer(StrictMixin, serializers.Serializer[Any]):
         default=True, help_text="whether its findings may open incidents and join them"
     )
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> RunRequest:
         given = dict(self.validated_data)
         window = given.pop("window", {})
-        return Wanted(**given, **window)
+        return RunRequest(**given, **window)
 
 
 class RunSerializer(serializers.Serializer[Run]):

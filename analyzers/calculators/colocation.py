@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers.builtin.colocation.evidence import per_thousand, said
+from analyzers.builtin.colocation.evidence import per_thousand, ratio_sentence
 from analyzers.builtin.stats.rate_ratio import RateRatio, TooFewCountsError, what_if_colocation
 from analyzers.builtin.text import figure
 from analyzers.calculators.form import Answer, Calculator, Figure, Range, Rows, Values, place
@@ -40,7 +40,7 @@ def work(values: Values) -> Answer:
         shown=_signed(found.ratio),
         verdict="Distance makes a difference" if found.differs else "These figures cannot tell",
         good=None,
-        sentences=(said(found), rates),
+        sentences=(ratio_sentence(found), rates),
         measures={
             "ratio": found.ratio,
             "low": found.low,

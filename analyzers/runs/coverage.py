@@ -20,7 +20,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class WindowSums:
     """The sums of one window, asked for names."""
 
     sums: Mapping[str, Sums]
@@ -59,7 +59,7 @@ def _place(names: tuple[str, ...], name: str) -> int | None:
     return place if place < len(names) and names[place] == name else None
 
 
-def seen(window_hash: str) -> Seen | None:
+def seen(window_hash: str) -> WindowSums | None:
     """What is kept under a hash; None if nothing is."""
     kept = StoredWindow.objects.filter(pk=window_hash).first()
-    return None if kept is None else Seen(load_sums(bytes(kept.body)))
+    return None if kept is None else WindowSums(load_sums(bytes(kept.body)))

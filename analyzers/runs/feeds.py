@@ -64,7 +64,7 @@ def regions(kinds: Iterable[str], now: datetime) -> list[str]:
     return sorted(set(heard.values_list("region", flat=True)))
 
 
-def ever_heard(kinds: Iterable[str]) -> tuple[str, ...]:
+def regions_with_data(kinds: Iterable[str]) -> tuple[str, ...]:
     """The regions from which anything of these kinds ever came."""
     heard = TelemetryCursor.objects.filter(kind__in=list(kinds))
     return tuple(sorted(set(heard.values_list("region", flat=True))))

@@ -18,7 +18,7 @@ from analyzers import runner
 from analyzers.contract import Analyzer, Input, ParamValue, Paths, Sums, Window
 from analyzers.params import InvalidParameterError
 from analyzers.runs import feeds
-from analyzers.runs.coverage import Seen
+from analyzers.runs.coverage import WindowSums
 from analyzers.runs.timing import EPOCH, before, span_text
 from analyzers.runs.window_reader import first_with_rows
 from ingest.queries import Position, read_window, watermark
@@ -92,12 +92,12 @@ class Replayed:
     end: datetime
     verdict: Mapping[str, Any] | None
     error: str | None
-    seen: Seen
+    seen: WindowSums
 
 
-def regions_heard(analyzer: str) -> tuple[str, ...]:
+def regions_of_analyzer(analyzer: str) -> tuple[str, ...]:
     """Every region from which something that the analyzer reads ever came."""
-    return feeds.ever_heard(feeds.kinds(analyzer, ""))
+    return feeds.regions_with_data(feeds.kinds(analyzer, ""))
 
 
 def replay(asked: Replay) -> Iterator[Replayed]:
@@ -142,7 +142,7 @@ def _judged(asked: Replay, window: Window) -> Replayed:
         verdict = runner.judge(asked.analyzer, window, asked.params)
     except runner.AnalysisError as failed:
         error = failed.reason
-    return Replayed(window.region, window.start, window.end, verdict, error, Seen(window.sums))
+    return Replayed(window.region, window.start, window.end, verdict, error, WindowSums(window.sums))
 
 
 def _window(asked: Replay, region: str, end: datetime, first: datetime, read: Read) -> Window:

@@ -41,7 +41,7 @@ class RunNotRepeatableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunRequest:
     """A run by hand. Give `end` with `start` or `length`; `length` alone means up to the newest telemetry."""
 
     analyzer: str
@@ -55,7 +55,7 @@ class Wanted:
     report: bool = True
 
 
-def request_run(wanted: Wanted, actor: str, now: datetime) -> Run:
+def request_run(wanted: RunRequest, actor: str, now: datetime) -> Run:
     """Queue a run. Raises InvalidRunError."""
     analyzer = checked_analyzer(wanted.analyzer, wanted.input, wanted.params, wanted.history)
     start, end = _window(wanted, analyzer)
@@ -127,7 +127,7 @@ def checked_analyzer(name: str, input: str, params: Mapping[str, Any], history: 
     return analyzer
 
 
-def _window(wanted: Wanted, analyzer: Analyzer) -> tuple[datetime, datetime]:
+def _window(wanted: RunRequest, analyzer: Analyzer) -> tuple[datetime, datetime]:
     end = wanted.end
     if end is None:
         span = feeds.span(feeds.kinds(analyzer.name, wanted.input), wanted.region)

@@ -13,8 +13,8 @@ from analyzers.simulators.traces import (
     EPOCH,
     EVENTS,
     Fault,
-    Recorded,
     Row,
+    SpanColumns,
     System,
     build_system,
     draw_fault,
@@ -23,7 +23,7 @@ from analyzers.simulators.traces import (
 from analyzers.simulators.truth import happened
 
 
-def sums_of_spans(recorded: Recorded) -> Sums:
+def sums_of_spans(recorded: SpanColumns) -> Sums:
     """The reduction of the spans that `trace_blame` asks for, in the order of its keys."""
     columns = {name: column.tolist() for name, column in recorded.columns.items()}
     epoch = int(EPOCH.timestamp()) * 1_000_000
@@ -65,7 +65,7 @@ def _hex(number: int) -> str:
     return f"{number:016x}" if number else ""
 
 
-def window(recorded: Recorded, minute: int, history: tuple[Window, ...] = ()) -> Window:
+def window(recorded: SpanColumns, minute: int, history: tuple[Window, ...] = ()) -> Window:
     start = EPOCH + timedelta(minutes=minute)
     sums = {"spans": sums_of_spans(recorded)}
     return Window(start, start + timedelta(minutes=1), "default", "span", sums, history)
@@ -95,7 +95,7 @@ def truth_of(system: System, fault: Fault) -> str:
     return f"instance/{system.replicas[fault.service][fault.instance]}"
 
 
-def span_rows(recorded: Recorded) -> list[Row]:
+def span_rows(recorded: SpanColumns) -> list[Row]:
     """The same spans as telemetry rows, in order of time."""
     columns = {name: column.tolist() for name, column in recorded.columns.items()}
     rows = [

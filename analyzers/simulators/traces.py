@@ -87,7 +87,7 @@ COLUMNS = ("trace", "span", "parent", "service", "pod", "operation", "time", "du
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class SpanColumns:
     """Spans in columns of shape (spans,): numbers of trace, span and parent (0 at the top), service,
     replica and operation as texts, start in microseconds from `EPOCH`.
     """
@@ -98,8 +98,8 @@ class Recorded:
     def rows(self) -> int:
         return len(self.columns["trace"])
 
-    def only(self, kept: Flags) -> Recorded:
-        return Recorded({name: column[kept] for name, column in self.columns.items()})
+    def only(self, kept: Flags) -> SpanColumns:
+        return SpanColumns({name: column[kept] for name, column in self.columns.items()})
 
 
 def build_system(
@@ -179,7 +179,7 @@ def record(
     minute: int,
     fault: Fault | None = None,
     benign: str | None = None,
-) -> Recorded:
+) -> SpanColumns:
     """The spans of one minute."""
     loaded = benign == "load"
     if benign == "restart":
@@ -196,7 +196,7 @@ def record(
         count = int(rng.poisson(rate * (2.0 if loaded else 1.0) * np.exp(rng.normal(0, 0.15))))
         if count:
             run.enter(entry, count)
-    recorded = Recorded({name: np.concatenate([one[name] for one in run.noted]) for name in COLUMNS})
+    recorded = SpanColumns({name: np.concatenate([one[name] for one in run.noted]) for name in COLUMNS})
     if benign == "lost_spans":
         return recorded.only(rng.random(recorded.rows) >= 0.05)
     if benign == "agent_crash":
@@ -215,17 +215,17 @@ def _drained(system: System, rng: np.random.Generator) -> System:
     return replace(system, replicas=(*system.replicas[:chosen], left, *system.replicas[chosen + 1 :]))
 
 
-def _one_pod(recorded: Recorded, rng: np.random.Generator) -> str:
+def _one_pod(recorded: SpanColumns, rng: np.random.Generator) -> str:
     pods = np.unique(recorded.columns["pod"])
     return str(pods[int(rng.integers(len(pods)))])
 
 
-def _with_a_wrong_clock(recorded: Recorded, rng: np.random.Generator) -> Recorded:
+def _with_a_wrong_clock(recorded: SpanColumns, rng: np.random.Generator) -> SpanColumns:
     """One replica's clock is up to five seconds ahead or behind."""
     pods = np.unique(recorded.columns["pod"])
     off = recorded.columns["pod"] == pods[int(rng.integers(len(pods)))]
     time = recorded.columns["time"] + off * rng.uniform(-5e6, 5e6)
-    return Recorded({**recorded.columns, "time": time})
+    return SpanColumns({**recorded.columns, "time": time})
 
 
 def _with_new_operation(system: System, rng: np.random.Generator) -> System:

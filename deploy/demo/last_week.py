@@ -144,7 +144,7 @@ def judged(trouble: Trouble) -> PastTicket:
     finding = next((one for one in findings if trouble.component in one.cause), None)
     ended, last = ticket.steps[-1]
     if finding is None:
-        missed = c.NoteMissed(
+        missed = c.RecordMissedCause(
             trouble.component, ANALYZER, run.version, 1, rfc3339(start), rfc3339(end), run.id
         )
         confirmed = isinstance(last, c.Resolve) and last.confirmed_cause == trouble.component

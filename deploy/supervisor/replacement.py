@@ -77,7 +77,7 @@ def its_environment(supervisor: int) -> dict[str, str]:
     return {**os.environ, **kept}
 
 
-def ask(home: Home, program: Sequence[str]) -> None:
+def request_replacement(home: Home, program: Sequence[str]) -> None:
     variables = {name: os.environ.get(name, "") for name in OF_THE_VERSION}
     write(home, Request(list(program), variables))
 

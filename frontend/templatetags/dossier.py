@@ -179,7 +179,7 @@ def table_body(rows: Iterable[Iterable[Any]]) -> SafeString:
 
 
 @register.filter
-def told(piece: Any) -> dict[str, Any]:
+def message_piece(piece: Any) -> dict[str, Any]:
     """The columns and rows of a table of evidence, without columns in which nothing stands; of a long one the `rest`
     by themselves, so that what comes below it is found.
     """
@@ -253,7 +253,7 @@ def hundredths(share: float | None) -> str:
 
 
 @register.filter
-def who(actor: str) -> str:
+def actor_name(actor: str) -> str:
     """`user:alice` is alice; keys, the system and whoever has a shell on its machine are named as such."""
     kind, _, name = actor.partition(":")
     named = {"user": name, "key": f"key {name}", "system": "Dossier", "shell": f"{name} (shell)"}

@@ -63,7 +63,7 @@ class Listing:
 
     tab: Tab
     text: str
-    asked: query.Asked
+    asked: query.SearchQuery
     filters: tuple[queries.Filter, ...]
     order: str
     as_of: Position | None
@@ -102,7 +102,7 @@ def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
     if order not in queries.ORDERS:
         raise InvalidValueError("order", f"must be one of {', '.join(queries.ORDERS)}")
     text = search_text(given)
-    asked = query.asked(text, timezone.now(), user_name(request), queries.team_slugs() if text else ())
+    asked = query.search_query(text, timezone.now(), user_name(request), queries.team_slugs() if text else ())
     as_of = queries.parse_moment(moment) if (moment := given.get("as_of")) else None
     return Listing(tab, text, asked, (*asked.filters, *_others(given)), order, as_of)
 

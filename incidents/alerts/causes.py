@@ -22,7 +22,7 @@ from incidents.incident.models import IncidentRow, MemberAlert, TimelineEntry
 from incidents.incident.repository import record, stream_of
 from incidents.incident.rows import state_of
 from incidents.incident.telemetry_horizon import known_until
-from ingest.queries import AlertBrief, Context, alert_briefs, read_versions, rests_on
+from ingest.queries import AlertBrief, Context, alert_briefs, dependencies_of, read_versions
 
 MOST_AT_ONCE = 1_000
 """Alerts that one event moves: a body stays some hundred kilobytes."""
@@ -80,13 +80,13 @@ def explained_by(components: Collection[str], blamed: Sequence[Blamed], at: date
 
 
 def _links(region: str, components: Collection[str], at: datetime) -> Mapping[str, Links]:
-    known = rests_on(region, sorted(components), at, MOST_HOPS)
+    known = dependencies_of(region, sorted(components), at, MOST_HOPS)
     return {name: Links(one.parents, one.depends_on, one.path) for name, one in known.items()}
 
 
 # Afterwards: alerts that have incidents already
 # ----------------------------------------------------------------------------------------------------------
-def gather(incident: Incident, at: datetime, context: Context) -> int:
+def absorb_symptoms(incident: Incident, at: datetime, context: Context) -> int:
     """Move alerts that this incident's cause explains out of the incidents that only alerts made; how many moved.
 
     An incident that somebody works on is told what explains it and keeps its alerts.
@@ -138,7 +138,7 @@ def _note(source: Incident, by: Ticket, symptoms: Sequence[Symptom], kept: str, 
     notes = TimelineEntry.objects.filter(incident__pk=source.id, type="incident.linked_to_cause")
     if notes.filter(body__by__id=by.id).exists():
         return
-    note = c.NoteExplained(by, symptoms[0].explanation, len(symptoms), kept)
+    note = c.LinkToCause(by, symptoms[0].explanation, len(symptoms), kept)
     record(source.id, note, context)
 
 
@@ -149,12 +149,12 @@ def _move(
     for part in parts(symptoms):
         alerts = tuple(one.member.alert for one in part)
         why = f"{part[-1].explanation.how}, which #{target.number} is about"
-        record(source.id, c.LeaveAlerts(alerts, len(alerts), why, target), context)
+        record(source.id, c.RemoveAlerts(alerts, len(alerts), why, target), context)
         record(target.id, c.JoinSymptoms(part, here), context)
     after = source.firing - len(symptoms)
     if after <= 0:
         over = f"its alerts are symptoms of #{target.number} “{target.title}”"
-        record(source.id, c.Settle(over, known_until(source.region, at)), context)
+        record(source.id, c.AutoResolve(over, known_until(source.region, at)), context)
 
 
 def parts(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
@@ -218,4 +218,4 @@ def leave(incident: str, alerts: Sequence[str], why: str, context: Context) -> N
     rests = {str(alert) for alert in resting.values_list("alert", flat=True)}
     for part in parts(alerts):
         firing = sum(alert not in rests for alert in part)
-        record(incident, c.LeaveAlerts(part, firing, why), context)
+        record(incident, c.RemoveAlerts(part, firing, why), context)

@@ -51,7 +51,7 @@ from incidents.incident.repository import (
 )
 from incidents.incident.telemetry_horizon import known_until
 from incidents.suppression.maintenance import note_planned
-from incidents.suppression.suppressor import Holding, forget_why, keep_why
+from incidents.suppression.suppressor import Suppressor, forget_why, keep_why
 from incidents.teams.models import routing_table
 from ingest.queries import Context, Event, alert_components, firing_alerts
 
@@ -59,7 +59,7 @@ ACTOR = "system:incidents"
 LAST_TIME = "all of its alerts are over"
 
 
-def hear_alerts(events: Sequence[Event], at: datetime | None = None, back: str | None = None) -> None:
+def place_alerts(events: Sequence[Event], at: datetime | None = None, back: str | None = None) -> None:
     """What a run of events `alert.reported`, in the order of the log, makes of incidents.
 
     Silences count as of `at`; None is when the alerts were recorded. `back` says why alerts that had left
@@ -99,7 +99,7 @@ class _Placing:
 
     def __init__(self, events: Sequence[Event], table: RoutingTable, at: datetime, back: str | None) -> None:
         self._events = events
-        self._holding = Holding(at)
+        self._holding = Suppressor(at)
         self._table = table
         self._context = Context(ACTOR, cause=events[-1].id, trace=events[-1].trace)
         self._at = at
@@ -139,7 +139,7 @@ class _Placing:
             if row.alerts == 1 and row.state == "open":
                 record(incident, c.Acknowledge(), Context(f"key:{alert.integration}", self._context.cause))
         elif alert.change == "severity":
-            record(incident, c.NoteWorse(alert.severity, alert.title), self._context)
+            record(incident, c.RaiseSeverity(alert.severity, alert.title), self._context)
 
     # Firing
     # ------------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class _Placing:
         """Each to its incident, or a new one; in a storm all that have none go together, however many groups
         they are.
         """
-        opened = {name: _opened_lately(name, self._at) for name in {one.integration for one in groups}}
+        opened = {name: _opened_recently(name, self._at) for name in {one.integration for one in groups}}
         storms = {name for name, lately in opened.items() if len(lately) >= STORM_TICKETS}
         without = self._without_ticket([group for group in groups if group.integration in storms])
         rest: dict[str, _Group] = {}
@@ -330,10 +330,10 @@ class _Placing:
         members = [alert for alert in alerts if not self._is_out(alert)]
         for incident, over in _by(members, lambda alert: str(self._members[alert.alert].incident_id)):
             flapping = tuple(alert.alert for alert in over if alert.fired >= FLAPS)
-            resting = c.RestAlerts(tuple(alert.alert for alert in over), flapping)
+            resting = c.ResolveAlerts(tuple(alert.alert for alert in over), flapping)
             after = record(incident, resting, self._context).incident
             if not after.firing and not after.flapping:
-                settling = c.Settle(LAST_TIME, known_until(after.region, self._at))
+                settling = c.AutoResolve(LAST_TIME, known_until(after.region, self._at))
                 record(incident, settling, self._context)
 
 
@@ -344,7 +344,7 @@ def _by(alerts: Iterable[Reported], key: Any) -> list[tuple[str, list[Reported]]
     return list(groups.items())
 
 
-def _opened_lately(integration: str, at: datetime) -> list[Opened]:
+def _opened_recently(integration: str, at: datetime) -> list[Opened]:
     of_it = Q(dedup_key__startswith=f"alerts:{integration}:") | Q(
         dedup_key__startswith=f"alert:{integration}:"
     )
@@ -361,7 +361,7 @@ def _opened_lately(integration: str, at: datetime) -> list[Opened]:
 
 # What people and time do
 # ----------------------------------------------------------------------------------------------------------
-def release(event: Event) -> None:
+def on_incident_resolved(event: Event) -> None:
     """Alerts that still fire while a person resolves their incident: should they be sent again later, they
     fire anew.
     """
@@ -375,7 +375,7 @@ def release(event: Event) -> None:
     settling.begin(event)
 
 
-def separate(event: Event) -> None:
+def release_withdrawn_symptoms(event: Event) -> None:
     """After a run's verdict: symptoms whose cause nobody blames any more go back to incidents of their own."""
     for ticket, alerts in causes.withdrawn():
         why = f"the cause that #{ticket.number} blamed them on is withdrawn"
@@ -386,34 +386,34 @@ def _send_back(incident: str, alerts: Sequence[str], why: str, event: Event) -> 
     causes.leave(incident, alerts, why, Context(ACTOR, event.id, event.trace))
     firing = firing_alerts(alerts)
     for part in causes.parts(firing):
-        hear_alerts(part, event.recorded_at, why)
+        place_alerts(part, event.recorded_at, why)
 
 
-def gather(before: Incident | None, after: Incident, event: Event) -> None:
+def absorb_symptoms(before: Incident | None, after: Incident, event: Event) -> None:
     """Once an incident has a cause that it had not: alerts that it explains join from the incidents that they have."""
     known = before is not None and explains(before) and before.covers == after.covers
     context = Context(ACTOR, event.id, event.trace)
     if explains(after) and not known:
-        causes.gather(after, event.recorded_at, context)
+        causes.absorb_symptoms(after, event.recorded_at, context)
     note_planned(after, event.recorded_at, context)
 
 
-def let_go(now: datetime, but: Collection[str] = (), most: int = 1_000) -> list[str]:
+def unsuppressed_alerts(now: datetime, but: Collection[str] = (), most: int = 1_000) -> list[str]:
     """Alerts that were held back, and that nothing that held them holds any more."""
-    over = Holding(now).let_go().exclude(alert__in=list(but)).order_by("at", "alert")
+    over = Suppressor(now).let_go().exclude(alert__in=list(but)).order_by("at", "alert")
     return [str(alert) for alert in over.values_list("alert", flat=True)[:most]]
 
 
-def unsilence(ids: Sequence[str], now: datetime) -> int:
+def place_unsuppressed(ids: Sequence[str], now: datetime) -> int:
     """Give an incident to those of the alerts that still fire and that nothing holds still; how many were looked at.
 
     What something else holds by now is kept under that one.
     """
     over = [
-        str(alert) for alert in Holding(now).let_go().filter(alert__in=ids).values_list("alert", flat=True)
+        str(alert) for alert in Suppressor(now).let_go().filter(alert__in=ids).values_list("alert", flat=True)
     ]
     firing = firing_alerts(over)
-    hear_alerts(firing, now)
+    place_alerts(firing, now)
     # One that fires no more while the follower has not heard of it yet.
     keep_why(set(over) - {event.body["alert"] for event in firing}, now)
     return len(over)

@@ -17,16 +17,16 @@ from ingest.queries import Context
 ACTOR = "system:incidents"
 
 
-def gone_quiet(now: datetime, but: Collection[str] = (), most: int = 250) -> list[str]:
+def quiet_flapping(now: datetime, but: Collection[str] = (), most: int = 250) -> list[str]:
     """Those that have been quiet since."""
     tickets = _quiet(now).exclude(pk__in=list(but)).order_by("number")
     return [str(pk) for pk in tickets.values_list("pk", flat=True)[:most]]
 
 
-def settle(ids: Sequence[str], now: datetime) -> int:
+def auto_resolve(ids: Sequence[str], now: datetime) -> int:
     """Resolve those of the incidents that are quiet still; how many."""
     why = f"nothing has fired for {int(SETTLED.total_seconds() // 60)} minutes"
-    over = c.Settle(why, known_until(None, now))
+    over = c.AutoResolve(why, known_until(None, now))
     quiet = _quiet(now).filter(pk__in=ids).order_by("number").values_list("pk", flat=True)
     return sum(bool(record(str(pk), over, Context(ACTOR)).events) for pk in quiet)
 

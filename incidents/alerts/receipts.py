@@ -36,7 +36,7 @@ def receipt_of(incident_id: str, events: Sequence[Event]) -> str:
     return f"i-{incident_id}-{events[0].version}-{events[-1].version}"
 
 
-def what_became_of(id: str) -> tuple[str, dict[str, Any]] | None:
+def outcomes_of(id: str) -> tuple[str, dict[str, Any]] | None:
     """Who sent it, as an actor, and what became of it; None for a receipt that is not known."""
     return _incident(id) or _configuration(id) or _telemetry(id) or _alerts(id)
 

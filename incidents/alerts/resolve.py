@@ -21,7 +21,7 @@ from django.db import connection, transaction
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.grouping import Member
 from incidents.incident.models import IncidentRow, MemberAlert, PendingAlertResolution
-from incidents.incident.repository import Recorded, record
+from incidents.incident.repository import CommandResult, record
 from ingest.commands import retrying, settle_alerts
 from ingest.queries import Context, Event, Position, firing_alerts
 
@@ -43,7 +43,7 @@ def begin(resolved: Event) -> None:
             " position = excluded.position, said_at = excluded.said_at",
             (resolved.id, str(resolved.position), resolved.recorded_at, incident),
         )
-    _settle_part(incident, resolved.id)
+    _resolve_part(incident, resolved.id)
 
 
 def sweep(_: datetime) -> int:
@@ -54,10 +54,10 @@ def sweep(_: datetime) -> int:
 @transaction.atomic
 def _next_part() -> int:
     first = PendingAlertResolution.objects.order_by("said_at", "incident", "alert").first()
-    return 0 if first is None else _settle_part(first.incident, first.cause)
+    return 0 if first is None else _resolve_part(first.incident, first.cause)
 
 
-def _settle_part(incident: UUID, cause: str) -> int:
+def _resolve_part(incident: UUID, cause: str) -> int:
     # Nobody reopens it meanwhile: what fires in an incident that is open must not be settled.
     list(IncidentRow.objects.select_for_update().filter(pk=incident).values_list("pk"))
     waiting = PendingAlertResolution.objects.filter(incident=incident, cause=cause).order_by("alert")
@@ -77,7 +77,7 @@ def _settle_part(incident: UUID, cause: str) -> int:
     return len(part)
 
 
-def resume(reopened: Recorded) -> Recorded:
+def resume(reopened: CommandResult) -> CommandResult:
     """Members of an incident that is open again: which of them fire is known from the alerts alone, since an
     incident that is resolved does not hear of them. In the transaction that reopened it."""
     if not reopened.events:
@@ -88,7 +88,7 @@ def resume(reopened: Recorded) -> Recorded:
     firing = {event.body["alert"]: event.body for event in firing_alerts(ids)}
     context = Context(ACTOR, last.id, last.trace)
     for over in _parts([id_ for id_ in ids if id_ not in firing], MEMBERS):
-        reopened = _and(reopened, record(incident, c.RestAlerts(over), context))
+        reopened = _and(reopened, record(incident, c.ResolveAlerts(over), context))
     for on in _parts([id_ for id_ in ids if id_ in firing], MEMBERS):
         again = tuple(Member(id_, firing[id_]["title"], firing[id_]["severity"], again=True) for id_ in on)
         reopened = _and(reopened, record(incident, c.JoinAlerts(again, "they fire on"), context))
@@ -99,5 +99,5 @@ def _parts(ids: Sequence[str], most: int) -> Iterator[tuple[str, ...]]:
     return (tuple(ids[start : start + most]) for start in range(0, len(ids), most))
 
 
-def _and(before: Recorded, then: Recorded) -> Recorded:
-    return Recorded(then.incident, then.position, before.events + then.events)
+def _and(before: CommandResult, then: CommandResult) -> CommandResult:
+    return CommandResult(then.incident, then.position, before.events + then.events)

@@ -216,7 +216,9 @@ class EscalationView(IncidentAPI):
         as_of = as_of_in(parameters(request, "as_of"))
         incident, now = get(reference, as_of).incident, (as_of and moment_of(as_of)) or timezone.now()
         standing = (
-            queries.standing(incident, now) if as_of is None else queries.standing_at(incident.id, as_of)
+            queries.escalation_status(incident, now)
+            if as_of is None
+            else queries.escalation_status_at(incident.id, as_of)
         )
         return Response(_UNSEEN if standing is None else queries.as_json(standing, now))
 

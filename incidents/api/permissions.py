@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from incidents.domain.permissions import Person, may, refusal
-from incidents.permissions import person, who_can
+from incidents.permissions import people_allowed, person
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 
@@ -33,7 +33,7 @@ class MayAnalyze(BasePermission):
         who = person(request.user.get_username()) if _person(request) is not None else None
         if who is None or may(who, "analyze", ()):
             return True
-        self.message = f"{refusal(who, 'analyze', (), who_can('analyze', ()))}."
+        self.message = f"{refusal(who, 'analyze', (), people_allowed('analyze', ()))}."
         return False
 
 

@@ -49,7 +49,7 @@ class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
         validators: tuple[Any, ...] = ()
 
     def to_representation(self, row: SavedView) -> dict[str, Any]:
-        return commands.told(row)
+        return commands.saved_view_as_json(row)
 
     def validate_name(self, name: str) -> str:
         return line("name", name)
@@ -63,7 +63,7 @@ class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
 
     def validate_search(self, text: str) -> str:
         # Whose it is, `owner:me` says to whoever opens it.
-        if problems := search.asked(text, timezone.now(), "somebody", team_slugs()).problems:
+        if problems := search.search_query(text, timezone.now(), "somebody", team_slugs()).problems:
             raise s.ValidationError("; ".join(map(str, problems))[:1000])
         return text
 
@@ -73,7 +73,7 @@ class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
         named = SavedView.objects.filter(team=team, name=name, removed_at=None)
         if (named if row is None else named.exclude(pk=row.pk)).exists():
             raise s.ValidationError({"name": ["the team has a view of this name already"]})
-        before = {} if row is None else commands.told(row)
+        before = {} if row is None else commands.saved_view_as_json(row)
         kept = {name: given.pop(name, before.get(name, "")) for name in commands.KEPT}
         try:
             return {**given, "query": commands.canonical(urlencode(kept))}

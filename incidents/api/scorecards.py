@@ -22,7 +22,7 @@ from incidents.api.inputs import context
 from incidents.api.permissions import MayAnalyze
 from incidents.scorecards import requests
 from incidents.scorecards.models import BacktestRow
-from incidents.scorecards.requests import Asked, InvalidBacktestError
+from incidents.scorecards.requests import BacktestRequest, InvalidBacktestError
 from ingest.api.authentication import HasScope
 from ingest.api.problem_details import problem
 
@@ -49,9 +49,9 @@ class AskedShape(StrictMixin, s.Serializer[Any]):
         required=False, allow_null=True, default=None, help_text="judge the windows of that backtest instead"
     )
 
-    def asked(self) -> Asked:
+    def asked(self) -> BacktestRequest:
         given = dict(self.validated_data)
-        return Asked(**{**given, "regions": tuple(given["regions"])})
+        return BacktestRequest(**{**given, "regions": tuple(given["regions"])})
 
 
 class BacktestShape(s.Serializer[BacktestRow]):

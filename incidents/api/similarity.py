@@ -16,7 +16,7 @@ from incidents.commands import InvalidValueError
 from incidents.domain.time import optional_rfc3339
 
 if TYPE_CHECKING:
-    from incidents.similarity.similar import Alike
+    from incidents.similarity.similar import SimilarIncident
     from incidents.similarity.team_prediction import Suggestion
 
 MOST = 50
@@ -91,7 +91,7 @@ def _limit(text: str) -> int:
     return int(text)
 
 
-def _as_json(one: Alike) -> dict[str, Any]:
+def _as_json(one: SimilarIncident) -> dict[str, Any]:
     past = one.incident
     return {
         "number": past.number,

@@ -17,7 +17,7 @@ from incidents.api.components.grid import GridView
 from incidents.api.components.views import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.incident import serializers as shapes
-from incidents.api.incident.bulk import SeveralView
+from incidents.api.incident.bulk import BulkView
 from incidents.api.incident.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 from incidents.api.inputs import context, reference, sequence, time_of
 from incidents.api.oncall import views
@@ -37,7 +37,7 @@ from incidents.domain.values import InvalidValueError
 from incidents.escalation.commands import escalate
 
 
-def split(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
+def split(id: str, body: dict[str, Any], request: Request) -> commands.CommandResult:
     """Of a merged incident, or from its target's side."""
     merged = reference("incident", body["incident"]) if "incident" in body else id
     if merged != id and queries.get(merged).incident.merged_into != id:
@@ -45,7 +45,7 @@ def split(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
     return commands.split(merged, body.get("reason", ""), context(request))
 
 
-def link(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
+def link(id: str, body: dict[str, Any], request: Request) -> commands.CommandResult:
     """To a page, or to another incident."""
     if ("href" in body) == ("incident" in body):
         raise InvalidValueError("href", "give either `href` or `incident`")
@@ -212,7 +212,7 @@ router.register("inhibitions", InhibitionsView, basename="inhibitions")
 
 urlpatterns = [
     path("incidents", IncidentsView.as_view(), name="api-incidents"),
-    path("incidents/several", SeveralView.as_view(), name="api-incidents-several"),
+    path("incidents/bulk", BulkView.as_view(), name="api-incidents-bulk"),
     path("incidents/<str:reference>", IncidentView.as_view(), name="api-incident"),
     path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),

@@ -32,7 +32,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuditQuery:
     """What is looked for; empty and None ask nothing. `text` is part of a thing's name, in any case."""
 
     kind: str = ""
@@ -42,7 +42,7 @@ class Asked:
     until: datetime | None = None
 
 
-def changes(asked: Asked, before: str = "", after: str = "", limit: int = PAGE) -> Page:
+def changes(asked: AuditQuery, before: str = "", after: str = "", limit: int = PAGE) -> Page:
     """A page of changes, the newest first: older than the position `before`, or the nearest newer than `after`."""
     rows = Change.objects.all()
     if asked.kind:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incidents.components.marks import Mark, marks
-from incidents.domain.components.grid_query import Asked
+from incidents.domain.components.grid_query import GridQuery
 from incidents.domain.time import rfc3339
 from incidents.domain.values import InvalidValueError
 from ingest.queries import (
@@ -54,7 +54,7 @@ class Grid:
     window: timedelta = field(default=timedelta(hours=1))
 
 
-def grid_of(asked: Asked) -> Grid:
+def grid_of(asked: GridQuery) -> Grid:
     """Reads it. Raises InvalidValueError for kinds that are not on the paths, PathSumsTooSlow."""
     there = regions()
     region = asked.region or _first_with_paths(there)
@@ -73,7 +73,7 @@ def grid_of(asked: Asked) -> Grid:
     return _crossed(asked, Grid(region, there, source, kinds, steps=spans, window=asked.window), sums, axes)
 
 
-def _crossed(asked: Asked, empty: Grid, sums: PathSums, axes: tuple[str, str]) -> Grid:
+def _crossed(asked: GridQuery, empty: Grid, sums: PathSums, axes: tuple[str, str]) -> Grid:
     crossing = cross(sums, *axes, asked.within)
     spans = empty.steps
     at = len(spans) - 1
@@ -109,7 +109,7 @@ def _end_of(latest: datetime, window: timedelta) -> datetime:
     return datetime.fromtimestamp(second - second % grain + grain, UTC)
 
 
-def _axes(asked: Asked, kinds: Sequence[KindOnPaths]) -> tuple[str, str] | None:
+def _axes(asked: GridQuery, kinds: Sequence[KindOnPaths]) -> tuple[str, str] | None:
     there = [one.kind for one in kinds]
     usual = default_axes(kinds)
     if usual is None or not there:

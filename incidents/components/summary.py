@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from incidents import queries
-from incidents.domain.components.incidents_below import tickets_beneath
+from incidents.domain.components.incidents_below import incidents_below
 from incidents.domain.routing.conditions import Subject
 from incidents.domain.routing.rules import Routing, route
 from incidents.incident.models import IncidentRow
@@ -36,7 +36,7 @@ class Tickets:
 
 def tickets_about(component: str, as_of: Position | None = None) -> Tickets:
     """Those of which it is the suspect, or one of those that the data could not tell apart; also as of a moment."""
-    then = None if as_of is None else queries.Past(as_of)
+    then = None if as_of is None else queries.AsOfListing(as_of)
     every = IncidentRow.objects.all() if then is None else then.unmoved
     rows = every.filter(cause__contains=[component])
     ended = rows.filter(state="resolved")
@@ -57,23 +57,23 @@ def _newest(views: Iterable[queries.View]) -> list[queries.View]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class OpenIncidents:
     """Incidents that are not resolved: by name those that suspect it, and those about it or what it contains."""
 
     own: Mapping[str, int]
     beneath: Mapping[str, int]
 
 
-def trouble_in(topology: TopologySnapshot, as_of: Position | None = None) -> Trouble:
+def trouble_in(topology: TopologySnapshot, as_of: Position | None = None) -> OpenIncidents:
     """Now, or as of a moment."""
-    then = None if as_of is None else queries.Past(as_of)
+    then = None if as_of is None else queries.AsOfListing(as_of)
     rows = IncidentRow.objects.all() if then is None else then.unmoved
     causes = list(rows.exclude(state="resolved").values_list("cause", flat=True))
     if then is not None:
         moved = (view.incident for view in then.moved())
         causes += [sorted(one.cause) for one in moved if one.state != "resolved"]
     own = Counter(name for cause in causes for name in set(cause))
-    return Trouble(own, tickets_beneath(causes, topology.parents))
+    return OpenIncidents(own, incidents_below(causes, topology.parents))
 
 
 def owner_of(component: str) -> Routing:

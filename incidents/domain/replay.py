@@ -31,7 +31,7 @@ COMPARED: Final = ("team", "service", "severity", "policy", "grouping", "follow_
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedInput:
     """What was to be routed at a time. `reported` is an alert's own, also when it is over: groups end with it."""
 
     kind: Kind
@@ -55,13 +55,13 @@ class Joined:
     cause: bool
 
 
-def recorded_from(type_: str, body: Mapping[str, Any], at: datetime) -> Recorded | None:
+def recorded_from(type_: str, body: Mapping[str, Any], at: datetime) -> RecordedInput | None:
     """Of an event that was recorded at `at`; None for one that was not routed on its own."""
     if type_ == "alert.reported":
         reported = reported_from(body)
-        return Recorded("alert", reported.alert, reported.title, at, reported.subject(at), reported)
+        return RecordedInput("alert", reported.alert, reported.title, at, reported.subject(at), reported)
     if body["finding"] is not None:
-        said = _Said.of(body["finding"])
+        said = _Answers.of(body["finding"])
         subject = Subject(
             component=body["finding"]["component"],
             analyzer=body["finding"]["analyzer"],
@@ -69,17 +69,17 @@ def recorded_from(type_: str, body: Mapping[str, Any], at: datetime) -> Recorded
             severity=severity_of(said),
             at=at,
         )
-        return Recorded("finding", str(body["number"]), body["title"], at, subject)
+        return RecordedInput("finding", str(body["number"]), body["title"], at, subject)
     if body["why"] != "opened by a report":
         return None
     # A route may have said how bad it is; what the reporter said is not kept apart.
     severity = body["severity"] or DEFAULT_SEVERITY
     subject = Subject(component=body["component"], labels=body["labels"], severity=severity, at=at)
-    return Recorded("report", str(body["number"]), body["title"], at, subject)
+    return RecordedInput("report", str(body["number"]), body["title"], at, subject)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Answers:
     """What of a finding decides how bad it is."""
 
     forecast: bool
@@ -88,7 +88,7 @@ class _Said:
     score: float | None
 
     @classmethod
-    def of(cls, finding: Mapping[str, Any]) -> _Said:
+    def of(cls, finding: Mapping[str, Any]) -> _Answers:
         rate, score = finding["failure_rate"], finding["score"]
         return cls(bool(finding.get("forecast")), rate, bool(finding["sure"]), score)
 
@@ -132,9 +132,9 @@ class Replay:
     """Incidents that the others would have opened by their groups alone: without storms and people."""
 
 
-def replay(recorded: Iterable[Recorded | Joined], before: RoutingTable, after: RoutingTable) -> Replay:
+def replay(recorded: Iterable[RecordedInput | Joined], before: RoutingTable, after: RoutingTable) -> Replay:
     """`recorded` in the order of the log."""
-    old, new, fates = _Board(before), _Board(after), _Fates()
+    old, new, fates = _Board(before), _Board(after), _Outcomes()
     looked_at: Counter[Kind] = Counter()
     found: dict[tuple[str, str, str], Difference] = {}
     differ = 0
@@ -167,20 +167,20 @@ def _differing(was: Routing, would: Routing) -> dict[str, tuple[Any, Any]]:
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _example(one: Recorded, was: Routing, would: Routing) -> Example:
+def _example(one: RecordedInput, was: Routing, would: Routing) -> Example:
     component = one.subject.component
     return Example(one.kind, one.id, one.title, component, one.at, was.explanation, would.explanation)
 
 
-class _Fates:
+class _Outcomes:
     """What became of alerts that began to fire: a rule is asked of those that came to an incident by their group."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, Recorded] = {}
+        self._waiting: dict[str, RecordedInput] = {}
         self.held = 0
         self.to_cause = 0
 
-    def asking(self, recorded: Iterable[Recorded | Joined]) -> Iterator[Recorded]:
+    def asking(self, recorded: Iterable[RecordedInput | Joined]) -> Iterator[RecordedInput]:
         """Those that ask a rule, each when that is known of it."""
         for one in recorded:
             if isinstance(one, Joined):
@@ -210,7 +210,7 @@ class _Board:
         self._group_of: dict[str, str] = {}
         self.tickets = 0
 
-    def hear(self, one: Recorded) -> Routing | None:
+    def hear(self, one: RecordedInput) -> Routing | None:
         """How it is routed; None where nothing is to be routed."""
         if one.reported is not None and not one.reported.fires:
             self._rest(one.reported.alert)

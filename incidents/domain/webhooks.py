@@ -18,7 +18,7 @@ from incidents.domain.time import rfc3339
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
 """Between tries: doubles with each."""
-LONGEST_WISH = timedelta(hours=1)
+LONGEST_RETRY_AFTER = timedelta(hours=1)
 """How long a receiver may ask us to wait (Retry-After)."""
 PATIENCE = 5
 """Failures in a row after which the endpoint, and not one event, is taken to be at fault."""
@@ -29,7 +29,7 @@ DISABLE_AFTER = timedelta(days=3)
 LARGEST_BODY = 512 * 2**10
 """Bytes; a larger event goes without its body, which the API has."""
 
-FURTHEST = LONGEST_WISH + timedelta(minutes=1)
+FURTHEST = LONGEST_RETRY_AFTER + timedelta(minutes=1)
 """What is to be tried again later than this from now is of a clock that was set back since."""
 
 Outcome = Literal["taken", "later", "refused", "gone"]
@@ -37,7 +37,7 @@ _ABOUT_THE_EVENT = frozenset({400, 413, 414, 415, 422, 431})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EventFilter:
     """Which events a webhook gets; an empty set lets everything through."""
 
     teams: frozenset[str] = frozenset()
@@ -111,10 +111,10 @@ def pause(attempts: int, wish: float | None = None) -> timedelta:
 
 
 def _asked(wish: float | None) -> timedelta:
-    return timedelta(seconds=min(max(wish or 0.0, 0.0), LONGEST_WISH.total_seconds()))
+    return timedelta(seconds=min(max(wish or 0.0, 0.0), LONGEST_RETRY_AFTER.total_seconds()))
 
 
-def wish_of(headers: Mapping[str, str]) -> float | None:
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
     """Seconds of a `Retry-After` that gives seconds; None for none and for a date."""
     told = headers.get("retry-after", "").strip()
     return float(told) if told.isascii() and told.isdigit() and len(told) < 10 else None

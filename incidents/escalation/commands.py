@@ -13,11 +13,11 @@ from incidents.domain.incident.refusals import refuse_resolved
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import CommandRefusedError
 from incidents.escalation.models import EscalationRow
-from incidents.escalation.projection import make_up
+from incidents.escalation.projection import backfill_timers
 from incidents.escalation.sweep import calls, step
 from incidents.escalation.targets import Directory
 from incidents.incident.models import IncidentRow
-from incidents.incident.repository import IncidentNotFoundError, Recorded, loaded, record
+from incidents.incident.repository import CommandResult, IncidentNotFoundError, loaded, record
 from incidents.notifications.commands import notify_all
 from incidents.permissions import allow
 from incidents.suppression import incidents
@@ -25,7 +25,7 @@ from ingest.commands import retrying
 from ingest.queries import Context, now_utc
 
 
-def escalate(incident_id: str, reason: str, context: Context) -> Recorded:
+def escalate(incident_id: str, reason: str, context: Context) -> CommandResult:
     """Call the next people now. Where nobody is being called (it is acknowledged or snoozed, or all were called) begin
     with the first step again, within a second; the incident then waits for somebody.
 
@@ -37,11 +37,11 @@ def escalate(incident_id: str, reason: str, context: Context) -> Recorded:
 
 
 @transaction.atomic
-def _escalate(incident_id: str, reason: str, context: Context) -> Recorded:
+def _escalate(incident_id: str, reason: str, context: Context) -> CommandResult:
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
         raise IncidentNotFoundError(f"there is no incident {incident_id}")
-    make_up([incident_id])
+    backfill_timers([incident_id])
     state, now = loaded(row), now_utc()
     refuse_resolved(state)
     directory = Directory(now)

@@ -49,7 +49,7 @@ def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
     }
 
 
-def overlooked(most: int, but: Collection[str] = ()) -> list[str]:
+def missing_timers(most: int, but: Collection[str] = ()) -> list[str]:
     """Incidents that wait for somebody and have no row here: those that are older than escalations."""
     waiting = IncidentRow.objects.exclude(state="resolved").filter(escalation__isnull=True)
     others = waiting.exclude(pk__in=list(but)).order_by("number")
@@ -57,7 +57,7 @@ def overlooked(most: int, but: Collection[str] = ()) -> list[str]:
 
 
 @transaction.atomic
-def make_up(ids: Sequence[str]) -> int:
+def backfill_timers(ids: Sequence[str]) -> int:
     """The rows of incidents that had none; how many still had none."""
     rows = list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number"))
     # Asked once they are locked: from here on nobody gives them one.

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from incidents import queries
 from incidents.domain.escalation.policy import Action, Policy, Step
-from incidents.domain.incident.escalation import Reached, as_people_read, next_step
+from incidents.domain.incident.escalation import ReachedTarget, as_people_read, next_step
 from incidents.domain.incident.escalation_engine import Escalation, follow
 from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.state import Incident
@@ -41,22 +41,22 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EscalationStatus:
     escalation: Escalation
     next: Next | None
 
 
-def standing(state: Incident, now: datetime) -> Standing | None:
+def escalation_status(state: Incident, now: datetime) -> EscalationStatus | None:
     """Of this incident. None for one that is older than escalations and was not yet looked at."""
     row = EscalationRow.objects.filter(incident__pk=state.id).first()
     if row is None:
         return None
     escalation = row.escalation
     then = max(now, escalation.due_at or now)
-    return Standing(escalation, _next(escalation, state, Directory(then)))
+    return EscalationStatus(escalation, _next(escalation, state, Directory(then)))
 
 
-def standing_at(reference: str, as_of: Position) -> Standing | None:
+def escalation_status_at(reference: str, as_of: Position) -> EscalationStatus | None:
     """How far it had come at a moment, out of the log; whom the next step would have reached then is not in there.
 
     Raises IncidentNotFoundError.
@@ -66,7 +66,7 @@ def standing_at(reference: str, as_of: Position) -> Standing | None:
     for event in queries.incident_events(reference, as_of):
         state = evolve(state, event)
         known = follow(known, state, event)
-    return None if known is None else Standing(known, None)
+    return None if known is None else EscalationStatus(known, None)
 
 
 def is_called(username: str, team: str | None) -> bool:
@@ -122,7 +122,7 @@ def _reaches(step: Step, state: Incident, directory: Directory) -> Next:
     )
 
 
-def _people(reached: Iterable[Reached]) -> dict[str, str]:
+def _people(reached: Iterable[ReachedTarget]) -> dict[str, str]:
     people: dict[str, str] = {}
     for one in reached:
         for person in one.people:
@@ -135,7 +135,7 @@ def _does(action: Action) -> str:
     return words.get(action.kind, f"tell {action}")
 
 
-def as_json(standing: Standing, now: datetime) -> dict[str, Any]:
+def as_json(standing: EscalationStatus, now: datetime) -> dict[str, Any]:
     following = standing.next
     told = None
     if following is not None:

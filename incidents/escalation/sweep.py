@@ -23,14 +23,14 @@ from incidents.domain.incident.escalation import CLOCKS, due, next_step
 from incidents.domain.incident.escalation_engine import ENGINE, Escalation, escalation_from
 from incidents.domain.incident.state import Incident
 from incidents.escalation.models import EscalationPolicy, EscalationRow
-from incidents.escalation.projection import make_up, overlooked
+from incidents.escalation.projection import backfill_timers, missing_timers
 from incidents.escalation.targets import Directory
 from incidents.incident.models import IncidentRow
-from incidents.incident.repository import Asked, Recorded, record_together, stream_of
+from incidents.incident.repository import CommandResult, LockedCommand, record_together, stream_of
 from incidents.incident.rows import state_of
 from incidents.notifications.commands import Call, notify_all
 from incidents.suppression.incidents import Covers
-from ingest.commands import PassedOver, in_halves, retrying
+from ingest.commands import Backoff, in_halves, retrying
 from ingest.queries import Context, Event
 
 MOST: Final = 1000
@@ -45,7 +45,7 @@ AUDIT: Final = timedelta(minutes=1)
 """Between looks for incidents without a timer."""
 URGENT: Final = ("critical", "error")
 
-_passed_over = PassedOver("escalation", PAUSE)
+_passed_over = Backoff("escalation", PAUSE)
 _audited: list[datetime] = []
 
 log = structlog.get_logger("escalation")
@@ -79,7 +79,7 @@ def _audit(
     now = directory.now
     if _audited and timedelta(0) <= now - _audited[-1] < AUDIT:
         return 0, []
-    made = in_halves(overlooked(most, but), make_up, failed)
+    made = in_halves(missing_timers(most, but), backfill_timers, failed)
     if made:
         log.warning("incidents without an escalation", made_up=made)
     waiting = EscalationRow.objects.filter(due_at__gt=now + CLOCKS, phase__in=("starting", "climbing"))
@@ -123,7 +123,7 @@ def _together(ids: Sequence[str], directory: Directory) -> int:
     return len(went_on)
 
 
-def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[Recorded]:
+def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[CommandResult]:
     """What each of these does next; nothing for one that waits."""
     timers = {str(one.pk): one for one in EscalationRow.objects.filter(pk__in=[row.pk for row in rows])}
     asked = []
@@ -135,7 +135,7 @@ def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[Recorded]:
             cover = covers.of(row)
             command = command if cover is None else cover.command
             context = Context(ENGINE, cause=f"{stream_of(str(row.pk))}@{timer.version}")
-            asked.append(Asked(row, command, context, state))
+            asked.append(LockedCommand(row, command, context, state))
     recorded = record_together(asked, directory.now)
     notify_all(
         [
@@ -153,7 +153,7 @@ def _command(escalation: Escalation, state: Incident, directory: Directory) -> c
         found = directory.policy(state.team, escalation)
         if isinstance(found, Policy):
             return c.StartEscalation(found, escalation.why if what else f"{found.name} is its policy now")
-        return c.CallNobody(found) if what else None
+        return c.SkipEscalation(found) if what else None
     if what == "step":
         return step(escalation, state, directory)
     if what == "exhausted":
@@ -179,7 +179,7 @@ class _Step:
     team: str
 
 
-def calls(recorded: Recorded, context: Context, directory: Directory) -> list[Call]:
+def calls(recorded: CommandResult, context: Context, directory: Directory) -> list[Call]:
     """The calls that the events tell of; each has a key and is made once."""
     id_, found = recorded.incident.id, []
     for event in recorded.events:
@@ -201,7 +201,7 @@ def calls(recorded: Recorded, context: Context, directory: Directory) -> list[Ca
     return found
 
 
-def _told(event: Event, recorded: Recorded) -> _Step:
+def _told(event: Event, recorded: CommandResult) -> _Step:
     body = event.body
     key = f"escalation:{recorded.incident.id}:{body['run']}:{body['round']}:{body['step']}"
     place = f"step {body['step']} of {body['steps']}"

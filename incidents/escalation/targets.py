@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q
 
 from incidents.domain.escalation.policy import Action, Policy
-from incidents.domain.incident.escalation import Reached
+from incidents.domain.incident.escalation import ReachedTarget
 from incidents.domain.incident.escalation_engine import Escalation
 from incidents.domain.incident.state import Incident
 from incidents.domain.notifications.rules import Kind
@@ -47,13 +47,13 @@ class Directory:
             self._of_teams[team] = _of_team(team)
         return self._of_teams[team]
 
-    def reached(self, action: Action, state: Incident) -> Reached:
+    def reached(self, action: Action, state: Incident) -> ReachedTarget:
         """Whom it reaches now."""
         if action.kind == "owner":
             if state.owner is None:
-                return Reached(action, (), "nobody owns it")
-            return Reached(action, *self._people(Action("person", state.owner)))
-        return Reached(action, *self._people(action))
+                return ReachedTarget(action, (), "nobody owns it")
+            return ReachedTarget(action, *self._people(Action("person", state.owner)))
+        return ReachedTarget(action, *self._people(action))
 
     def channel(self, name: str) -> Kind | None:
         """How a shared channel is spoken to; None where there is none of that name."""

@@ -54,7 +54,7 @@ def _record(ticket: PastTicket, context: Context) -> Incident:
     for at, command in ticket.steps:
         state = record(state.id, command, context, at).incident
     if state.state != "resolved":
-        state = record(state.id, c.CallNobody(NOBODY), context, state.opened_at).incident
+        state = record(state.id, c.SkipEscalation(NOBODY), context, state.opened_at).incident
     return state
 
 

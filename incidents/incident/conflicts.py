@@ -30,7 +30,7 @@ def seen_from(field: str, text: str) -> str | None:
     return position
 
 
-def meanwhile(incident_id: str, command: Command, context: Context) -> tuple[Happened, ...]:
+def changes_since(incident_id: str, command: Command, context: Context) -> tuple[Happened, ...]:
     """What contends with the command and happened after what the asker has seen, oldest first."""
     seen, types = getattr(context, "seen", None), contending(command)
     if seen is None or not types:

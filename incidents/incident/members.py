@@ -48,7 +48,7 @@ def shared_by(incident: UUID) -> Shared:
     return Shared([(name, value, count / len(ids)) for name, value, count in carried], len(ids))
 
 
-def settling_of(incident: UUID) -> int:
+def pending_resolutions(incident: UUID) -> int:
     """How many alerts of an incident that was resolved are not settled yet (`incidents.alerts.resolve`)."""
     return PendingAlertResolution.objects.filter(incident=incident).count()
 

@@ -15,8 +15,8 @@ from incidents.domain.incident.state import Incident
 from incidents.domain.values import InvalidValueError
 from incidents.incident.models import IncidentRow, MemberAlert
 from incidents.incident.repository import (
+    CommandResult,
     IncidentNotFoundError,
-    Recorded,
     keep_reactor_out,
     loaded,
     lock_key,
@@ -27,7 +27,7 @@ from ingest.queries import Context
 
 
 @transaction.atomic
-def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorded:
+def merge(incident_id: str, into: str, reason: str, context: Context) -> CommandResult:
     """Raises InvalidValueError for an incident into itself, CommandRefusedError where one of the two is resolved."""
     if incident_id == into:
         raise InvalidValueError("into", "is this incident itself")
@@ -41,7 +41,7 @@ def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorde
 
 
 @transaction.atomic
-def split(incident_id: str, reason: str, context: Context) -> Recorded:
+def split(incident_id: str, reason: str, context: Context) -> CommandResult:
     """Raises CommandRefusedError for an incident that is not merged, or whose dedup key another one holds by now."""
     keep_reactor_out()
     row = IncidentRow.objects.filter(pk=incident_id).first()

@@ -21,16 +21,16 @@ ACTOR = "system:incidents"
 AT_ONCE = 100
 
 
-def astray(now: datetime, but: Collection[str] = ()) -> list[str]:
+def orphaned(now: datetime, but: Collection[str] = ()) -> list[str]:
     """Incidents that are with no team."""
     del now
-    ids = _astray().exclude(pk__in=list(but)).order_by("number").values_list("pk", flat=True)
+    ids = _orphaned_rows().exclude(pk__in=list(but)).order_by("number").values_list("pk", flat=True)
     return [str(pk) for pk in ids[:AT_ONCE]]
 
 
-def rescue(ids: Sequence[str], now: datetime) -> int:
+def reassign_orphans(ids: Sequence[str], now: datetime) -> int:
     """Hand over to the default team those of them that are with none still; how many."""
-    rows = list(_astray().select_for_update(of=("self",)).filter(pk__in=ids).order_by("number"))
+    rows = list(_orphaned_rows().select_for_update(of=("self",)).filter(pk__in=ids).order_by("number"))
     default = Team.objects.get(is_default=True).slug
     for row in rows:
         why = f"its team {row.team} was removed, and {default} gets what nobody else does"
@@ -38,6 +38,6 @@ def rescue(ids: Sequence[str], now: datetime) -> int:
     return len(rows)
 
 
-def _astray() -> QuerySet[IncidentRow]:
+def _orphaned_rows() -> QuerySet[IncidentRow]:
     there = Team.objects.filter(slug=OuterRef("team"))
     return IncidentRow.objects.exclude(state="resolved").exclude(Exists(there))

@@ -22,7 +22,7 @@ class KeyReusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class IdempotencyKey:
     """A report's Idempotency-Key: whose it is, and the SHA-256 of the report."""
 
     actor: str
@@ -43,7 +43,7 @@ class Before:
     events: tuple[Event, ...]
 
 
-def find(once: Once, now: datetime) -> Before | None:
+def find(once: IdempotencyKey, now: datetime) -> Before | None:
     """What the report became that came with this key; None where none came within KEPT. Until the transaction ends the
     next one of this key waits. Raises KeyReusedError."""
     lock_key(f"idempotency:{once.actor}:{once.key}")
@@ -56,7 +56,9 @@ def find(once: Once, now: datetime) -> Before | None:
     return Before(str(row.incident), row.opened, tuple(e for e in events if e.version <= row.last))
 
 
-def keep(once: Once, incident: str, events: Sequence[Event], now: datetime, *, opened: bool) -> None:
+def keep(
+    once: IdempotencyKey, incident: str, events: Sequence[Event], now: datetime, *, opened: bool
+) -> None:
     """Remember what the report became, and forget those of long ago."""
     ReportIdempotencyKey.objects.filter(at__lte=now - KEPT).delete()
     ReportIdempotencyKey.objects.create(

@@ -15,13 +15,13 @@ from incidents.domain.incident.conflicts import ConcurrentChangeError
 from incidents.domain.incident.decide import CommandRefusedError, decide
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident
-from incidents.incident.conflicts import meanwhile
+from incidents.incident.conflicts import changes_since
 from incidents.incident.metrics import measure
 from incidents.incident.models import IncidentRow, PendingAutoAssign
 from incidents.incident.projection import project_together
 from incidents.incident.projection_parts import Change
 from incidents.incident.rows import state_of
-from ingest.commands import Extension, append, extend
+from ingest.commands import StreamAppend, append, extend
 from ingest.queries import Context, Event, Head, NewEvent, heads, now_utc, read_streams
 
 
@@ -30,7 +30,7 @@ class IncidentNotFoundError(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class CommandResult:
     """The incident after a command and the events that the command made: none when nothing changed."""
 
     incident: Incident
@@ -43,7 +43,7 @@ def stream_of(incident_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LockedCommand:
     """A command on the incident of a row that the caller has read and locked in this transaction."""
 
     row: IncidentRow
@@ -53,7 +53,9 @@ class Asked:
     """That of the row, where the caller has made it already."""
 
 
-def record(incident_id: str, command: Command, context: Context, when: datetime | None = None) -> Recorded:
+def record(
+    incident_id: str, command: Command, context: Context, when: datetime | None = None
+) -> CommandResult:
     """Carries out `command` on an incident, as if it were `when` (default: now).
 
     Raises IncidentNotFoundError, CommandRefusedError (ConcurrentChangeError where the asker had not seen what others
@@ -65,12 +67,14 @@ def record(incident_id: str, command: Command, context: Context, when: datetime 
     return record_on(row, command, context, when)
 
 
-def record_on(row: IncidentRow, command: Command, context: Context, when: datetime | None = None) -> Recorded:
+def record_on(
+    row: IncidentRow, command: Command, context: Context, when: datetime | None = None
+) -> CommandResult:
     """As `record`, on the row of an incident that the caller has read and locked in this transaction."""
-    return record_together([Asked(row, command, context)], when)[0]
+    return record_together([LockedCommand(row, command, context)], when)[0]
 
 
-def record_together(asked: Sequence[Asked], when: datetime | None = None) -> list[Recorded]:
+def record_together(asked: Sequence[LockedCommand], when: datetime | None = None) -> list[CommandResult]:
     """Each as `record_on` does it, each on another incident, in the order given: a few statements for all of them.
 
     Raises, and records none, where one of them does.
@@ -86,7 +90,7 @@ def record_together(asked: Sequence[Asked], when: datetime | None = None) -> lis
         for one, state in zip(asked, states.values(), strict=True)
     ]
     added = [
-        Extension(stream := stream_of(state.id), events, known[stream], one.context)
+        StreamAppend(stream := stream_of(state.id), events, known[stream], one.context)
         for one, state, events in decided
         if events
     ]
@@ -94,9 +98,9 @@ def record_together(asked: Sequence[Asked], when: datetime | None = None) -> lis
     changed = [(state, list(islice(recorded, len(events)))) for _, state, events in decided if events]
     after = {change.after.id: change for change in _projected(changed)}
     return [
-        Recorded(change.after, str(change.events[-1].position), tuple(change.events))
+        CommandResult(change.after, str(change.events[-1].position), tuple(change.events))
         if (change := after.get(state.id)) is not None
-        else Recorded(state, one.row.position, ())
+        else CommandResult(state, one.row.position, ())
         for one, state, _ in decided
     ]
 
@@ -125,7 +129,7 @@ def _all_loaded(
 
 def _decided(state: Incident, command: Command, context: Context, now: datetime) -> list[NewEvent]:
     """What follows from the command, unless somebody else was first. Raises ConcurrentChangeError."""
-    happened = meanwhile(state.id, command, context)
+    happened = changes_since(state.id, command, context)
     try:
         events = decide(state, command, now)
     except CommandRefusedError as refused:
@@ -141,7 +145,7 @@ def record_opening(
     command: Open | OpenForFinding | OpenForAlerts | OpenSplitOff,
     context: Context,
     when: datetime | None = None,
-) -> Recorded:
+) -> CommandResult:
     """Opens an incident. The caller holds the dedup key (`lock_key`) and has seen no open incident of it."""
     stream = stream_of(command.id)
     events = append(stream, decide(None, command, when or now_utc()), Head.NEW, context)
@@ -149,7 +153,7 @@ def record_opening(
     # What is told of the past stays where it was.
     if when is None and not isinstance(command, OpenSplitOff) and command.routing.follow_suggestion:
         PendingAutoAssign.objects.create(incident=command.id, route=command.routing.path[-1])
-    return Recorded(change.after, str(events[-1].position), tuple(events))
+    return CommandResult(change.after, str(events[-1].position), tuple(events))
 
 
 def _projected(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[Change]:

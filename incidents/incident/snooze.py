@@ -18,7 +18,7 @@ AT_ONCE = 250
 """Incidents in one transaction: hundreds may sleep until the same moment, the end of planned work."""
 
 
-def oversleeping(now: datetime, but: Collection[str] = ()) -> list[str]:
+def due_snoozes(now: datetime, but: Collection[str] = ()) -> list[str]:
     """Those that are due, at most AT_ONCE of them. The rows are the timers: a sweep that was missed is made up by the
     next."""
     due = IncidentRow.objects.filter(state="snoozed", snoozed_until__lte=now).exclude(pk__in=list(but))
@@ -27,4 +27,4 @@ def oversleeping(now: datetime, but: Collection[str] = ()) -> list[str]:
 
 def wake(ids: Sequence[str], now: datetime) -> int:
     """How many of them were still asleep."""
-    return sum(bool(record(id_, c.WakeWhenDue(), Context(ACTOR), now).events) for id_ in ids)
+    return sum(bool(record(id_, c.Unsnooze(), Context(ACTOR), now).events) for id_ in ids)

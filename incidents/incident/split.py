@@ -20,8 +20,8 @@ from incidents.domain.values import CommandRefusedError, InvalidValueError
 from incidents.incident.merge import merge
 from incidents.incident.models import IncidentRow, MemberAlert, TimelineEntry
 from incidents.incident.repository import (
+    CommandResult,
     IncidentNotFoundError,
-    Recorded,
     keep_reactor_out,
     loaded,
     lock_key,
@@ -57,7 +57,9 @@ def check_alerts(given: object) -> tuple[str, ...]:
 
 
 @transaction.atomic
-def split_off(incident_id: str, chosen: Sequence[str], title: str, reason: str, context: Context) -> Recorded:
+def split_off(
+    incident_id: str, chosen: Sequence[str], title: str, reason: str, context: Context
+) -> CommandResult:
     """What was recorded of the new incident. Raises InvalidValueError for alerts that are none of the incident's,
     CommandRefusedError where it is resolved or nothing would be left of it."""
     keep_reactor_out()
@@ -76,7 +78,7 @@ def split_off(incident_id: str, chosen: Sequence[str], title: str, reason: str, 
     record(incident_id, c.SplitAlertsOff(tuple(rests), firing, target, opening.reason), context)
     opened = record_opening(opening, Context(context.actor, context.cause, context.trace))
     if source.firing and source.firing <= firing:
-        over = c.Settle(ALL_OVER, known_until(source.region, datetime.now(UTC)))
+        over = c.AutoResolve(ALL_OVER, known_until(source.region, datetime.now(UTC)))
         record(incident_id, over, Context("system:incidents", context.cause, context.trace))
     return opened
 
@@ -105,7 +107,7 @@ def _in_common(told: Sequence[Alert]) -> dict[str, str]:
 
 
 @transaction.atomic
-def put_back(incident_id: str, context: Context) -> Recorded:
+def put_back(incident_id: str, context: Context) -> CommandResult:
     """Merges an incident that was split off into the one that its alerts came from. Raises CommandRefusedError for
     any other."""
     entry = TimelineEntry.objects.filter(incident__pk=incident_id, type="incident.split_from").first()

@@ -7,9 +7,9 @@ class DeliveryConfig(AppConfig):
     verbose_name = "Delivery"
 
     def ready(self) -> None:
-        from incidents.notifications.ended import tell_ended
+        from incidents.notifications.ended import notify_ended
         from incidents.notifications.retention import forget
         from incidents.worker.sweeps import register_sweep
 
-        register_sweep("ended incidents", tell_ended)
+        register_sweep("ended incidents", notify_ended)
         register_sweep("messages", forget)

@@ -16,7 +16,7 @@ from incidents.notifications.key import check_key
 from incidents.notifications.planner import plan_new
 from incidents.notifications.queue import Outgoing, catch_up, claim, stop_answered, wake_for_critical
 from incidents.notifications.results import Result, record_results
-from incidents.notifications.worker_pool import Lanes
+from incidents.notifications.worker_pool import WorkerPool
 from incidents.worker.heartbeat import alive
 from incidents.worker.leader import Presence
 from incidents.worker.loops import start_loops
@@ -43,7 +43,7 @@ class Deliverer:
 
     def __init__(self, presence: Presence | None = None) -> None:
         self.presence = presence
-        self.lanes = Lanes(send) if presence is None else Lanes(send, presence.holds)
+        self.lanes = WorkerPool(send) if presence is None else WorkerPool(send, presence.holds)
         self.answers: list[tuple[Outgoing, Reply]] = []
         self._pulse = 0.0
 

@@ -26,13 +26,13 @@ AWAKE: Final = timedelta(hours=1)
 WHY: Final = "you were told of it, and it is over"
 
 
-def tell_ended(now: datetime) -> int:
+def notify_ended(now: datetime) -> int:
     """Have people and addresses told that incidents are over; how many calls were looked at."""
-    return retrying(partial(_tell, now))
+    return retrying(partial(_notify, now))
 
 
 @transaction.atomic
-def _tell(now: datetime) -> int:
+def _notify(now: datetime) -> int:
     over = IncidentRow.objects.filter(pk=OuterRef("incident"), state="resolved")
     calls = Notification.objects.filter(Exists(over), state="done", outcome="sent", told_over=False)
     rows = list(calls.order_by("made_at").select_for_update(skip_locked=True)[:AT_ONCE])

@@ -10,7 +10,7 @@ from incidents.notifications.models import Notification, NotificationDelivery
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
+class RecentNotification:
     """One step of a call; `number` is that of the incident, None where there is none any more."""
 
     number: int | None
@@ -21,7 +21,7 @@ class Lately:
     """It was a call, and nothing was sent."""
 
 
-def lately(person: str, most: int) -> list[Lately]:
+def recent_notifications(person: str, most: int) -> list[RecentNotification]:
     """The newest first; calls for which there was no contact method are among them."""
     rows = NotificationDelivery.objects.filter(notification__person=person).select_related("notification")
     found = list(rows.order_by("-notification__made_at", "place")[:most])
@@ -31,7 +31,7 @@ def lately(person: str, most: int) -> list[Lately]:
         {one.incident for one in (*failed, *(s.notification for s in found))}
     )
     sent = [
-        Lately(
+        RecentNotification(
             number=ticket.number if (ticket := tickets.get(one.notification.incident)) else None,
             label=one.label,
             at=one.ended_at or one.notification.made_at,
@@ -40,7 +40,7 @@ def lately(person: str, most: int) -> list[Lately]:
         for one in found
     ]
     unsent = [
-        Lately(
+        RecentNotification(
             number=ticket.number if (ticket := tickets.get(one.incident)) else None,
             label="–",
             at=one.ended_at or one.made_at,

@@ -28,10 +28,12 @@ def check_key() -> None:
     if row is None:
         if not _reads_any():
             raise WrongKeyError(_told())
-        KeyCheck.objects.bulk_create([KeyCheck(pk=ONLY, text=encryption.seal(TEXT))], ignore_conflicts=True)
+        KeyCheck.objects.bulk_create(
+            [KeyCheck(pk=ONLY, text=encryption.encrypt(TEXT))], ignore_conflicts=True
+        )
         row = KeyCheck.objects.get(pk=ONLY)  # another process' where two set it
     try:
-        encryption.unseal(bytes(row.text))
+        encryption.decrypt(bytes(row.text))
     except encryption.DecryptionError:
         raise WrongKeyError(_told()) from None
 
@@ -40,15 +42,15 @@ def is_right() -> bool:
     """Whether the key was set, and this process reads what is encrypted under it; sets nothing."""
     row = KeyCheck.objects.filter(pk=ONLY).first()
     try:
-        return row is None or bool(encryption.unseal(bytes(row.text)))
+        return row is None or bool(encryption.decrypt(bytes(row.text)))
     except encryption.DecryptionError:
         return False
 
 
-def reseal() -> None:
+def reencrypt_secrets() -> None:
     """Make the newest key of this process the installation's. Raises DecryptionError."""
     for row in KeyCheck.objects.select_for_update():
-        row.text = encryption.seal(encryption.unseal(bytes(row.text)))
+        row.text = encryption.encrypt(encryption.decrypt(bytes(row.text)))
         row.save(update_fields=("text",))
 
 

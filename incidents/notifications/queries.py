@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from incidents.notifications.history import Lately, lately
+from incidents.notifications.history import RecentNotification, recent_notifications
 from incidents.notifications.models import NotificationDelivery
 from incidents.notifications.reachability import failed_calls, is_readable, unreachable
 from incidents.worker.heartbeat import LONGEST_SILENCE, silences
@@ -12,11 +12,11 @@ from ingest.queries import now_utc
 
 __all__ = [
     "LONGEST_SILENCE",
-    "Lately",
+    "RecentNotification",
     "failed_calls",
     "is_readable",
-    "lately",
     "overdue",
+    "recent_notifications",
     "silences",
     "unreachable",
 ]

@@ -17,10 +17,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q
 
-from incidents.domain.notifications.message import Message, Told, compose
+from incidents.domain.notifications.message import Message, MessageLine, compose
 from incidents.domain.notifications.responses import LONGEST_WAIT
 from incidents.domain.notifications.rules import Kind, Method
-from incidents.domain.notifications.state import QUIET, Due, Go, Hold, Line, Stop, Ticket, judge
+from incidents.domain.notifications.state import QUIET, Due, Line, Send, Stop, Ticket, Wait, judge
 from incidents.incident.models import IncidentRow
 from incidents.notifications.models import CALL, OVER, ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.recipients import Reachable, method_of, people
@@ -145,9 +145,9 @@ class _Judging:
         ended, held = list[tuple[NotificationDelivery, str]](), list[NotificationDelivery]()
         for one in in_order(self.due, self.calls):
             match self._judge(one):
-                case Go():
+                case Send():
                     going.setdefault(one.message if one.attempts else target_of(one), []).append(one)
-                case Hold(until, why, bundling):
+                case Wait(until, why, bundling):
                     self._hold(one, until, why, bundling)
                     held.append(one)
                 case Stop(why):
@@ -172,7 +172,7 @@ class _Judging:
         self._end(ended)
         return [one for one, _ in ended]
 
-    def _judge(self, one: NotificationDelivery) -> Go | Stop | Hold:
+    def _judge(self, one: NotificationDelivery) -> Send | Stop | Wait:
         row, ticket = one.notification, self.tickets.get(one.notification.incident)
         if ticket is None:
             return Stop("there is no such incident")
@@ -246,11 +246,11 @@ class _Judging:
         row = self._row(one)
         return ("", "") if row is None else (row.address, row.secret)
 
-    def _as_told(self, one: NotificationDelivery) -> Told:
+    def _as_told(self, one: NotificationDelivery) -> MessageLine:
         told = self.tickets[one.notification.incident].told
         url = f"{settings.PUBLIC_URL}/incidents/{told['number']}"
         over = one.notification.about == OVER
-        return Told(**told, reason=one.notification.why, url=url, over=over)
+        return MessageLine(**told, reason=one.notification.why, url=url, over=over)
 
 
 def target_of(one: NotificationDelivery) -> Target:
@@ -267,7 +267,9 @@ class _Known:
 
 
 _DECIDES = tuple(field.name for field in fields(Ticket))
-_TELLS = tuple(field.name for field in fields(Told) if field.name not in ("id", "reason", "url", "over"))
+_TELLS = tuple(
+    field.name for field in fields(MessageLine) if field.name not in ("id", "reason", "url", "over")
+)
 
 
 def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:

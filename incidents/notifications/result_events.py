@@ -12,7 +12,7 @@ from django.db import models
 from incidents.domain.incident.notified import NoteNotified, Outcome
 from incidents.incident.bulk_sql import columns, update
 from incidents.incident.models import IncidentRow
-from incidents.incident.repository import Asked, record_together
+from incidents.incident.repository import LockedCommand, record_together
 from incidents.notifications.models import Notification, NotificationDelivery
 from ingest.queries import Context
 
@@ -61,7 +61,7 @@ class Notes:
             log.warning("no such incident", notification=left.pop(lost)[0][0].key, incident=str(lost))
         while rows:
             taken = [(row, *left[row.pk].pop()) for row in rows]
-            record_together([Asked(row, command, _context(call)) for row, call, command in taken])
+            record_together([LockedCommand(row, command, _context(call)) for row, call, command in taken])
             further = [pk for pk, found in left.items() if found]
             rows = list(tickets.filter(pk__in=further)) if further else []
         self._of_tickets.clear()

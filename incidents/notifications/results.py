@@ -18,7 +18,7 @@ from django.db import transaction
 from incidents.domain.incident.notified import Outcome
 from incidents.domain.notifications.responses import Reply
 from incidents.domain.notifications.rules import Step, another_way
-from incidents.domain.notifications.state import Again, Done, GiveUp, Tried, after, is_stuck, outcome
+from incidents.domain.notifications.state import Done, GiveUp, Retry, Tried, after, is_stuck, outcome
 from incidents.incident.bulk_sql import columns, insert
 from incidents.incident.models import IncidentRow
 from incidents.notifications.attempts import SENDING, planned
@@ -104,7 +104,7 @@ def _settle(
         case Done():
             one.state, one.ended_at, one.why = "sent", now, result.reply.why
             notes.add(row, one, "sent", result.reply.why, tickets=len(result.deliveries))
-        case Again(at, why):
+        case Retry(at, why):
             said = result.reply.kind == "unreadable" and one.why == why
             one.next_at, one.why = at, why
             if not said:  # it is tried every minute: told once on the incident

@@ -43,7 +43,7 @@ class _Lane:
         return self.threads + len(self.waiting) >= self.quota
 
 
-class Lanes:
+class WorkerPool:
     """Give messages with `submit`, take answers with `collect`."""
 
     def __init__(self, send: Send, holds: Holds = lambda _, __: True) -> None:

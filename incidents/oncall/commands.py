@@ -62,14 +62,14 @@ def end_override(schedule: str, id: str, now: datetime, context: Context) -> Non
         raise OverrideNotFoundError(f"There is no override {id[:60]}.")
     if one.swap is not None:
         raise CommandRefusedError("It is a part of a swap; take the swap back.")
-    before, end = told(one), ended((one.starts_at, one.ends_at), now)
+    before, end = override_as_json(one), ended((one.starts_at, one.ends_at), now)
     if end is None:
         one.delete()
     else:
         one.ends_at = end
         one.save(update_fields=["ends_at"])
     key = f"{row.slug}/{before['id']}"
-    record_configuration("override", key, before, None if end is None else told(one), context)
+    record_configuration("override", key, before, None if end is None else override_as_json(one), context)
 
 
 @transaction.atomic
@@ -143,7 +143,7 @@ def person_named(field: str, name: object) -> AbstractBaseUser:
     return found
 
 
-def told(one: Override) -> dict[str, Any]:
+def override_as_json(one: Override) -> dict[str, Any]:
     """An override as answers and events say it."""
     return {
         "id": str(one.pk),
@@ -187,7 +187,7 @@ def _uuid(id: str) -> uuid.UUID:
 
 
 def _told_swap(parts: Sequence[Override]) -> dict[str, Any]:
-    return {"id": str(parts[0].swap), "overrides": [told(one) for one in parts]}
+    return {"id": str(parts[0].swap), "overrides": [override_as_json(one) for one in parts]}
 
 
 def _told_feed(feed: CalendarFeed) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def _make(
         for place, (user, start, end) in enumerate(parts)
     ]
     if swap is None:
-        record_configuration("override", f"{row.slug}/{made[0].pk}", None, told(made[0]), context)
+        record_configuration("override", f"{row.slug}/{made[0].pk}", None, override_as_json(made[0]), context)
     else:
         record_configuration("swap", f"{row.slug}/{swap}", None, _told_swap(made), context)
     return made

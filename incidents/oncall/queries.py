@@ -30,7 +30,7 @@ class ScheduleNotFoundError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OnCallStatus:
     """A schedule as it stands at a moment, for whoever has to know now."""
 
     person: str | None
@@ -45,7 +45,7 @@ class Standing:
 
 def on_call(schedule: str, at: datetime) -> tuple[str, ...]:
     """The user names of those on call at that instant; empty in a gap. Raises ScheduleNotFoundError."""
-    person = rotations.who(rota(find_schedule(schedule), at, at + timedelta(minutes=1)), at)
+    person = rotations.person_on_call(rota(find_schedule(schedule), at, at + timedelta(minutes=1)), at)
     return () if person is None else (person,)
 
 
@@ -84,11 +84,11 @@ def turn_of(row: Schedule, person: str, at: datetime, within: timedelta) -> Turn
     return rotations.turn_at(rota(row, first.start - reach, first.start + reach), first.start)
 
 
-def standing(row: Schedule, at: datetime) -> Standing:
+def on_call_status(row: Schedule, at: datetime) -> OnCallStatus:
     known = rota(row, at, at + rotations.LOOK_AHEAD[-1])
     handover = rotations.next_handover(known, at)
-    return Standing(
-        rotations.who(known, at),
+    return OnCallStatus(
+        rotations.person_on_call(known, at),
         None if handover is None else handover.at,
         None if handover is None else handover.person,
         rotations.gaps(known, at, at + WATCHED),

@@ -152,7 +152,7 @@ def subscribe(schedule: ReportSchedule, address: str, context: Context) -> Subsc
 def _subscribe(schedule: ReportSchedule, address: str, context: Context) -> Subscription:
     row, made = Subscription.objects.get_or_create(schedule=schedule, address=address)
     if made:
-        record_configuration(KIND, _key(schedule.name, address), None, told(row), context)
+        record_configuration(KIND, _key(schedule.name, address), None, subscription_as_json(row), context)
     return row
 
 
@@ -167,7 +167,7 @@ def _unsubscribe(schedule: str, address: str, context: Context) -> bool:
     row = found.filter(schedule__name=schedule, address=address).first()
     if row is None:
         return False
-    record_configuration(KIND, _key(schedule, address), told(row), None, context)
+    record_configuration(KIND, _key(schedule, address), subscription_as_json(row), None, context)
     row.delete()
     return True
 
@@ -176,5 +176,5 @@ def _key(schedule: str, address: str) -> str:
     return f"{schedule}/{address}"
 
 
-def told(row: Subscription) -> dict[str, str]:
+def subscription_as_json(row: Subscription) -> dict[str, str]:
     return {"schedule": row.schedule.name, "address": row.address}

@@ -106,7 +106,7 @@ def current(schedule: ReportSchedule, now: datetime) -> str:
     return period_name(schedule.name, period_at(_cadence(schedule), now, schedule.zone))
 
 
-def again(id_: str) -> dict[str, Any]:
+def reproduce(id_: str) -> dict[str, Any]:
     """A recorded report computed anew from what the log held when it was made. Raises ReportNotFoundError."""
     kept = ProducedReport.objects.filter(pk=id_).first()
     if kept is None or not kept.body["position"]:

@@ -20,7 +20,7 @@ from incidents.incident.repository import loaded, record_on, stream_of
 from incidents.incident.rows import state_of
 from incidents.teams.models import Team
 from incidents.worker.sweeps import sweep_once
-from ingest.commands import PassedOver, in_halves, retrying
+from ingest.commands import Backoff, in_halves, retrying
 from ingest.queries import Context, now_utc, read_stream
 
 ACTOR = "system:incidents"
@@ -29,23 +29,23 @@ EVERY: Final = 1.0
 """Seconds between looks when nothing was due: whoever is called first should be of the right team."""
 PAUSE = 60.0
 """Seconds for which an incident that failed is passed over."""
-_PASSED_OVER = PassedOver("heeding", PAUSE)
+_PASSED_OVER = Backoff("heeding", PAUSE)
 
 
-def heed_due(_: datetime) -> int:
+def auto_assign_due(_: datetime) -> int:
     """Look at those that wait; how many. Raises what the first raised that failed, after all others have gone on."""
     failed: dict[str, Exception] = {}
     due = PendingAutoAssign.objects.exclude(pk__in=_PASSED_OVER.ids()).order_by("pk")
     # One by one: what one of them raises must not have the others learned for anew.
     did = sum(
-        in_halves([str(pk)], lambda ids: _heed(ids[0]), failed)
+        in_halves([str(pk)], lambda ids: _auto_assign(ids[0]), failed)
         for pk in due.values_list("pk", flat=True)[:AT_ONCE]
     )
     _PASSED_OVER.add(failed)
     return did
 
 
-def _heed(id_: str) -> int:
+def _auto_assign(id_: str) -> int:
     row = IncidentRow.objects.filter(pk=id_).first()
     suggested = None if row is None else _suggested(state_of(row))
     return retrying(partial(_decide, id_, suggested))
@@ -81,5 +81,5 @@ def _decide(id_: str, suggested: Suggested | None) -> int:
 def run(stop: threading.Event) -> None:
     """Until `stop` is set; finishes the incident at hand."""
     while not stop.is_set():
-        stop.wait(0.0 if sweep_once("suggested teams", heed_due, now_utc()) else EVERY)
+        stop.wait(0.0 if sweep_once("suggested teams", auto_assign_due, now_utc()) else EVERY)
     connection.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 from incidents import queries
 from incidents.domain.incident.finding import FINDING_KEY
-from incidents.domain.replay import JOINED, REPLAYED, Joined, Recorded, Replay, recorded_from, replay
+from incidents.domain.replay import JOINED, REPLAYED, Joined, RecordedInput, Replay, recorded_from, replay
 from incidents.domain.routing.conditions import Subject
 from incidents.domain.routing.explain import Explanation, explain
 from incidents.domain.routing.rules import RoutingTable
@@ -182,7 +182,7 @@ class _Reading:
         self._after, self._end, self._left = start, end, most
         self.last: datetime | None = None
 
-    def each(self) -> Iterator[Recorded | Joined]:
+    def each(self) -> Iterator[RecordedInput | Joined]:
         while events := read_all(self._after, min(PART, self._left), REPLAYED, upto=self._end):
             of_findings = _opened_by_findings(event.stream for event in events if event.type in JOINED)
             for event in events:

@@ -57,7 +57,7 @@ def keep(name: str, query: str, team: str, context: Context) -> SavedView:
     row = SavedView(maker=maker, team=_team(team, context), name=name, query=canonical(query))
     row.slug = None if row.team is None else free_slug(row.team, name)
     _save(row)
-    _record(row, None, told(row), context)
+    _record(row, None, saved_view_as_json(row), context)
     return row
 
 
@@ -66,13 +66,13 @@ def change(id: UUID, context: Context, *, name: str | None = None, query: str | 
     """Another name, or what it shows. Raises InvalidValueError, ForbiddenError, SavedViewNotFoundError,
     CommandRefusedError."""
     row = _found(id, context)
-    before = told(row)
+    before = saved_view_as_json(row)
     if name is not None:
         row.name = check_line("name", name, NAME_LIMIT)
     if query is not None:
         row.query = canonical(query)
     _save(row)
-    _record(row, before, told(row), context)
+    _record(row, before, saved_view_as_json(row), context)
     return row
 
 
@@ -81,14 +81,14 @@ def remove(id: UUID, context: Context) -> SavedView:
     row = _found(id, context)
     row.removed_at = timezone.now()
     row.save(update_fields=["removed_at"])
-    _record(row, told(row), None, context)
+    _record(row, saved_view_as_json(row), None, context)
     return row
 
 
 def remove_shared(team: Team, context: Context) -> None:
     """The views of a team that is removed, in that transaction."""
     for row in team.saved_views.filter(removed_at=None).select_related("team"):
-        _record(row, told(row), None, context)
+        _record(row, saved_view_as_json(row), None, context)
 
 
 @transaction.atomic
@@ -98,7 +98,7 @@ def bring_back(id: UUID, context: Context) -> SavedView:
     if row.removed_at is not None:
         row.removed_at = None
         _save(row)
-        _record(row, None, told(row), context)
+        _record(row, None, saved_view_as_json(row), context)
     return row
 
 
@@ -122,7 +122,7 @@ def may_change(row: SavedView, name: str) -> bool:
     return row.team is not None and responds(name, row.team.slug)
 
 
-def told(row: SavedView) -> dict[str, Any]:
+def saved_view_as_json(row: SavedView) -> dict[str, Any]:
     """What is recorded of it, and shown by the API: its name, and what it shows in parts."""
     said = dict(parse_qsl(row.query))
     kept = {name: said.get(name, USUAL.get(name, "")) for name in KEPT}

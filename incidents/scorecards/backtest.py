@@ -122,10 +122,10 @@ def judged_of(window: Replayed, causes: Iterable[Cause]) -> list[Judged]:
         Named((one["component"], *one["ambiguous_with"]), one["score"], one["sure"])
         for one in window.verdict["suspects"]
     )
-    return [Judged(window.region, window.start, window.end, tuple(suspects), held_in(window, causes))]
+    return [Judged(window.region, window.start, window.end, tuple(suspects), true_causes_in(window, causes))]
 
 
-def held_in(window: Replayed, causes: Iterable[Cause]) -> frozenset[str]:
+def true_causes_in(window: Replayed, causes: Iterable[Cause]) -> frozenset[str]:
     """Those of the confirmed causes, of incidents near the window, of which the window held something."""
     near = {one.component for one in causes if window.start <= one.until and one.since <= window.end}
     return frozenset(name for name in near if name and window.seen.names({name}))

@@ -35,7 +35,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WindowVerdict:
     """What a backtest says of one window: its status and the components that it names."""
 
     region: str
@@ -58,7 +58,9 @@ def compare(first: Sequence[Blame], second: Sequence[Blame]) -> Compared:
     return Compared(tuple(both), tuple(alone), tuple(left))
 
 
-def differing(first: Iterable[Seen], second: Iterable[Seen]) -> list[tuple[Seen, Seen]]:
+def differing(
+    first: Iterable[WindowVerdict], second: Iterable[WindowVerdict]
+) -> list[tuple[WindowVerdict, WindowVerdict]]:
     """The windows, in order, that the two judge differently; only those that both have judged."""
     known = {(one.region, one.end): one for one in second if one.status}
     pairs = ((one, known.get((one.region, one.end))) for one in first if one.status)

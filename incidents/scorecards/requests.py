@@ -37,7 +37,7 @@ class InvalidBacktestError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BacktestRequest:
     """A backtest of every window that lies in `[start, end)`; without `length` and `every`, as the analyzer's schedule
     cuts them. Without regions: all that were heard. `against`: the windows of that backtest, whatever else is said."""
 
@@ -51,7 +51,7 @@ class Asked:
     against: UUID | None = None
 
 
-def request_backtest(asked: Asked, actor: str, now: datetime) -> BacktestRow:
+def request_backtest(asked: BacktestRequest, actor: str, now: datetime) -> BacktestRow:
     """Queue it. Raises InvalidBacktestError."""
     replay, other = checked(asked, now)
     with transaction.atomic():
@@ -83,7 +83,7 @@ def cancel(id: UUID, now: datetime) -> bool:
     return found.update(state=State.CANCELLED, finished_at=now, claim=None, lease_until=None) == 1
 
 
-def checked(asked: Asked, now: datetime) -> tuple[Replay, BacktestRow | None]:
+def checked(asked: BacktestRequest, now: datetime) -> tuple[Replay, BacktestRow | None]:
     """What is to be judged, and the backtest whose windows it takes. Raises InvalidBacktestError."""
     analyzer = _analyzer(asked.analyzer)
     try:
@@ -104,7 +104,7 @@ def checked(asked: Asked, now: datetime) -> tuple[Replay, BacktestRow | None]:
     kept = kept_since(analyzer, now)
     if end <= kept:
         raise InvalidBacktestError("end", f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on")
-    regions = tuple(dict.fromkeys(asked.regions)) or analyzers.regions_heard(analyzer.name)
+    regions = tuple(dict.fromkeys(asked.regions)) or analyzers.regions_of_analyzer(analyzer.name)
     replay = Replay(analyzer, params, regions, max(start, kept), end, length, every)
     _check_count(replay)
     return replay, None
@@ -139,7 +139,7 @@ def _analyzer(name: str) -> Analyzer:
         raise InvalidBacktestError("analyzer", str(error)) from error
 
 
-def _other(asked: Asked) -> BacktestRow | None:
+def _other(asked: BacktestRequest) -> BacktestRow | None:
     if asked.against is None:
         return None
     other = BacktestRow.objects.filter(pk=asked.against).first()
@@ -150,7 +150,7 @@ def _other(asked: Asked) -> BacktestRow | None:
     return other
 
 
-def _span(asked: Asked) -> tuple[datetime, datetime]:
+def _span(asked: BacktestRequest) -> tuple[datetime, datetime]:
     start, end = asked.start.astimezone(UTC), asked.end.astimezone(UTC)
     for name, moment in (("start", start), ("end", end)):
         if not ERA[0] <= moment <= ERA[1]:

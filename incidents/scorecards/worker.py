@@ -19,7 +19,7 @@ from django.db import transaction
 
 from analyzers import queries as analyzers
 from analyzers.queries import Cause, Judged, Named, Replay, Replayed, replay_windows, score
-from incidents.scorecards.backtest import RULE, Backtest, confirmed, held_in
+from incidents.scorecards.backtest import RULE, Backtest, confirmed, true_causes_in
 from incidents.scorecards.models import BacktestRow, BacktestWindow, State
 from ingest.commands import lease
 from ingest.queries import Position, now_utc, watermark
@@ -133,7 +133,7 @@ def _fill(window: BacktestWindow, found: Replayed, causes: Iterable[Cause]) -> N
         }
         for place, one in enumerate(found.verdict["suspects"][:MOST_SUSPECTS])
     ]
-    window.held = sorted(held_in(found, causes))
+    window.held = sorted(true_causes_in(found, causes))
 
 
 def _keep(row: BacktestRow, judged: list[BacktestWindow], now: datetime) -> bool:

@@ -17,8 +17,8 @@ from incidents.incident.models import IncidentRow
 from incidents.incident.view import View
 from incidents.search.filters import ORDERS, Filter
 from incidents.search.pagination import (
+    AsOfListing,
     Columns,
-    Past,
     fields_of,
     filtered,
     in_order,
@@ -45,7 +45,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ListPosition:
     """Where an incident stands in a list: its place, counted from 1, of how many.
 
     `place` and `total` are None where there are more than were counted. `listed` is False for one that the list no
@@ -64,13 +64,13 @@ def mark(group: int, order: str, view: View) -> str:
     return f"{group}:{write_cursor(order, False, view)}"
 
 
-def standing(
+def list_position(
     groups: Sequence[Sequence[Filter]],
     order: str,
     view: View,
     at: str | None = None,
     as_of: Position | None = None,
-) -> Standing | None:
+) -> ListPosition | None:
     """Where an incident stands in a list of groups, one after the other: at the mark `at`, where somebody
     found it, else where it is now; None where it is nowhere. Raises InvalidValueError for a mark that is none of this
     list.
@@ -85,10 +85,10 @@ def standing(
     before += [(n, groups[n], None) for n in range(place - 1, -1, -1)]
     after: list[Stretch] = [(place, groups[place], edge)]
     after += [(n, groups[n], None) for n in range(place + 1, len(groups))]
-    source = _Now(view) if as_of is None else _Then(view, Past(as_of))
+    source = _Now(view) if as_of is None else _Then(view, AsOfListing(as_of))
     ahead = sum(source.count(filters, back, bound) for _, filters, bound in before)
     behind = sum(source.count(filters, columns, bound) for _, filters, bound in after)
-    return Standing(
+    return ListPosition(
         ahead + 1 if ahead < MOST_COUNTED else None,
         ahead + behind + 1 if max(ahead, behind) < MOST_COUNTED else None,
         now is not None,
@@ -140,7 +140,7 @@ class _Now:
 class _Then:
     """The list as it was: those to which nothing has happened since from the table, the others in memory."""
 
-    def __init__(self, itself: View, past: Past) -> None:
+    def __init__(self, itself: View, past: AsOfListing) -> None:
         self._unmoved = _Now(itself, past.unmoved)
         self._moved = [view for view in past.moved() if view.incident.id != itself.incident.id]
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db import connection
 from django.db.models import QuerySet
 
-from incidents.domain.incident.storms import SPAN, Gathering, Storm, storm_of
+from incidents.domain.incident.storms import SPAN, Storm, Storming, storm_of
 from incidents.incident.models import IncidentRow
 from incidents.incident.rows import state_of
 from incidents.incident.view import View
@@ -26,7 +26,7 @@ def storm(now: datetime) -> Storm | None:
     gathering = _unresolved().filter(dedup_key__startswith="storm:").order_by("-alerts", "number")
     rows = gathering.values_list("number", "title", "alerts", "firing")[:SUGGESTED]
     return storm_of(
-        [Gathering(*row) for row in rows], IncidentRow.objects.filter(opened_at__gt=now - SPAN).count()
+        [Storming(*row) for row in rows], IncidentRow.objects.filter(opened_at__gt=now - SPAN).count()
     )
 
 

@@ -59,7 +59,7 @@ def list_incidents(
     if as_of is None:
         views = page_of(IncidentRow.objects.all(), filters, columns, edge, limit + 1)
     else:
-        views = _past(Past(as_of), filters, columns, edge, limit + 1)
+        views = _past(AsOfListing(as_of), filters, columns, edge, limit + 1)
     more, views = len(views) > limit, views[:limit]
     if back:
         views.reverse()
@@ -115,7 +115,7 @@ def stretches_beyond(columns: Columns, edge: Sequence[Any]) -> list[Q]:
     return stretches
 
 
-class Past:
+class AsOfListing:
     """The incidents of a moment. Those to which nothing has happened since are rows as they are; the others are folded
     from their own events up to then, so that what it costs to look back is what changed since."""
 
@@ -136,7 +136,7 @@ class Past:
 
 
 def _past(
-    past: Past, filters: Sequence[Filter], columns: Columns, edge: Sequence[Any] | None, limit: int
+    past: AsOfListing, filters: Sequence[Filter], columns: Columns, edge: Sequence[Any] | None, limit: int
 ) -> list[View]:
     unmoved = page_of(past.unmoved, filters, columns, edge, limit)
     moved = (one.view for one in ordered(past.moved(), filters, columns, edge))

@@ -17,7 +17,7 @@ _FIELDS = {"cause": "confirmed_cause"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchQuery:
     """What a search lets through; where it has problems, nothing is known of what was meant."""
 
     search: searching.Search
@@ -28,7 +28,9 @@ class Asked:
         return self.search.problems
 
 
-def asked(text: str, now: datetime, me: str | None = None, teams: Sequence[str] | None = None) -> Asked:
+def search_query(
+    text: str, now: datetime, me: str | None = None, teams: Sequence[str] | None = None
+) -> SearchQuery:
     """The filters of a search. `me` is who asks, for `owner:me`; `teams` are those that there are."""
     search = searching.read(text, teams)
     if me is None:
@@ -36,8 +38,8 @@ def asked(text: str, now: datetime, me: str | None = None, teams: Sequence[str] 
         problems = [Problem(term.written, "only a person is somebody; name the owner") for term in mine]
         search = searching.Search(search.terms, (*search.problems, *problems))
     if search.problems:
-        return Asked(search, ())
-    return Asked(search, tuple(_filters(search.terms, now, me)))
+        return SearchQuery(search, ())
+    return SearchQuery(search, tuple(_filters(search.terms, now, me)))
 
 
 def _filters(terms: Sequence[Term], now: datetime, me: str | None) -> list[Filter]:

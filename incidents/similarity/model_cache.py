@@ -31,7 +31,7 @@ class Resolved:
 
 
 @dataclass(slots=True)
-class Kept(Generic[M]):
+class CachedModel(Generic[M]):
     """A model of the latest resolved incidents, which `make` gets in the order of their numbers."""
 
     make: Callable[[list[Resolved]], M]

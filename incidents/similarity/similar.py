@@ -10,7 +10,7 @@ from incidents.domain.similarity.text import Described
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import stream_of
 from incidents.incident.rows import state_of
-from incidents.similarity.model_cache import Kept, Resolved
+from incidents.similarity.model_cache import CachedModel, Resolved
 from incidents.similarity.team_prediction import Suggesting, Suggestion
 from incidents.similarity.tfidf import Similarity
 from ingest.queries import Position, moment_of, read_stream
@@ -22,7 +22,7 @@ NEAR = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class SimilarIncident:
     """A past incident, and the cosine of its words and those asked for: from 0 to 1."""
 
     incident: Incident
@@ -39,10 +39,10 @@ class AlikeComponent:
     """Past incidents of one component, the latest first; without a component each stands alone."""
 
     component: str | None
-    incidents: tuple[Alike, ...]
+    incidents: tuple[SimilarIncident, ...]
 
     @property
-    def latest(self) -> Alike:
+    def latest(self) -> SimilarIncident:
         return self.incidents[0]
 
     @property
@@ -59,11 +59,11 @@ class AlikeComponent:
         return max(one.seconds_to_resolve for one in self.incidents)
 
 
-def alike_components(
+def similar_components(
     incident: Incident, most: int = 5, as_of: Position | None = None
 ) -> list[AlikeComponent]:
     """The `GROUPED` most similar resolved incidents by component: those of the same kind first, then by similarity."""
-    groups: dict[str, list[Alike]] = {}
+    groups: dict[str, list[SimilarIncident]] = {}
     for one in similar_to(incident, GROUPED, as_of):
         groups.setdefault(_at_fault(one.incident) or one.incident.id, []).append(one)
     found = [
@@ -92,7 +92,7 @@ def described(incident: Incident) -> Described:
     return Described(incident.title, incident.component, incident.labels, incident.confirmed_cause or blamed)
 
 
-def similar_to(incident: Incident, most: int = 5, as_of: Position | None = None) -> list[Alike]:
+def similar_to(incident: Incident, most: int = 5, as_of: Position | None = None) -> list[SimilarIncident]:
     """The most similar resolved incidents first, of equals the latest; never the incident itself.
 
     With `as_of` those that were resolved then, as they stood, out of the nearest that are resolved now.
@@ -101,15 +101,15 @@ def similar_to(incident: Incident, most: int = 5, as_of: Position | None = None)
         return _similar_then(incident, most, as_of)
     found = _SIMILARITY.model().nearest(described(incident), most + 1)
     rows = IncidentRow.objects.in_bulk([pk for pk, _ in found])
-    alike = [Alike(state_of(rows[pk]), score) for pk, score in found if pk in rows]
+    alike = [SimilarIncident(state_of(rows[pk]), score) for pk, score in found if pk in rows]
     # One that was opened again since is no past incident any more.
     return [one for one in alike if one.incident.state == "resolved" and one.incident.id != incident.id][
         :most
     ]
 
 
-def _similar_then(incident: Incident, most: int, as_of: Position) -> list[Alike]:
-    then, alike = moment_of(as_of), list[Alike]()
+def _similar_then(incident: Incident, most: int, as_of: Position) -> list[SimilarIncident]:
+    then, alike = moment_of(as_of), list[SimilarIncident]()
     near = [] if then is None else _SIMILARITY.model().nearest(described(incident), NEAR)
     known = IncidentRow.objects.filter(pk__in=[pk for pk, _ in near], resolved_at__lte=then)
     over = set(known.values_list("pk", flat=True))
@@ -118,7 +118,7 @@ def _similar_then(incident: Incident, most: int, as_of: Position) -> list[Alike]
             break
         state = fold(read_stream(stream_of(str(pk)), upto=as_of)) if pk in over else None
         if state is not None and state.state == "resolved" and state.id != incident.id:
-            alike.append(Alike(state, score))
+            alike.append(SimilarIncident(state, score))
     return alike
 
 
@@ -136,5 +136,5 @@ def _teams(resolved: list[Resolved]) -> Suggesting:
     return Suggesting([one.described for one in told], [one.team for one in told])
 
 
-_SIMILARITY = Kept(_similarity)
-_TEAMS = Kept(_teams)
+_SIMILARITY = CachedModel(_similarity)
+_TEAMS = CachedModel(_teams)

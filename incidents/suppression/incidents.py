@@ -24,11 +24,11 @@ from incidents.domain.incident.grouping import Reported, reported_from
 from incidents.domain.incident.lifecycle import LONGEST_REASON
 from incidents.domain.incident.snooze import LONGEST
 from incidents.domain.incident.state import Overridden
-from incidents.domain.suppression.maintenance import InForce
+from incidents.domain.suppression.maintenance import ActiveWindow
 from incidents.domain.suppression.silences import Silence
 from incidents.domain.time import rfc3339
 from incidents.incident.models import IncidentRow, MemberAlert
-from incidents.incident.repository import Asked, Recorded, record_on, record_together
+from incidents.incident.repository import CommandResult, LockedCommand, record_on, record_together
 from incidents.incident.rows import overridden_from
 from incidents.suppression.suppressor import windows_in_force
 from incidents.teams.models import silences_as_written
@@ -72,7 +72,7 @@ class Covers:
     def __init__(self, at: datetime) -> None:
         self.at = at
         self.silences: list[Silence] = silences_as_written(at)[0]
-        self.windows: list[InForce] = windows_in_force(at)
+        self.windows: list[ActiveWindow] = windows_in_force(at)
 
     def __bool__(self) -> bool:
         return bool(self.silences or self.windows)
@@ -188,7 +188,9 @@ def suppress(ids: Sequence[str], now: datetime) -> int:
     covers = Covers(now)
     rows = list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number"))
     asked = [
-        Asked(row, cover.command, Context(ACTOR)) for row in rows if (cover := covers.of(row)) is not None
+        LockedCommand(row, cover.command, Context(ACTOR))
+        for row in rows
+        if (cover := covers.of(row)) is not None
     ]
     return len(record_together(asked, now))
 
@@ -205,7 +207,7 @@ def overridden(incident: str, now: datetime) -> list[Overridden]:
     return [] if row is None or not row.overridden else Covers(now).overridden(row)
 
 
-def resume(silence: UUID, context: Context) -> list[Recorded]:
+def resume(silence: UUID, context: Context) -> list[CommandResult]:
     """Incidents that this silence covered notify again; their escalation starts anew. In the caller's transaction."""
     rows = IncidentRow.objects.select_for_update().filter(silence=silence, state="snoozed").order_by("number")
     return [record_on(row, c.Undo("snooze"), context) for row in rows]
@@ -220,7 +222,7 @@ def covered_by(silences: Iterable[UUID]) -> dict[str, int]:
     return counted
 
 
-def called_off(now: datetime, but: Collection[str] = ()) -> list[str]:
+def cancelled_maintenance(now: datetime, but: Collection[str] = ()) -> list[str]:
     """Incidents that sleep for planned work or a silence which was called off, ended early, or is about something else
     by now.
 
@@ -249,7 +251,7 @@ def _uncovered(incidents: Sequence[UUID], covers: Covers) -> list[str]:
     return [str(pk) for pk in incidents if str(pk) in awake]
 
 
-def rouse(ids: Sequence[str], now: datetime) -> int:
+def unsnooze_cancelled(ids: Sequence[str], now: datetime) -> int:
     """As if they had not been put to sleep; how many of them still were."""
     asleep = IncidentRow.objects.filter(pk__in=ids, state="snoozed", snoozed_by=ACTOR).order_by("number")
     rows = list(asleep.select_for_update())

@@ -26,7 +26,9 @@ def note_planned(incident: Incident, at: datetime, context: Context) -> None:
         noted = TimelineEntry.objects.filter(incident__pk=incident.id, type="incident.maintenance_noted")
         until = rfc3339(one.span.ends_at)
         if not noted.filter(body__window=one.window.slug, body__until=until).exists():
-            record(incident.id, c.NotePlanned(one.window.slug, name, one.span.ends_at, one.why), context)
+            record(
+                incident.id, c.RecordMaintenance(one.window.slug, name, one.span.ends_at, one.why), context
+            )
 
 
 def windows_on(service: str) -> list[str]:

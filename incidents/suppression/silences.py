@@ -34,7 +34,7 @@ MOST_ANNOTATIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class SilenceRepeat:
     """How a silence recurs, and until when; None: for as long as a silence may last."""
 
     recurrence: Recurrence
@@ -42,7 +42,7 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SilenceRequest:
     """A silence as somebody wants it to be, from a start that may be past; of one that recurs the first time."""
 
     matchers: list[dict[str, Any]]
@@ -50,7 +50,7 @@ class Wanted:
     ends_at: datetime
     created_by: str
     comment: str
-    again: Again | None = None
+    again: SilenceRepeat | None = None
     annotations: dict[str, str] | None = None
     """None: as they are."""
 
@@ -66,7 +66,7 @@ def create_silence(
     created_by: str,
     comment: object,
     context: Context,
-    again: Again | None = None,
+    again: SilenceRepeat | None = None,
     incidents: Sequence[str] = (),
 ) -> Silence:
     """Alerts that every matcher fits call nobody from `starts_at` (None: now) until `ends_at`, and `again`.
@@ -99,7 +99,7 @@ def create_silence(
     return row
 
 
-def _recurring(row: Silence, again: Again) -> SilenceRecurrence:
+def _recurring(row: Silence, again: SilenceRepeat) -> SilenceRecurrence:
     """Makes the silence last as long as it is to recur."""
     times = times_from(row.starts_at, row.ends_at, again.recurrence)
     until = again.until or row.starts_at + LONGEST
@@ -114,7 +114,7 @@ def _recurring(row: Silence, again: Again) -> SilenceRecurrence:
 
 
 @transaction.atomic
-def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
+def place_silence(id: uuid.UUID, wanted: SilenceRequest, context: Context) -> None:
     """Make the silence of this id as it is wanted. What is to be over is ended, and not made. Raises
     InvalidValueError."""
     allow("silence", context)
@@ -155,7 +155,7 @@ def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
         record_configuration("silence", str(id), before, after, context)
 
 
-def _annotations_wanted(wanted: Wanted, row: Silence | None) -> dict[str, str]:
+def _annotations_wanted(wanted: SilenceRequest, row: Silence | None) -> dict[str, str]:
     if wanted.annotations is None:
         return {} if row is None else dict(row.annotations)
     return check_annotations(wanted.annotations)
@@ -173,7 +173,7 @@ def check_annotations(told: object) -> dict[str, str]:
     }
 
 
-def _placed_again(made: Silence, again: Again) -> SilenceRecurrence:
+def _placed_again(made: Silence, again: SilenceRepeat) -> SilenceRecurrence:
     """How it recurs; makes the silence last as long."""
     rule, until = again.recurrence, again.until or made.starts_at + LONGEST
     times = times_from(made.starts_at, made.ends_at, rule)
@@ -303,7 +303,7 @@ def by_state(rows: Iterable[Silence]) -> dict[State, list[Silence]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SuppressedAlertInfo:
     """A firing alert that calls nobody, why, and since when."""
 
     alert: Alert
@@ -311,11 +311,13 @@ class Held:
     at: datetime
 
 
-def held_alerts(limit: int = 100) -> tuple[list[Held], int]:
+def suppressed_alerts(limit: int = 100) -> tuple[list[SuppressedAlertInfo], int]:
     """The latest alerts that call nobody, and how many there are in all."""
     rows = list(SuppressedAlert.objects.order_by("-at", "alert")[:limit])
     known = {one.id: one for one in alerts([str(row.alert) for row in rows])}
-    shown = [Held(known[str(row.alert)], row.why, row.at) for row in rows if str(row.alert) in known]
+    shown = [
+        SuppressedAlertInfo(known[str(row.alert)], row.why, row.at) for row in rows if str(row.alert) in known
+    ]
     return shown, SuppressedAlert.objects.count()
 
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
 from incidents.domain.incident.grouping import Reported
-from incidents.domain.suppression.maintenance import InForce, Window, first_that_covers, in_force
+from incidents.domain.suppression.maintenance import ActiveWindow, Window, first_that_covers, in_force
 from incidents.domain.suppression.silences import first_that_holds
 from incidents.domain.suppression.unreadable import passed_over
 from incidents.domain.values import UNREADABLE
@@ -31,14 +31,14 @@ log = structlog.get_logger("correlation")
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Suppression:
     """What an alert is held by, and why it called nobody."""
 
     by: str
     why: str
 
 
-class Holding:
+class Suppressor:
     """What is in force at `at`. Inhibition is as it stands: whoever asks has told it what fires (`Inhibition.hear`)."""
 
     def __init__(self, at: datetime) -> None:
@@ -49,21 +49,21 @@ class Holding:
         self.passed_over = passed_over([*silences, *windows, *self.inhibition.unreadable])
         """In words what cannot be read and holds nothing back; empty where all can be."""
 
-    def holds(self, alerts: Sequence[Reported]) -> dict[str, Hold]:
+    def holds(self, alerts: Sequence[Reported]) -> dict[str, Suppression]:
         """By alert, of those that call nobody, what holds them."""
-        found: dict[str, Hold] = {}
+        found: dict[str, Suppression] = {}
         for alert in alerts:
             silence = first_that_holds(self._silences, alert.matched, self._at)
             window = first_that_covers(self._windows, "hold", alert.component, alert.labels)
             if silence is not None:
-                found[alert.alert] = Hold(silence.id, silence.why(self._at))
+                found[alert.alert] = Suppression(silence.id, silence.why(self._at))
             elif window is not None:
-                found[alert.alert] = Hold(window.window.id, window.why)
+                found[alert.alert] = Suppression(window.window.id, window.why)
         rest = [alert for alert in alerts if alert.alert not in found]
         inhibited = self.inhibition.muted({alert.alert: alert.labels for alert in rest})
-        return found | {alert: Hold(str(key), why) for alert, (key, why) in inhibited.items()}
+        return found | {alert: Suppression(str(key), why) for alert, (key, why) in inhibited.items()}
 
-    def quiet(self, component: str | None, labels: Mapping[str, str]) -> InForce | None:
+    def quiet(self, component: str | None, labels: Mapping[str, str]) -> ActiveWindow | None:
         """The window in which incidents about this component sleep."""
         return first_that_covers(self._windows, "quiet", component, labels)
 
@@ -76,14 +76,14 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Muted:
+class MutedAlerts:
     """By alert: the alerts that inhibit it, and the maintenance windows that hold it."""
 
     inhibited_by: Mapping[str, list[str]]
     muted_by: Mapping[str, list[str]]
 
 
-def muted(ids: Sequence[str]) -> Muted:
+def muted(ids: Sequence[str]) -> MutedAlerts:
     """Of these alerts those that are held otherwise than by a silence."""
     rows = SuppressedAlert.objects.filter(alert__in=ids).values_list("alert", "silence")
     held = {str(alert): by for alert, by in rows}
@@ -94,7 +94,7 @@ def muted(ids: Sequence[str]) -> Muted:
     for key, alert in inhibiting.values_list("key", "alert")[:MOST_SOURCES]:
         if len(told := sources.setdefault(key, [])) < MOST_NAMED:
             told.append(str(alert))
-    return Muted(
+    return MutedAlerts(
         {alert: sources[by] for alert, by in held.items() if by in sources},
         {alert: [slugs[by]] for alert, by in held.items() if by in slugs},
     )
@@ -117,12 +117,12 @@ def keep_why(ids: Collection[str], at: datetime) -> None:
         held.delete()
 
 
-def windows_in_force(at: datetime) -> list[InForce]:
+def windows_in_force(at: datetime) -> list[ActiveWindow]:
     """The one that ends last first."""
     return _windows(at)[0]
 
 
-def _windows(at: datetime) -> tuple[list[InForce], Unreadable]:
+def _windows(at: datetime) -> tuple[list[ActiveWindow], Unreadable]:
     """Those in force, and those that may be and cannot be read: a call too many is better than none."""
     # What recurs is looked at whenever it began: its times are found by its rule.
     rows = list(MaintenanceWindow.objects.filter(starts_at__lte=at).exclude(rule="", ends_at__lte=at))

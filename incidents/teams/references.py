@@ -16,7 +16,7 @@ from incidents.teams.models import Route, Service
 Kind = Literal["channel", "policy", "schedule", "service", "team"]
 Named = Callable[[str], Iterable[str]]
 """In words (`the policy Nights`) all that name the thing of this name."""
-TOLD = 3
+NAMED = 3
 
 _named: dict[Kind, list[Named]] = {}
 
@@ -30,8 +30,8 @@ def register_naming(kind: Kind, named: Named) -> None:
 def named_by(kind: Kind, name: str) -> str:
     """What names it, in words for a sentence; empty where nothing does."""
     found = [words for named in _named.get(kind, ()) for words in named(name)]
-    more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
-    return ", ".join(found[:TOLD]) + more
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return ", ".join(found[:NAMED]) + more
 
 
 def hold_names() -> None:

@@ -33,7 +33,7 @@ def person(name: str) -> Person | None:
     return Person(name, found.is_staff or found.is_superuser, roles)
 
 
-def who_can(command: str, teams: Collection[str]) -> list[str]:
+def people_allowed(command: str, teams: Collection[str]) -> list[str]:
     """Names of the people in these teams, or with none in any, who could; not of staff."""
     enough = ROLES[ROLES.index(needed(command)) :]
     found = Membership.objects.filter(role__in=enough, user__is_active=True)
@@ -51,4 +51,4 @@ def allow_at(command: str, team: str | None, context: Context) -> None:
     who = None if name is None else person(name)
     teams = list(who.roles) if who is not None and team is None else [team] if team else []
     if who is not None and not may(who, command, teams):
-        raise ForbiddenError(refusal(who, command, teams, who_can(command, teams)))
+        raise ForbiddenError(refusal(who, command, teams, people_allowed(command, teams)))

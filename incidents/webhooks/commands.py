@@ -16,7 +16,7 @@ from incidents.domain.time import rfc3339
 from incidents.domain.webhooks import payload
 from incidents.teams.models import Team
 from incidents.teams.references import hold_names
-from incidents.webhooks.deliveries import Letter
+from incidents.webhooks.deliveries import WebhookDelivery
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.send import Address, Try, send
 from ingest.commands import record_configuration
@@ -41,7 +41,7 @@ class ReplayAheadError(ValueError):
     """A replay can only lead back."""
 
 
-def told(webhook: Webhook) -> dict[str, Any]:
+def webhook_as_json(webhook: Webhook) -> dict[str, Any]:
     """A webhook as the log keeps it. The path of its URL may be as good as a password: only a digest tells changes."""
     parts = urlsplit(webhook.url)
     digest = hashlib.sha256(webhook.url.encode()).hexdigest()[:8]
@@ -69,8 +69,8 @@ def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
     if Webhook.objects.count() >= MOST:
         raise TooManyWebhooksError(f"there are {MOST} webhooks, which is as many as there can be")
     secret = new_secret()
-    row = Webhook.objects.create(**fields, secret=encryption.seal(secret), position=str(watermark()))
-    record_configuration(KIND, row.name, None, told(row), context)
+    row = Webhook.objects.create(**fields, secret=encryption.encrypt(secret), position=str(watermark()))
+    record_configuration(KIND, row.name, None, webhook_as_json(row), context)
     return row, secret
 
 
@@ -79,7 +79,7 @@ def change(webhook: Webhook, fields: Mapping[str, Any], context: Context) -> Web
     """Switched on, it goes on from where it stood, as good as new. Raises TeamDeletedError."""
     _hold(fields)
     row = _locked(webhook)
-    before = told(row)
+    before = webhook_as_json(row)
     for name, value in fields.items():
         setattr(row, name, value)
     if fields.get("active"):
@@ -87,14 +87,14 @@ def change(webhook: Webhook, fields: Mapping[str, Any], context: Context) -> Web
     elif "active" in fields and before["active"]:
         row.disabled_reason = "switched off by hand"
     row.save()
-    record_configuration(KIND, row.name, before, told(row), context)
+    record_configuration(KIND, row.name, before, webhook_as_json(row), context)
     return row
 
 
 @transaction.atomic
 def remove(webhook: Webhook, context: Context) -> None:
     row = _locked(webhook)
-    record_configuration(KIND, row.name, told(row), None, context)
+    record_configuration(KIND, row.name, webhook_as_json(row), None, context)
     row.delete()
 
 
@@ -102,11 +102,11 @@ def remove(webhook: Webhook, context: Context) -> None:
 def rotate(webhook: Webhook, context: Context, overlap: timedelta = OVERLAP) -> str:
     """A new secret, to be shown once; the one before signs beside it for `overlap`."""
     row = _locked(webhook)
-    before, secret = told(row), new_secret()
+    before, secret = webhook_as_json(row), new_secret()
     row.previous_secret, row.previous_until = row.secret, datetime.now(UTC) + overlap
-    row.secret = encryption.seal(secret)
+    row.secret = encryption.encrypt(secret)
     row.save(update_fields=["secret", "previous_secret", "previous_until"])
-    after = {**told(row), "secret": f"new, the one before until {rfc3339(row.previous_until)}"}
+    after = {**webhook_as_json(row), "secret": f"new, the one before until {rfc3339(row.previous_until)}"}
     record_configuration(KIND, row.name, before, after, context)
     return secret
 
@@ -115,7 +115,7 @@ def rotate(webhook: Webhook, context: Context, overlap: timedelta = OVERLAP) -> 
 def replay(webhook: Webhook, since: Position, context: Context) -> Webhook:
     """Tell everything after a position again. Raises ReplayAheadError for one that it has not come to."""
     row = _locked(webhook)
-    before = {**told(row), "position": row.position}
+    before = {**webhook_as_json(row), "position": row.position}
     if since > row.place:
         raise ReplayAheadError("it has not come so far; a replay leads back")
     row.replayed_upto = max(row.replayed_upto, row.position)
@@ -124,7 +124,7 @@ def replay(webhook: Webhook, since: Position, context: Context) -> Webhook:
     row.save(update_fields=["replayed_upto", "position", "retry_at"])
     row.retries.filter(position__gt=row.position).delete()
     row.dead_letters.filter(position__gt=row.position).delete()
-    record_configuration(KIND, row.name, before, {**told(row), "position": row.position}, context)
+    record_configuration(KIND, row.name, before, {**webhook_as_json(row), "position": row.position}, context)
     return row
 
 
@@ -136,10 +136,10 @@ def resume(webhook: Webhook) -> None:
 
 def disable(webhook: Webhook, reason: str) -> None:
     """Stop calling it; what it missed is told when somebody turns it on again."""
-    before = told(webhook)
+    before = webhook_as_json(webhook)
     webhook.active, webhook.disabled_reason = False, reason[:2_000]
     webhook.save(update_fields=["active", "disabled_reason"])
-    record_configuration(KIND, webhook.name, before, told(webhook), Context("system:webhooks"))
+    record_configuration(KIND, webhook.name, before, webhook_as_json(webhook), Context("system:webhooks"))
 
 
 def test(webhook: Webhook, actor: str) -> Try:
@@ -148,7 +148,7 @@ def test(webhook: Webhook, actor: str) -> Try:
     id_ = f"webhook/{webhook.name}/test/{secrets.token_hex(8)}"
     body = payload(id_, "webhook.test", actor, now, webhook.position, {}, {"webhook": webhook.name})
     address = Address(webhook.name, webhook.url, tuple(webhook.secrets(now)))
-    return send(address, Letter(id_, "webhook.test", 0, str(Position.START), 0, body))
+    return send(address, WebhookDelivery(id_, "webhook.test", 0, str(Position.START), 0, body))
 
 
 def _hold(fields: Mapping[str, Any]) -> None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from incidents.domain.incident.evolve import evolve, fold
 from incidents.domain.incident.failure import failure_of
 from incidents.domain.incident.state import Incident
-from incidents.domain.webhooks import Wanted, payload
+from incidents.domain.webhooks import EventFilter, payload
 from incidents.incident.view import View
 from ingest.queries import Event, read_stream
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class WebhookDelivery:
     """An event as it is delivered. `event` is its id, which stays the same however often it is sent."""
 
     event: str
@@ -59,7 +59,7 @@ class Histories:
         return state
 
 
-def letters(events: Iterable[Event], wanted: Wanted, histories: Histories) -> list[Letter]:
+def letters(events: Iterable[Event], wanted: EventFilter, histories: Histories) -> list[WebhookDelivery]:
     """Deliveries of those events that are wanted, in their order."""
     made = []
     for event in events:
@@ -71,7 +71,7 @@ def letters(events: Iterable[Event], wanted: Wanted, histories: Histories) -> li
     return made
 
 
-def _letter(event: Event, after: Incident) -> Letter:
+def _letter(event: Event, after: Incident) -> WebhookDelivery:
     position = str(event.position)
     body = payload(
         event.id,
@@ -82,4 +82,4 @@ def _letter(event: Event, after: Incident) -> Letter:
         View(after, event.version, position).as_json(failure_of(after, event.recorded_at, None)),
         event.body,
     )
-    return Letter(event.id, event.type, event.version, position, after.number, body)
+    return WebhookDelivery(event.id, event.type, event.version, position, after.number, body)

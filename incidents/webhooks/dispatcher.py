@@ -39,7 +39,7 @@ log = structlog.get_logger("webhooks")
 
 
 @dataclass(slots=True)
-class Lane:
+class WebhookWorker:
     """What a process keeps of a webhook while it sends for it."""
 
     pool: ThreadPoolExecutor
@@ -51,11 +51,11 @@ class Lane:
     held_first: bool = True
 
 
-class Courier:
+class WebhookDispatcher:
     """Drives every webhook that this process holds the lock of. Belongs to one thread and its connection."""
 
     def __init__(self) -> None:
-        self._lanes: dict[int, Lane] = {}
+        self._lanes: dict[int, WebhookWorker] = {}
         self._left_alone: dict[int, float] = {}
 
     def step(self, now: datetime) -> int:
@@ -110,9 +110,9 @@ class Courier:
         for pk in list(self._lanes):
             self._drop(pk)
 
-    def _lane(self, pk: int) -> Lane | None:
+    def _lane(self, pk: int) -> WebhookWorker | None:
         if pk not in self._lanes and _try_lock(pk):
-            self._lanes[pk] = Lane(ThreadPoolExecutor(AT_ONCE, f"webhook {pk}"))
+            self._lanes[pk] = WebhookWorker(ThreadPoolExecutor(AT_ONCE, f"webhook {pk}"))
         return self._lanes.get(pk)
 
     def _drop(self, pk: int) -> None:
@@ -121,7 +121,7 @@ class Courier:
         if connection.connection is not None:
             _unlock(pk)
 
-    def _begin(self, lane: Lane, webhook: Webhook, now: datetime) -> int:
+    def _begin(self, lane: WebhookWorker, webhook: Webhook, now: datetime) -> int:
         if lane.place != webhook.position:
             lane.place, lane.read_to = webhook.position, webhook.place
         try:
@@ -140,7 +140,7 @@ class Courier:
         lane.round = one
         return 1
 
-    def _pass_over(self, lane: Lane, one: Round, now: datetime) -> None:
+    def _pass_over(self, lane: WebhookWorker, one: Round, now: datetime) -> None:
         """Nothing for it there: where it stands is written down only now and then, or because it has to be."""
         passed, lane.read_to = one.reached > lane.read_to, one.reached
         if not passed or not (one.skipped or lane.kept_at is None or now - lane.kept_at >= PLACE_KEPT):
@@ -151,7 +151,7 @@ class Courier:
         )
         lane.place = reached if moved else ""
 
-    def _finish(self, lane: Lane) -> int:
+    def _finish(self, lane: WebhookWorker) -> int:
         one, lane.round = lane.round, None
         assert one is not None
         if not retrying(partial(rounds.finish, one)):
@@ -161,7 +161,7 @@ class Courier:
 
 def run(stop: threading.Event, idle: float = IDLE) -> None:
     """Send until `stop` is set; what is under way then is written down. Survives a database that goes away."""
-    courier, pause = Courier(), FIRST_PAUSE
+    courier, pause = WebhookDispatcher(), FIRST_PAUSE
     while not (stop.is_set() and not courier.busy):
         try:
             if stop.is_set():

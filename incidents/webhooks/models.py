@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import models
 
 from incidents import encryption
-from incidents.domain.webhooks import Health, Wanted
+from incidents.domain.webhooks import EventFilter, Health
 from ingest.queries import Position
 
 
@@ -44,8 +44,8 @@ class Webhook(models.Model):
         return self.name
 
     @property
-    def wanted(self) -> Wanted:
-        return Wanted(frozenset(self.teams), frozenset(self.severities), frozenset(self.types))
+    def wanted(self) -> EventFilter:
+        return EventFilter(frozenset(self.teams), frozenset(self.severities), frozenset(self.types))
 
     @property
     def health(self) -> Health:
@@ -60,7 +60,7 @@ class Webhook(models.Model):
         kept = [self.secret]
         if self.previous_secret is not None and self.previous_until is not None and self.previous_until > now:
             kept.append(self.previous_secret)
-        return [encryption.unseal(bytes(one)) for one in kept]
+        return [encryption.decrypt(bytes(one)) for one in kept]
 
 
 class WebhookRetry(models.Model):

@@ -43,7 +43,7 @@ def telling_of(team: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WebhookStatus:
     """How far a webhook is: seconds behind, its last deliveries, what waits the longest and what was given up last."""
 
     lag: float
@@ -56,7 +56,7 @@ class Standing:
     """The one that stands first in the log."""
 
 
-def standing_of(webhooks: Sequence[Webhook], most: int) -> dict[int, Standing]:
+def webhook_statuses(webhooks: Sequence[Webhook], most: int) -> dict[int, WebhookStatus]:
     """By primary key, with as many statements for fifty of them as for one, but for those that are at different places
     of the log; at most so many rows of each kind."""
     keys = [one.pk for one in webhooks]
@@ -72,7 +72,7 @@ def standing_of(webhooks: Sequence[Webhook], most: int) -> dict[int, Standing]:
     first_parked = {one.webhook_id: one for one in first}
     lags = {place: lag_of(one) for place, one in {one.position: one for one in webhooks}.items()}
     return {
-        one.pk: Standing(
+        one.pk: WebhookStatus(
             lags[one.position],
             attempts.get(one.pk, []),
             retries.get(one.pk, []),

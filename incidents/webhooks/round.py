@@ -17,9 +17,9 @@ from django.db.models import Q
 from incidents.domain import webhooks as rules
 from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.webhooks.commands import disable
-from incidents.webhooks.deliveries import Histories, Letter, letters
+from incidents.webhooks.deliveries import Histories, WebhookDelivery, letters
 from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter, WebhookRetry
-from incidents.webhooks.send import Address, Trouble, Try
+from incidents.webhooks.send import Address, EndpointFailures, Try
 from ingest.queries import Event, Position, now_utc, read_all, read_stream, watermark
 
 BATCH = 100
@@ -35,7 +35,7 @@ class Job:
     """What one incident has to tell. `rest` is version and position of an event after these letters."""
 
     stream: str
-    letters: list[Letter]
+    letters: list[WebhookDelivery]
     retry: WebhookRetry | None = None
     rest: tuple[int, str] | None = None
     future: Future[list[Try]] | None = None
@@ -54,7 +54,7 @@ class Round:
     address: Address
     reached: Position
     jobs: list[Job] = field(default_factory=list)
-    trouble: Trouble = field(default_factory=Trouble)
+    trouble: EndpointFailures = field(default_factory=EndpointFailures)
     skipped: bool = False
     more: bool = False
 
@@ -71,15 +71,15 @@ def begin(webhook: Webhook, histories: Histories, now: datetime, after: Position
     address = Address(webhook.name, webhook.url, tuple(webhook.secrets(now)), webhook.replayed_upto)
     one = Round(webhook, address, webhook.place)
     if held_first:
-        one.jobs = _held(webhook, histories, now)
+        one.jobs = _retries(webhook, histories, now)
     if not one.jobs:
         _add_new(one, histories, after)
     if not one.jobs and not held_first:
-        one.jobs = _held(webhook, histories, now)
+        one.jobs = _retries(webhook, histories, now)
     return one
 
 
-def _held(webhook: Webhook, histories: Histories, now: datetime) -> list[Job]:
+def _retries(webhook: Webhook, histories: Histories, now: datetime) -> list[Job]:
     is_time = Q(next_at__lte=now) | Q(next_at__gt=now + rules.FURTHEST)
     due = WebhookRetry.objects.filter(is_time, webhook=webhook).order_by("next_at", "pk")
     jobs = []

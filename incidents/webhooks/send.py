@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from incidents.domain.webhooks import PATIENCE, Outcome, outcome, sign, wish_of
+from incidents.domain.webhooks import PATIENCE, Outcome, outcome, retry_after_of, sign
 from incidents.outbound import AddressRefusedError, UnreachableError, post
-from incidents.webhooks.deliveries import Letter
+from incidents.webhooks.deliveries import WebhookDelivery
 
 TIMEOUT = 10.0
 """Seconds that a receiver has to answer."""
@@ -31,7 +31,7 @@ class Address:
 class Try:
     """What became of one delivery. `status` is None where no answer came; `said` is its beginning, or why not."""
 
-    letter: Letter
+    letter: WebhookDelivery
     at: datetime
     milliseconds: int
     outcome: Outcome
@@ -41,7 +41,7 @@ class Try:
 
 
 @dataclass(slots=True)
-class Trouble:
+class EndpointFailures:
     """What the threads of one round share: an endpoint that fails and fails is not asked for every incident."""
 
     failures: int = 0
@@ -52,7 +52,7 @@ class Trouble:
         return self.failures >= PATIENCE and not self.answered
 
 
-def send(address: Address, letter: Letter, timeout: float = TIMEOUT) -> Try:
+def send(address: Address, letter: WebhookDelivery, timeout: float = TIMEOUT) -> Try:
     began, now = time.monotonic(), datetime.now(UTC)
     headers = {
         "Content-Type": "application/json",
@@ -68,7 +68,12 @@ def send(address: Address, letter: Letter, timeout: float = TIMEOUT) -> Try:
     status, wish = None, None
     try:
         reply = post(address.url, letter.body, headers, timeout=timeout, kept=500)
-        told, status, said, wish = outcome(reply.status), reply.status, reply.text, wish_of(reply.headers)
+        told, status, said, wish = (
+            outcome(reply.status),
+            reply.status,
+            reply.text,
+            retry_after_of(reply.headers),
+        )
         if 300 <= reply.status < 400:
             said = f"redirects are not followed; it leads to {reply.headers.get('location', 'nowhere')}"
     except (AddressRefusedError, UnreachableError) as error:
@@ -76,7 +81,9 @@ def send(address: Address, letter: Letter, timeout: float = TIMEOUT) -> Try:
     return Try(letter, now, int((time.monotonic() - began) * 1000), told, status, said[:500], wish)
 
 
-def send_in_order(address: Address, letters: Sequence[Letter], trouble: Trouble) -> list[Try]:
+def send_in_order(
+    address: Address, letters: Sequence[WebhookDelivery], trouble: EndpointFailures
+) -> list[Try]:
     """An incident's deliveries up to the first that has to wait, or until its turn is over."""
     tries: list[Try] = []
     end = time.monotonic() + TURN

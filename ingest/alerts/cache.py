@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ingest.alerts.rows import Kept
+from ingest.alerts.rows import CachedRow
 from ingest.db import database
 
 MOST = 100_000
@@ -24,18 +24,18 @@ half the time, so that day by day they are not."""
 
 # Packed, as in `ingest.integrations.prometheus.cache`: less room, nothing for the garbage collector to walk through.
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(Kept).decode
+_unpack = msgspec.msgpack.Decoder(CachedRow).decode
 _known: dict[str, dict[str, bytes]] = {}  # by database and id
 _in_a_row: dict[str, int] = {}  # by database
 
 
-def recalled(ids: Iterable[str]) -> dict[str, Kept]:
+def recalled(ids: Iterable[str]) -> dict[str, CachedRow]:
     """Those of these alerts that are remembered."""
     known = _known.get(database.name(), {})
     return {id_: _unpack(packed) for id_ in ids if (packed := known.get(id_)) is not None}
 
 
-def remember(alerts: Mapping[str, Kept]) -> None:
+def remember(alerts: Mapping[str, CachedRow]) -> None:
     """That these alerts stand so: they were read or written, and committed."""
     known = _known.setdefault(database.name(), {})
     if len(known) + len(alerts) > MOST:

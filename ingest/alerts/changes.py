@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 from django.db import connection, transaction
 
-from ingest.alerts.deliveries import Delivery, Prepared, Taken, Told, prepare
+from ingest.alerts.deliveries import AlertOutcome, Delivery, DeliveryReceipt, PendingDelivery, prepare
 from ingest.alerts.events import CHANGED
 from ingest.alerts.payloads import keeping
 from ingest.alerts.rows import as_json
@@ -73,13 +73,13 @@ def names_of(labels: Iterable[tuple[str, str]]) -> list[str]:
     return sorted(found)
 
 
-def take_change(change: Change, delivery: Delivery) -> Taken:
+def take_change(change: Change, delivery: Delivery) -> DeliveryReceipt:
     """Store a change durably. Raises django.db.Error, and then nothing of it is stored."""
     return retrying(partial(_store, change, prepare(delivery, Parsed(()))))
 
 
 @transaction.atomic
-def _store(change: Change, prepared: Prepared) -> Taken:
+def _store(change: Change, prepared: PendingDelivery) -> DeliveryReceipt:
     now = clock.now()
     id_ = _id(change, prepared)
     new = _insert(id_, change, prepared, now)
@@ -87,13 +87,13 @@ def _store(change: Change, prepared: Prepared) -> Taken:
         context = Context(f"key:{prepared.delivery.integration}", trace=prepared.delivery.trace)
         event = NewEvent(CHANGED.name, _body(id_, change, prepared), now)
         append(f"change/{id_}", [event], Head.NEW, context)
-    taken = Taken(prepared.receipt, (Told(id_, 1, "recorded" if new else "repeated"),))
+    taken = DeliveryReceipt(prepared.receipt, (AlertOutcome(id_, 1, "recorded" if new else "repeated"),))
     with connection.cursor() as cursor:
         cursor.execute(*keeping([prepared], [taken], now))
     return taken
 
 
-def _id(change: Change, prepared: Prepared) -> str:
+def _id(change: Change, prepared: PendingDelivery) -> str:
     if change.at is None:
         return str(uuid4())
     told = sha256(prepared.delivery.integration.encode() + b"\0" + prepared.delivery.payload).digest()
@@ -106,7 +106,7 @@ def _component(change: Change) -> str | None:
     )
 
 
-def _insert(id_: str, change: Change, prepared: Prepared, now: datetime) -> bool:
+def _insert(id_: str, change: Change, prepared: PendingDelivery, now: datetime) -> bool:
     details = change.details or {}
     values: tuple[Any, ...] = (
         id_,
@@ -131,7 +131,7 @@ def _insert(id_: str, change: Change, prepared: Prepared, now: datetime) -> bool
         return bool(cursor.rowcount)
 
 
-def _body(id_: str, change: Change, prepared: Prepared) -> dict[str, Any]:
+def _body(id_: str, change: Change, prepared: PendingDelivery) -> dict[str, Any]:
     return {
         "change": id_,
         "integration": prepared.delivery.integration,

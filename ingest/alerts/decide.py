@@ -117,6 +117,6 @@ def _before(one: datetime | None, other: datetime | None, *, unknown: bool = Fal
     return unknown if one is None or other is None else one < other
 
 
-def fired_lately(before: Iterable[datetime], now: datetime) -> list[datetime]:
+def fired_recently(before: Iterable[datetime], now: datetime) -> list[datetime]:
     """The times at which it began to fire that are remembered, `now` the last of them."""
     return [*(at for at in before if now - at < REMEMBERED), now][-MOST_REMEMBERED:]

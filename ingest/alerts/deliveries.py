@@ -24,7 +24,7 @@ class Delivery:
     trace: str | None = None
 
 
-class Told(Struct, frozen=True):
+class AlertOutcome(Struct, frozen=True):
     """What became of one alert: its id, the version of its stream (0: it has none), the outcome and why.
 
     A change has an id, too, and is `recorded` or `repeated`.
@@ -37,15 +37,15 @@ class Told(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class DeliveryReceipt:
     """The receipt of a delivery and what became of each alert, in order."""
 
     receipt: str
-    told: tuple[Told, ...]
+    told: tuple[AlertOutcome, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PendingDelivery:
     """A delivery with all that can be had of it alone: who works for a group keeps the others waiting."""
 
     delivery: Delivery
@@ -54,5 +54,5 @@ class Prepared:
     sha256: bytes
 
 
-def prepare(delivery: Delivery, parsed: Parsed) -> Prepared:
-    return Prepared(delivery, parsed, str(uuid.uuid4()), sha256(delivery.payload).digest())
+def prepare(delivery: Delivery, parsed: Parsed) -> PendingDelivery:
+    return PendingDelivery(delivery, parsed, str(uuid.uuid4()), sha256(delivery.payload).digest())

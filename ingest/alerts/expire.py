@@ -39,12 +39,12 @@ def expire_some(now: datetime) -> int:
 
 @transaction.atomic
 def _expire(now: datetime) -> int:
-    over = [one.id for one in rows.standing(_OVER, (now,), "changed_at", AT_ONCE)]
+    over = [one.id for one in rows.current_alerts(_OVER, (now,), "changed_at", AT_ONCE)]
     if not over:
         return 0
     batch = Batch(now, rows.kept(sorted(over), hold=True), held=True)
     # Read again now that they are held: one may have been repeated since.
-    still = rows.standing(f"id = ANY(%s::uuid[]) AND {_OVER}", (over, now))
+    still = rows.current_alerts(f"id = ANY(%s::uuid[]) AND {_OVER}", (over, now))
     for one in still:
         batch.change(one.id, one.alert, "expired", By(one.integration, one.door), Context("system:alerts"))
     batch.write()
@@ -58,7 +58,7 @@ _SETTLES = (
 )
 
 
-def settle(ids: Sequence[str], said_at: datetime, position: Position, context: Context) -> int:
+def expire_alerts(ids: Sequence[str], said_at: datetime, position: Position, context: Context) -> int:
     """A person said at a time, which is this position in the log, that these alerts are over; how many then are.
 
     Of which anything new was said since goes on. What is sent again later than `SETTLED` from `said_at` fires anew. In
@@ -67,7 +67,7 @@ def settle(ids: Sequence[str], said_at: datetime, position: Position, context: C
     batch = Batch(clock.now(), rows.kept(sorted(ids), hold=True), held=True)
     # Read again now that they are held: one may have changed since.
     place = (position.epoch, str(position.txid), position.seq)
-    over = rows.standing(_SETTLES, (list(ids), *place))
+    over = rows.current_alerts(_SETTLES, (list(ids), *place))
     for one in over:
         by = By(one.integration, one.door)
         batch.change(one.id, one.alert, "settled", by, context, settled_until=said_at + SETTLED)

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from ingest.alerts.deliveries import Delivery, Taken
+from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.alerts.store import receive
 from ingest.integrations.heartbeat import Heartbeat
 from ingest.integrations.normalized import Parsed
@@ -23,7 +23,7 @@ _COLUMNS = "integration, name, every, grace, severity, component, heard_at"
 _OVERDUE = "NOT missed AND heard_at + every + grace < %s"
 
 
-def heard(heartbeat: Heartbeat, delivery: Delivery, now: datetime) -> Taken:
+def receive_heartbeat(heartbeat: Heartbeat, delivery: Delivery, now: datetime) -> DeliveryReceipt:
     """Keep that a heartbeat came, and when the next one is due; ends its alert if it had been missed."""
     values: list[Any] = [delivery.integration, heartbeat.name, heartbeat.every, heartbeat.grace]
     values += [heartbeat.severity, heartbeat.component, now]

@@ -19,7 +19,7 @@ from ingest.alerts.rows import Statement
 from ingest.log.encode import array, plain_array
 
 if TYPE_CHECKING:
-    from ingest.alerts.deliveries import Prepared, Taken
+    from ingest.alerts.deliveries import DeliveryReceipt, PendingDelivery
 
 DAY = timedelta(days=1)
 AHEAD = 2
@@ -29,7 +29,9 @@ PATIENCE: Final = "500ms"
 LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
-def keeping(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) -> Statement:
+def keeping(
+    deliveries: Sequence[PendingDelivery], taken: Sequence[DeliveryReceipt], now: datetime
+) -> Statement:
     """What writes one row a delivery, for the transaction that holds what it changed."""
     values = [
         (
@@ -63,7 +65,7 @@ def _as_json(listed: list[Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class StoredOutcome:
     """What became of one alert of a delivery. `version` is that of its stream, 0 where it has none."""
 
     alert: str
@@ -83,7 +85,7 @@ class Delivered:
     content_type: str
     sha256: str
     payload: bytes
-    fates: tuple[Fate, ...]
+    fates: tuple[StoredOutcome, ...]
     refused: tuple[tuple[int, str, str], ...]
     left_out: tuple[tuple[int, str], ...]
 
@@ -112,7 +114,7 @@ def delivered(receipt: str) -> Delivered | None:
         content_type=content_type,
         sha256=bytes(digest).hex(),
         payload=bytes(payload),
-        fates=tuple(Fate(*each) for each in zip(*fates, strict=True)),
+        fates=tuple(StoredOutcome(*each) for each in zip(*fates, strict=True)),
         refused=tuple((place, field, reason) for place, field, reason in json.loads(refused)),
         left_out=tuple((place, reason) for place, reason in json.loads(left_out)),
     )

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from ingest.alerts.rows import Standing, reported, standing, standing_in_parts, stream_of
+from ingest.alerts.rows import CurrentAlert, current_alerts, current_alerts_in_parts, reported, stream_of
 from ingest.integrations.normalized import Severity
 from ingest.log.read import read_newest
 from ingest.log.types import Event, Position
 
 
-def alerts(ids: Sequence[str]) -> list[Standing]:
+def alerts(ids: Sequence[str]) -> list[CurrentAlert]:
     """These alerts as they stand, the one that changed last first."""
-    return standing("id = ANY(%s::uuid[])", (list(ids),), "changed_at DESC, id")
+    return current_alerts("id = ANY(%s::uuid[])", (list(ids),), "changed_at DESC, id")
 
 
-def alerts_at(ids: Sequence[str], as_of: Position) -> list[Standing]:
+def alerts_at(ids: Sequence[str], as_of: Position) -> list[CurrentAlert]:
     """These alerts as the log had them at a position, those of them that it knew then.
 
     How often they were repeated is not in the log: `last_seen` is the time of the last change, `repeats` 0.
@@ -26,14 +26,14 @@ def alerts_at(ids: Sequence[str], as_of: Position) -> list[Standing]:
     return [reported(event) for event in read_newest([stream_of(id_) for id_ in ids], as_of)]
 
 
-def open_alerts() -> Iterator[Standing]:
+def open_alerts() -> Iterator[CurrentAlert]:
     """All alerts that fire or are acknowledged, read in parts: there may be 100,000 of them."""
-    return standing_in_parts("status <> 'resolved'", (), "changed_at, id")
+    return current_alerts_in_parts("status <> 'resolved'", (), "changed_at, id")
 
 
 def firing_alerts(ids: Sequence[str]) -> list[Event]:
     """The newest event of each of these alerts that still fires, in the order of the log."""
-    firing = standing("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),))
+    firing = current_alerts("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),))
     return read_newest([stream_of(one.id) for one in firing])
 
 

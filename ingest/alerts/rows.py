@@ -37,7 +37,7 @@ def stream_of(alert_id: str) -> str:
     return f"alert/{alert_id}"
 
 
-class Kept(Struct, frozen=True, array_like=True):
+class CachedRow(Struct, frozen=True, array_like=True):
     """A row, as far as another alert of its key is decided upon."""
 
     known: Known
@@ -73,7 +73,7 @@ Statement = tuple[str, Sequence[Any]]
 """SQL with its values."""
 
 
-def kept(ids: Iterable[str], *, hold: bool) -> dict[str, Kept]:
+def kept(ids: Iterable[str], *, hold: bool) -> dict[str, CachedRow]:
     """The rows of these alerts that exist; with `hold` they are the transaction's until it ends."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -82,7 +82,7 @@ def kept(ids: Iterable[str], *, hold: bool) -> dict[str, Kept]:
             (plain_array(ids),),
         )
         return {
-            id_: Kept(
+            id_: CachedRow(
                 Known(status, severity, component, starts_at, expired, settled, changed_at),
                 fired,
                 Head(version, bytes(digest)),
@@ -233,7 +233,7 @@ def times(text: str) -> tuple[datetime, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CurrentAlert:
     """An alert as it stands, for whoever shows it. `alert.key` is the sender's, `id` ours."""
 
     id: str
@@ -261,9 +261,9 @@ _SHOWN = (
 )
 
 
-def standing(
+def current_alerts(
     condition: str, values: Sequence[Any], order: str = "id", limit: int | None = None
-) -> list[Standing]:
+) -> list[CurrentAlert]:
     """The alerts that fit a condition, written in SQL over the columns of `alert`."""
     sql = _select(condition, order)
     with connection.cursor() as cursor:
@@ -271,8 +271,10 @@ def standing(
         return [_standing(*row) for row in cursor.fetchall()]
 
 
-def standing_in_parts(condition: str, values: Sequence[Any], order: str = "id") -> Iterator[Standing]:
-    """As `standing`, as of when the first one is read, by a cursor that holds PART of them at a time."""
+def current_alerts_in_parts(
+    condition: str, values: Sequence[Any], order: str = "id"
+) -> Iterator[CurrentAlert]:
+    """As `current_alerts`, as of when the first one is read, by a cursor that holds PART of them at a time."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(_select(condition, order), values)
         while rows := cursor.fetchmany(PART):
@@ -288,18 +290,18 @@ def _standing(
     group: str, component: str | None, description: str, labels: str, links: str, images: str, notes: str,
     starts_at: datetime | None, expires_at: datetime | None, fired: str, changed_at: datetime, last_seen: datetime,
     repeats: int, receipt: str | None, annotations: str | None,
-) -> Standing:  # fmt: skip
+) -> CurrentAlert:  # fmt: skip
     alert = Alert(
         key, _STATUSES[status], title, severity, group, component, description, _read(labels),
         _list(links), _list(images), starts_at, expires_at, _list(notes),
         annotations=None if annotations is None else _read(annotations),
     )  # fmt: skip
-    return Standing(
+    return CurrentAlert(
         id_, integration, door, alert, status, expired, fired, changed_at, last_seen, repeats, receipt
     )
 
 
-def reported(event: Event) -> Standing:
+def reported(event: Event) -> CurrentAlert:
     """An alert as it stood after an event: `last_seen` and `repeats` as of that."""
     told = event.body
     alert = Alert(
@@ -307,7 +309,7 @@ def reported(event: Event) -> Standing:
         told["description"], told["labels"], tuple(told["links"]), tuple(told["images"]), _at(told["starts_at"]),
         _at(told["expires_at"]), tuple(told["notes"]), annotations=told.get("annotations"),
     )  # fmt: skip
-    return Standing(
+    return CurrentAlert(
         told["alert"], told["integration"], told["door"], alert, told["status"],
         told["change"] in ("expired", "settled"), "", event.occurred_at, event.occurred_at, 0, told["receipt"],
     )  # fmt: skip

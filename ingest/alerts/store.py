@@ -14,9 +14,9 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 
 from ingest.alerts import cache, rows
 from ingest.alerts.decide import decide
-from ingest.alerts.deliveries import Delivery, Prepared, Taken, Told, prepare
+from ingest.alerts.deliveries import AlertOutcome, Delivery, DeliveryReceipt, PendingDelivery, prepare
 from ingest.alerts.payloads import keeping
-from ingest.alerts.rows import Kept, id_of
+from ingest.alerts.rows import CachedRow, id_of
 from ingest.alerts.write_batch import Batch, By
 from ingest.db import clock, database
 from ingest.db.group_commit import GroupCommit, GroupCommitError
@@ -30,7 +30,7 @@ LARGEST_TOGETHER = 2**20
 """Bytes of a delivery that shares its transaction; small ones do not wait for tens of thousands of alerts."""
 
 
-def receive(parsed: Parsed, delivery: Delivery) -> Taken:
+def receive(parsed: Parsed, delivery: Delivery) -> DeliveryReceipt:
     """Store a delivery durably. Raises django.db.Error, and then nothing of it is stored."""
     one = prepare(delivery, parsed)
     if not connection.in_atomic_block and len(delivery.payload) <= LARGEST_TOGETHER:
@@ -45,11 +45,11 @@ def receive(parsed: Parsed, delivery: Delivery) -> Taken:
     return retrying(partial(_store, [one]))[0]
 
 
-_groups: dict[str, GroupCommit[Prepared, Taken | None]] = {}  # by database
+_groups: dict[str, GroupCommit[PendingDelivery, DeliveryReceipt | None]] = {}  # by database
 os.register_at_fork(after_in_child=_groups.clear)
 
 
-def _store_group(deliveries: Sequence[Prepared]) -> Sequence[Taken | None]:
+def _store_group(deliveries: Sequence[PendingDelivery]) -> Sequence[DeliveryReceipt | None]:
     """None for those that must be tried alone: whatever is wrong then meets only the guilty one."""
     try:
         return _store_unheld(deliveries)
@@ -62,7 +62,7 @@ def _store_group(deliveries: Sequence[Prepared]) -> Sequence[Taken | None]:
         return [None] * len(deliveries)
 
 
-def _store_unheld(deliveries: Sequence[Prepared]) -> list[Taken]:
+def _store_unheld(deliveries: Sequence[PendingDelivery]) -> list[DeliveryReceipt]:
     """At most two journeys to the database: what is known is remembered, or read without holding it, and the message
     that writes is a transaction that fails where it has changed since. Who meets that reads it and holds it."""
     named = _named(deliveries)
@@ -83,25 +83,25 @@ def _store_unheld(deliveries: Sequence[Prepared]) -> list[Taken]:
 
 
 @transaction.atomic
-def _store(deliveries: Sequence[Prepared]) -> list[Taken]:
+def _store(deliveries: Sequence[PendingDelivery]) -> list[DeliveryReceipt]:
     named = _named(deliveries)
     read = rows.kept(sorted({id_ for ids in named for id_ in ids}), hold=True)
     return _stored(deliveries, named, read, (), held=True)[1]
 
 
-def _named(deliveries: Sequence[Prepared]) -> list[list[str]]:
+def _named(deliveries: Sequence[PendingDelivery]) -> list[list[str]]:
     """The ids of the alerts of each delivery."""
     return [[id_of(one.delivery.integration, alert.key) for alert in one.parsed.alerts] for one in deliveries]
 
 
 def _stored(
-    deliveries: Sequence[Prepared],
+    deliveries: Sequence[PendingDelivery],
     named: Sequence[Sequence[str]],
-    known: Mapping[str, Kept],
+    known: Mapping[str, CachedRow],
     unread: Collection[str],
     *,
     held: bool,
-) -> tuple[Batch, list[Taken]]:
+) -> tuple[Batch, list[DeliveryReceipt]]:
     """`known` are the alerts that there are, as far as is known; of the `unread` nobody has asked the database."""
     now = clock.now()
     batch = Batch(now, known, held=held)
@@ -110,11 +110,13 @@ def _stored(
     return batch, taken
 
 
-def _taken(batch: Batch, one: Prepared, ids: Sequence[str], unread: Collection[str]) -> Taken:
+def _taken(
+    batch: Batch, one: PendingDelivery, ids: Sequence[str], unread: Collection[str]
+) -> DeliveryReceipt:
     delivery = one.delivery
     by = By(delivery.integration, delivery.door, one.receipt, one.sha256.hex())
     context = Context(f"key:{by.integration}", trace=delivery.trace)
-    told = list[Told]()
+    told = list[AlertOutcome]()
     for id_, alert in zip(ids, one.parsed.alerts, strict=True):
         kept = batch.kept.get(id_)
         decision = decide(None if kept is None else kept.known, alert, batch.now)
@@ -124,5 +126,5 @@ def _taken(batch: Batch, one: Prepared, ids: Sequence[str], unread: Collection[s
             batch.count(id_, alert)
         elif id_ in unread:  # what is ignored is written nowhere, so nothing would find out
             raise StreamVersionError(rows.stream_of(id_), batch.version(id_))
-        told.append(Told(id_, batch.version(id_), decision.outcome, decision.why))
-    return Taken(one.receipt, tuple(told))
+        told.append(AlertOutcome(id_, batch.version(id_), decision.outcome, decision.why))
+    return DeliveryReceipt(one.receipt, tuple(told))

@@ -10,11 +10,11 @@ from django.db import connection
 from msgspec import Struct, structs
 
 from ingest.alerts import rows
-from ingest.alerts.decide import Known, Outcome, fired_lately
+from ingest.alerts.decide import Known, Outcome, fired_recently
 from ingest.alerts.events import REPORTED
-from ingest.alerts.rows import Count, Kept, Statement, Written, stream_of
+from ingest.alerts.rows import CachedRow, Count, Statement, Written, stream_of
 from ingest.integrations.normalized import Alert
-from ingest.log.append import Extension, extend_through, saying_overtaken
+from ingest.log.append import StreamAppend, extend_through, saying_overtaken
 from ingest.log.types import Context, Head, NewEvent
 
 _REST = frozenset({"resolved", "expired", "settled"})
@@ -43,7 +43,7 @@ class Batch:
     read makes `write` fail.
     """
 
-    def __init__(self, now: datetime, kept: Mapping[str, Kept], *, held: bool) -> None:
+    def __init__(self, now: datetime, kept: Mapping[str, CachedRow], *, held: bool) -> None:
         self.now = now
         self._held = held
         self.kept = dict(kept)
@@ -66,7 +66,7 @@ class Batch:
         kept, at_rest = self.kept.get(id_), outcome in _REST
         fired = list(rows.times(kept.fired)) if kept is not None else []
         if outcome == "fired":
-            fired = fired_lately(fired, self.now)
+            fired = fired_recently(fired, self.now)
         status = "resolved" if at_rest else alert.status
         if kept is not None and status == "firing" and kept.known.status == "acknowledged":
             status = "acknowledged"  # that it got worse does not take anybody's word back
@@ -80,7 +80,7 @@ class Batch:
         events = [event] if changed is None else [*changed.events, event]
         self._changed[id_] = _Changed(after, events, context, row)
         starts_at = alert.starts_at or (kept.known.starts_at if kept is not None else None)
-        self.kept[id_] = Kept(
+        self.kept[id_] = CachedRow(
             Known(status, alert.severity, alert.component, starts_at, expired, settled_until, self.now),
             rows.seconds(fired),
             after,
@@ -115,7 +115,7 @@ class Batch:
             _send([*self._hold(old), (sql, values), *written, *more])
 
         extend_through(
-            [Extension(stream_of(id_), c.events, c.after, c.context) for id_, c in self._changed.items()],
+            [StreamAppend(stream_of(id_), c.events, c.after, c.context) for id_, c in self._changed.items()],
             send,
         )
 

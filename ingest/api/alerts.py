@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts import heartbeats
-from ingest.alerts.deliveries import Delivery, Taken
+from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.alerts.store import receive
 from ingest.api.admission import OverloadedError, admitted, in_turn
 from ingest.api.body import read_body
@@ -51,20 +51,20 @@ class RequestRefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class AlertEndpoint:
     """`parse` gets the body and the key; `refuse` writes an answer with a status that is no 2xx."""
 
     name: str
     methods: tuple[str, ...]
     parse: Callable[[bytes, Key], Parsed]
-    accept: Callable[[Taken, Parsed], HttpResponse]
+    accept: Callable[[DeliveryReceipt, Parsed], HttpResponse]
     refuse: Refuse
     overloaded: int = 503
     keeps_unread: bool = False
     """Whether a payload that gives no alert is stored: its mapping can be written afterwards."""
 
 
-def serve(door: Door, request: HttpRequest, who: Callable[[], Key | None]) -> HttpResponse:
+def serve(door: AlertEndpoint, request: HttpRequest, who: Callable[[], Key | None]) -> HttpResponse:
     """Take one delivery of whose key `who` looks for. The sender is refused by `door.refuse`, whatever is wrong."""
     key = None
     try:
@@ -140,7 +140,7 @@ def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
 
 def stored(
     request: HttpRequest, door: str, key: Key, parsed: Parsed, payload: bytes, *, keeps_unread: bool = False
-) -> Taken:
+) -> DeliveryReceipt:
     """Commits a delivery. Raises RequestRefusedError when there was something in it and nothing of that was good,
     unless `keeps_unread`: then the payload is stored, and an alert says that it could not be read."""
     unread = bool(parsed.refused and not parsed.alerts)
@@ -182,7 +182,7 @@ _TITLES = {
 }
 
 
-def counted(taken: Taken, parsed: Parsed) -> HttpResponse:
+def counted(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:
     told: dict[str, Any] = {"accepted": len(parsed.alerts), "receipt": taken.receipt}
     if parsed.refused:
         told["refused"] = [{"alert": r.place, "field": r.field, "reason": r.reason} for r in parsed.refused]
@@ -191,7 +191,7 @@ def counted(taken: Taken, parsed: Parsed) -> HttpResponse:
     return JsonResponse(told)
 
 
-def _as_alertmanager(taken: Taken, parsed: Parsed) -> HttpResponse:  # noqa: ARG001
+def _as_alertmanager(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:  # noqa: ARG001
     """200 with nothing, or 400 with a text that joins the errors, though the good alerts are stored."""
     if not parsed.refused:
         return HttpResponse(status=200, content_type="application/json")
@@ -204,17 +204,19 @@ def _text(status: int, message: str) -> HttpResponse:
 
 # Doors
 # ----------------------------------------------------------------------------------------------------------
-ALERTMANAGER_API = Door(
+ALERTMANAGER_API = AlertEndpoint(
     "alertmanager-api",
     ("POST",),
     lambda body, _: prometheus.alerts(body, datetime.now(UTC)),
     _as_alertmanager,
     _text,
 )
-ALERTMANAGER = Door(
+ALERTMANAGER = AlertEndpoint(
     "alertmanager", ("POST",), lambda body, _: prometheus.webhook(body), counted, refused_as_problem
 )
-GRAFANA = Door("grafana", ("POST", "PUT"), lambda body, _: grafana.webhook(body), counted, refused_as_problem)
+GRAFANA = AlertEndpoint(
+    "grafana", ("POST", "PUT"), lambda body, _: grafana.webhook(body), counted, refused_as_problem
+)
 
 
 UNREAD = (
@@ -228,7 +230,7 @@ def _through_mapping(media_type: str, body: bytes, key: Key) -> Parsed:
     return recognition.apply(how, apply.payload_of(body, media_type)).parsed
 
 
-def _counted_or_unread(taken: Taken, parsed: Parsed) -> HttpResponse:
+def _counted_or_unread(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:
     answer = counted(taken, parsed)
     if parsed.alerts or not parsed.refused:
         return answer
@@ -257,7 +259,9 @@ def grafana_webhook(request: HttpRequest, key: str = "") -> HttpResponse:
 def generic_webhook(request: HttpRequest, key: str = "") -> HttpResponse:
     """POST /integrations/generic, also with /{key}: any JSON or form, through the mapping of the integration."""
     parse = partial(_through_mapping, request.content_type or "")
-    door = Door("generic", ("POST", "PUT"), parse, _counted_or_unread, refused_as_problem, keeps_unread=True)
+    door = AlertEndpoint(
+        "generic", ("POST", "PUT"), parse, _counted_or_unread, refused_as_problem, keeps_unread=True
+    )
     return serve(door, request, partial(key_at, request, key))
 
 
@@ -277,7 +281,7 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
             trace = getattr(request, "trace", None)
             delivery = Delivery(found.name, heartbeats.DOOR, media_type, payload, trace)
             now = datetime.now(UTC)
-            taken = heartbeats.heard(told, delivery, now)
+            taken = heartbeats.receive_heartbeat(told, delivery, now)
     except (
         RequestRefusedError,
         OverloadedError,

@@ -7,7 +7,7 @@ from functools import partial
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.alerts import Door, RequestRefusedError, counted, key_at, refused_as_problem, serve
+from ingest.api.alerts import AlertEndpoint, RequestRefusedError, counted, key_at, refused_as_problem, serve
 from ingest.api.keys import Key
 from ingest.integrations.cloudevents import alerts
 from ingest.integrations.cloudevents.parse import UnsupportedContentTypeError, events, handshake
@@ -21,7 +21,7 @@ def cloudevents(request: HttpRequest, key: str = "") -> HttpResponse:
     if request.method == "OPTIONS":
         return HttpResponse(status=200, headers=handshake(request.headers))
     parse = partial(_parse, request)
-    door = Door("cloudevents", ("POST",), parse, counted, refused_as_problem, overloaded=429)
+    door = AlertEndpoint("cloudevents", ("POST",), parse, counted, refused_as_problem, overloaded=429)
     return serve(door, request, partial(key_at, request, key))
 
 

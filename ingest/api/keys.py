@@ -104,7 +104,7 @@ def create(
                 doors=sorted(set(doors)),
                 expires_at=expires_at,
             )
-            _record(row.name, None, told(row), who)
+            _record(row.name, None, key_as_json(row), who)
     except IntegrityError as error:
         if not _is_of_the_name(error):
             raise
@@ -118,7 +118,7 @@ def _is_of_the_name(error: IntegrityError) -> bool:
     return NAME_IS_UNIQUE in (getattr(told, "constraint_name", None) or "")
 
 
-def told(row: IntegrationKey) -> dict[str, Any]:
+def key_as_json(row: IntegrationKey) -> dict[str, Any]:
     """An integration as the log keeps it: never the key, nor anything that it could be told by."""
     return {
         "name": row.name,
@@ -154,7 +154,9 @@ def rotate(name: str, overlap: timedelta, who: Context | None = None) -> str | N
         row.digest = _digest(secret)
         row.save(update_fields=["digest", "previous_digest", "previous_until"])
         until = row.previous_until.isoformat()
-        _record(name, told(row), {**told(row), "key": f"new, the one before until {until}"}, who)
+        _record(
+            name, key_as_json(row), {**key_as_json(row), "key": f"new, the one before until {until}"}, who
+        )
     _seen.clear()
     return secret
 
@@ -192,11 +194,11 @@ def _change(name: str, fields: Mapping[str, Any], who: Context | None) -> bool:
         row = IntegrationKey.objects.select_for_update().filter(name=name, revoked_at=None).first()
         if row is None:
             return False
-        before = told(row)
+        before = key_as_json(row)
         for field_name, value in fields.items():
             setattr(row, field_name, value)
         row.save(update_fields=list(fields))
-        _record(name, before, told(row), who)
+        _record(name, before, key_as_json(row), who)
     _seen.clear()
     return True
 

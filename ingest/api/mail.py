@@ -96,7 +96,7 @@ def _one_line(text: str) -> str:
     return text.encode("ascii", "replace").decode().replace("\r", " ").replace("\n", " ")[:300]
 
 
-class Door:
+class SmtpHandler:
     """What the server asks at each step of a mail."""
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class _Server(SMTP):
     line_length_limit = LONGEST_LINE
     open = 0
 
-    def __init__(self, door: Door, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, door: SmtpHandler, tls: ssl.SSLContext | None) -> None:
         super().__init__(
             door,
             data_size_limit=settings.INBOUND_EMAIL_MAX_BODY,
@@ -211,7 +211,7 @@ def certificate() -> ssl.SSLContext | None:
 
 
 async def listen(
-    where: tuple[str, int] | socket.socket, door: Door, tls: ssl.SSLContext | None = None
+    where: tuple[str, int] | socket.socket, door: SmtpHandler, tls: ssl.SSLContext | None = None
 ) -> asyncio.Server:
     """A server of this loop, on a socket that is bound or at an address; its port may be 0, for one that is free.
 
@@ -233,7 +233,7 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; mails that are being stored are finished. `ready` hears the port. Raises
     OSError."""
-    end, door = asyncio.Event(), Door()
+    end, door = asyncio.Event(), SmtpHandler()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
     server = await listen(where, door, tls)

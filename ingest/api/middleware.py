@@ -14,7 +14,7 @@ from django.urls import ResolverMatch, resolve
 
 from ingest.log.configuration_events import hearing_of_changes, receipt_of_change
 
-DOORS = ("/api/v1/telemetry/", "/v1/", "/api/v1/write", "/v2/", "/integrations/")
+ENDPOINTS = ("/api/v1/telemetry/", "/v1/", "/api/v1/write", "/v2/", "/integrations/")
 POSTED = "/api/v2/alerts"
 """A door for who posts; who reads there may be a person."""
 
@@ -22,9 +22,9 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 _resolved = functools.lru_cache(maxsize=64)(resolve)  # addresses of kinds are few, and always asked for
 
 
-def find_door(path: str, method: str | None) -> ResolverMatch | None:
+def find_endpoint(path: str, method: str | None) -> ResolverMatch | None:
     """The door at a path, None when there is no door for machines."""
-    if not path.startswith(DOORS) and (path != POSTED or method != "POST"):
+    if not path.startswith(ENDPOINTS) and (path != POSTED or method != "POST"):
         return None
     try:
         return _resolved(path)
@@ -64,7 +64,7 @@ class ShortWayForTelemetry:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        door = find_door(request.path_info, request.method)
+        door = find_endpoint(request.path_info, request.method)
         if door is None:
             return self.get_response(request)
         request.resolver_match = door

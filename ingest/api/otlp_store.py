@@ -110,7 +110,7 @@ def take(request: Request, key: Key) -> Done:
             return _take_logs(request, key)
 
 
-def _take_rows(made: Callable[..., parse.Taken], request: Request, key: Key) -> Done:
+def _take_rows(made: Callable[..., parse.ParsedRequest], request: Request, key: Key) -> Done:
     with in_turn(len(request.body)):
         sent = read(request.signal, request.body, request.media_type)
         taken = made(sent, key.region or "default", _bounds())

@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts.changes import DOOR as CHANGES
 from ingest.alerts.changes import take_change
-from ingest.alerts.deliveries import Delivery, Taken
+from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.api.admission import OverloadedError, admitted
 from ingest.api.alerts import RequestRefusedError, body_of, refused, stored
 from ingest.api.keys import Key, find
@@ -24,7 +24,7 @@ from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 NAME = "pagerduty"
-Answer = tuple[Taken, dict[str, str]]
+Answer = tuple[DeliveryReceipt, dict[str, str]]
 
 
 @csrf_exempt

@@ -28,7 +28,7 @@ MOST: Final = 10_000
 """Keys and doors that a process remembers."""
 LOST: Final = frozenset({400, 413, 415, 422})
 """Statuses at a door of alerts that senders take for final: what was sent is lost."""
-ALERT_DOORS: Final = frozenset(
+ALERT_FORMATS: Final = frozenset(
     {"alertmanager-api", "alertmanager", "grafana", "generic", "cloudevents", "pagerduty"}
 )
 WARNED_FOR: Final = timedelta(hours=1)
@@ -65,7 +65,7 @@ def note(integration: str, door: str, status: int, reason: str) -> None:
         with connection.cursor() as cursor:
             text = reason.replace("\0", "")[:REASON]
             cursor.execute(_SQL, (integration, door, status, text, left_out + 1))
-        if status in LOST and door in ALERT_DOORS and _is_known(integration):
+        if status in LOST and door in ALERT_FORMATS and _is_known(integration):
             warn(
                 integration,
                 door,

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from msgspec import structs
 
-from ingest.alerts.deliveries import Delivery, Taken
+from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.alerts.store import receive
 from ingest.api.models import IntegrationKey
 from ingest.integrations import grafana, mail, pagerduty, recognition
@@ -175,7 +175,7 @@ def sample(door: str, now: datetime) -> Any:
     return _DOORS[door][0](now)
 
 
-def send_sample(integration: str, door: str, who: str) -> Taken:
+def send_sample(integration: str, door: str, who: str) -> DeliveryReceipt:
     """Deliver the sample of a door (one of DOORS) for an integration. `who` asked for it.
 
     It is information, whatever its sender would take it for: a test calls nobody.

@@ -31,7 +31,7 @@ def in_halves(items: Sequence[T], do: Callable[[Sequence[T]], int], failed: dict
         return 0
 
 
-class PassedOver:
+class Backoff:
     """By id those that could not go on, for `seconds`: so that they are not in everybody's way each time. One process
     knows them; `clock` counts seconds, so that a clock on the wall that is set back frees none too late."""
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from ingest.integrations.generic import apply as generic
 from ingest.integrations.generic.apply import Preview
 from ingest.integrations.generic.default import DEFAULT
-from ingest.integrations.generic.presets import READY, Ready
+from ingest.integrations.generic.presets import READY, Preset
 from ingest.integrations.generic.schema import Mapping as Checked
 from ingest.integrations.generic.schema import mapping
 from ingest.integrations.generic.templates import Path, path
@@ -50,7 +50,7 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 _DEFAULTS: Final = {"severity": "warning"}
 
 
-def recognised(payload: Any) -> Ready | None:
+def recognised(payload: Any) -> Preset | None:
     """The sender whose webhooks have the fields of this payload; None for one that is not known."""
     if not isinstance(payload, dict):
         return None

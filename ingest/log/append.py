@@ -29,7 +29,7 @@ _APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class NewStream:
     """A stream that does not exist yet, the events that it begins with, and who caused them."""
 
     stream: str
@@ -38,7 +38,7 @@ class Beginning:
 
 
 @dataclass(frozen=True, slots=True)
-class Extension:
+class StreamAppend:
     """Events for the end of a stream, the head that they were decided upon, and who caused them."""
 
     stream: str
@@ -72,7 +72,7 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
     return _insert(_APPEND, values, entries, expected.version)
 
 
-def begin(beginnings: Sequence[Beginning]) -> list[Event]:
+def begin(beginnings: Sequence[NewStream]) -> list[Event]:
     """Record the first events of several new streams with one statement; otherwise as `append`.
 
     The events stand in the log, and in the answer, in the order in which they are given. Raises
@@ -84,7 +84,7 @@ def begin(beginnings: Sequence[Beginning]) -> list[Event]:
     return _insert(_call("log_begin", 11), _columns(entries), entries, 0)
 
 
-def extend(extensions: Sequence[Extension]) -> list[Event]:
+def extend(extensions: Sequence[StreamAppend]) -> list[Event]:
     """Record events at the ends of several streams, each named once, with one statement; otherwise as `append`.
 
     The events stand in the log, and in the answer, in the order in which they are given. Raises
@@ -102,7 +102,7 @@ def extend(extensions: Sequence[Extension]) -> list[Event]:
 
 def begin_through(
     function: str,
-    beginnings: Sequence[Beginning],
+    beginnings: Sequence[NewStream],
     more: Sequence[object],
     send: Callable[[CursorWrapper, bytes], None],
 ) -> None:
@@ -122,7 +122,7 @@ def begin_through(
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
 
-def _entries(beginnings: Sequence[Beginning]) -> Entries:
+def _entries(beginnings: Sequence[NewStream]) -> Entries:
     entries = Entries(clock.now())
     for beginning in beginnings:
         entries.chain(beginning.stream, beginning.events, Head.NEW, beginning.context)
@@ -135,7 +135,7 @@ def _call(function: str, arguments: int) -> str:
 
 
 def extend_through(
-    extensions: Sequence[Extension], send: Callable[[Sequence[Head], str, tuple[str | bytes, ...]], None]
+    extensions: Sequence[StreamAppend], send: Callable[[Sequence[Head], str, tuple[str | bytes, ...]], None]
 ) -> None:
     """Record events at the ends of several streams, each named once; otherwise as `append`.
 
@@ -157,7 +157,7 @@ def extend_through(
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
 
-def _heads(extensions: Sequence[Extension]) -> tuple[str, str, str]:
+def _heads(extensions: Sequence[StreamAppend]) -> tuple[str, str, str]:
     """What `log_extend` compares: the streams that exist, and where they are thought to stand."""
     old = [one for one in extensions if one.events and one.after.version > 0]
     return (

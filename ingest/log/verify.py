@@ -20,7 +20,7 @@ UNSEALED = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class VerificationReport:
     """What was checked and found good. `newest_seal` is its id and hash, worth keeping somewhere else.
 
     `copies` counts the entries, by table, that were compared with their events; `timestamps` those of seals. `remarks`
@@ -47,13 +47,13 @@ class LogIntegrityError(Exception):
 
 def verify(
     expected_seal: str | None = None, *, noted_in: Path | None = None, trusted: Path | None = None
-) -> Sound:
+) -> VerificationReport:
     """Check everything, against one snapshot. Raises LogIntegrityError at the first event that is wrong.
 
-    `expected_seal` is a seal noted earlier (as in `Sound.newest_seal`): it must still be there. `noted_in` is the file
-    of seals noted outside of the database (`ingest.log.noted_seals`): the newest must still be there, and cover all
-    events but those of the last UNSEALED seconds. `trusted` is a PEM file of authorities that timestamps in it are
-    checked against, by default the public ones.
+    `expected_seal` is a seal noted earlier (as in `VerificationReport.newest_seal`): it must still be there.
+    `noted_in` is the file of seals noted outside of the database (`ingest.log.noted_seals`): the newest must still be
+    there, and cover all events but those of the last UNSEALED seconds. `trusted` is a PEM file of authorities that
+    timestamps in it are checked against, by default the public ones.
     """
     with transaction.atomic():
         if not connection.savepoint_ids:  # the outermost block: nothing was read before
@@ -69,7 +69,9 @@ def verify(
             stamps = _verify_timestamps(noted_in, trusted)
         copies = check_copies()
         remarks = dating.remarks()
-    return Sound(events, streams, count, newest, copies, stamps, remarks, _unknown(noted_in, bool(stamps)))
+    return VerificationReport(
+        events, streams, count, newest, copies, stamps, remarks, _unknown(noted_in, bool(stamps))
+    )
 
 
 def _unknown(noted_in: Path | None, is_stamped: bool) -> list[str]:

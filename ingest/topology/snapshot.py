@@ -107,7 +107,7 @@ def _frozen(found: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedSnapshot:
     """A snapshot with what it was read from, and the span of time in which it holds."""
 
     told: tuple[int, int]
@@ -116,7 +116,7 @@ class _Kept:
     snapshot: Snapshot
 
 
-_kept: OrderedDict[tuple[str, str, datetime], _Kept] = OrderedDict()
+_kept: OrderedDict[tuple[str, str, datetime], _CachedSnapshot] = OrderedDict()
 _lock = threading.Lock()
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
@@ -139,7 +139,7 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
             one for one, kept in _kept.items() if one[:2] == (database, region) and kept.told != told
         ]:
             del _kept[key]
-        _kept[database, region, since] = _Kept(told, since, until, snapshot)
+        _kept[database, region, since] = _CachedSnapshot(told, since, until, snapshot)
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
     return snapshot

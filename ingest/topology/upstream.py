@@ -15,7 +15,7 @@ from ingest.telemetry.windows.sql import in_force, names_of, one_snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Beneath:
+class Dependencies:
     """What one component rests on directly: what contains it, what it needs, and what its placement says it crosses."""
 
     parents: tuple[str, ...] = ()
@@ -26,7 +26,9 @@ class Beneath:
 _Row = tuple[list[int], list[int], list[int]]
 
 
-def rests_on(region: str, names: Collection[str], time: datetime, hops: int) -> dict[str, Beneath]:
+def dependencies_of(
+    region: str, names: Collection[str], time: datetime, hops: int
+) -> dict[str, Dependencies]:
     """By name: what these components, and what they rest on in up to `hops` steps, rest on directly.
 
     From `topology` (parents, depends_on) and `placement` (a unit's components), as in force in a region at a time.
@@ -47,7 +49,7 @@ def rests_on(region: str, names: Collection[str], time: datetime, hops: int) -> 
         used = np.unique([one for own, row in found.items() for one in (own, *_all(row))]).astype(int)
         known = dict(zip(used.tolist(), names_of(used), strict=True))
     return {
-        known[own]: Beneath(*(tuple(sorted(known[up] for up in ups)) for ups in row))
+        known[own]: Dependencies(*(tuple(sorted(known[up] for up in ups)) for ups in row))
         for own, row in found.items()
     }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from analyzers import registry
-from analyzers.commands import Wanted, request_run
+from analyzers.commands import RunRequest, request_run
 from analyzers.runs.models import Run, State
 from analyzers.runs.tasks import tick
 from deploy.supervisor.children import end_group
@@ -91,7 +91,7 @@ def worker(
 
 def test_a_run_outlives_the_worker_that_is_killed_in_the_middle_of_it(worker: Worker, tmp_path: Path) -> None:
     Door().post(healthy())
-    run = request_run(Wanted("dawdler", start=TOP, end=TOP + HOUR), "user:alice", NOW)
+    run = request_run(RunRequest("dawdler", start=TOP, end=TOP + HOUR), "user:alice", NOW)
     worker.start()
     wait_for((tmp_path / "begun").exists, 120, worker.log.read_text() if worker.log.exists() else "a worker")
     worker.kill()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from analyzers.commands import Wanted, request_run
+from analyzers.commands import RunRequest, request_run
 from analyzers.runs.execution import execute
 from deploy.lab import namespaces
 from deploy.lab.faults import Fault, broken
@@ -77,7 +77,7 @@ def tickets_after(fault: Fault) -> list[dict[str, Any]]:
     assert (answer.status_code, answer.json()["accepted"]) == (202, len(rows))
     first = min(datetime.fromisoformat(row["time"]) for row in rows)
     now = datetime.now(UTC)
-    wanted = Wanted("voting", start=first, end=now + timedelta(seconds=1))
+    wanted = RunRequest("voting", start=first, end=now + timedelta(seconds=1))
     execute(request_run(wanted, "key:lab", now).pk, lambda: datetime.now(UTC))
     follow_to_the_end(follower())
     found: list[dict[str, Any]] = collector.get("/api/v1/incidents").json()["results"]

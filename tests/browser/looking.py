@@ -10,12 +10,19 @@ from playwright.sync_api import Page
 
 from frontend.urls import urlpatterns
 
-ONLY_POST = {"keep_view", "several", "notification_rules", "on_call_calendar", "put_back", "report_produce"}
+ONLY_POST = {
+    "keep_view",
+    "bulk_action",
+    "notification_rules",
+    "on_call_calendar",
+    "put_back",
+    "report_produce",
+}
 NO_PAGE = {"live", "inbox_matching", "inbox_rows", "inbox_suggest", "palette"}
 NOT_ALONE = {
     "analysis_schedule_new",
     "backtest_compare",
-    "component_beneath",
+    "component_contained",
     "component_health",
     "component_named",
 }

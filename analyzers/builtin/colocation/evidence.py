@@ -107,10 +107,10 @@ def _account(seen: Exposure, found: RateRatio | None) -> str:
             f" The strata scatter {found.dispersion:.2g} times as much as independent failures would; the interval "
             "is widened for it."
         )
-    return f"{said(found)}{wide} {method}"
+    return f"{ratio_sentence(found)}{wide} {method}"
 
 
-def said(found: RateRatio) -> str:
+def ratio_sentence(found: RateRatio) -> str:
     """How much more often far units failed, and whether the figures can tell."""
     low, high = f"{figure(100 * found.low, 3)} %", f"{figure(100 * found.high, 3)} %"
     more = "more" if found.ratio >= 0 else "less"

@@ -23,8 +23,8 @@ def analyze(window: Window, params: Params) -> Verdict:
     if reason is not None:
         return inconclusive(reason, measures)
     if params["method"] == "lasso":
-        return published_verdict.tell(window, judge_by_mean(window, params), params, measures)
-    return likelihood_verdict.tell(window, blame(window, params), measures)
+        return published_verdict.verdict_of(window, judge_by_mean(window, params), params, measures)
+    return likelihood_verdict.verdict_of(window, blame(window, params), measures)
 
 
 def _measures(seen: Observed, window: Window) -> dict[str, Any]:

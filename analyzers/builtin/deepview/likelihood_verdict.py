@@ -19,7 +19,7 @@ _CONTRAST = 0.8
 """Share of units above which too little is healthy to tell several components apart."""
 
 
-def tell(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdict:
+def verdict_of(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdict:
     """What a person on call reads of a likelihood outcome."""
     noun = show.noun(window)
     reason = _nothing_known(outcome, noun)

@@ -15,7 +15,7 @@ from analyzers.builtin.text import count, percent
 from analyzers.contract import Evidence, Params, Suspect, Verdict, Window, quiet, table, text
 
 
-def tell(window: Window, tested: Tested, params: Params, measures: Mapping[str, Any]) -> Verdict:
+def verdict_of(window: Window, tested: Tested, params: Params, measures: Mapping[str, Any]) -> Verdict:
     """What the on-call reads of the published method; it gives no calibrated score."""
     names = tuple(tested.seen.names[j] for j in tested.blamed.tolist())
     figures = {**measures, "penalty": tested.alpha}

@@ -14,8 +14,8 @@ def analyze(window: Window, params: Params) -> Verdict:
     if not seen.cells:
         return inconclusive("There are no observations in this window.", measures)
     if params["method"] == "paper":
-        return published_verdict.tell(window, seen, params, measures)
-    return weighted_verdict.tell(window, find(seen, window.history, params), measures)
+        return published_verdict.verdict_of(window, seen, params, measures)
+    return weighted_verdict.verdict_of(window, find(seen, window.history, params), measures)
 
 
 def measures_of(seen: Observed) -> dict[str, int]:

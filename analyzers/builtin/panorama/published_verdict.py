@@ -16,7 +16,7 @@ from analyzers.contract import Evidence, Params, Suspect, Verdict, Window, quiet
 _CLEARED = 20
 
 
-def tell(window: Window, seen: Observed, params: Params, measures: Mapping[str, Any]) -> Verdict:
+def verdict_of(window: Window, seen: Observed, params: Params, measures: Mapping[str, Any]) -> Verdict:
     limit, ttl = (seen.steps_of(float(params[name])) for name in ("pending_seconds", "ttl_seconds"))
     places = places_of(seen, limit, ttl)
     bad: dict[int, list[Place]] = {}

@@ -24,7 +24,7 @@ LEAST_STATED = 0.4
 """Probability below which a culprit is not named."""
 
 
-def tell(window: Window, found: Found, measures: Mapping[str, Any]) -> Verdict:
+def verdict_of(window: Window, found: Found, measures: Mapping[str, Any]) -> Verdict:
     found = replace(found, assumptions=assumptions.checked(found))
     doubtful = tuple(one for one in found.findings if _stated(found, one) < LEAST_STATED)
     found = replace(found, findings=tuple(one for one in found.findings if one not in doubtful))

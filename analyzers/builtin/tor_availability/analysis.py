@@ -61,7 +61,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     reason = _nothing_to_judge(window, seen, kind, devices)
     if reason is not None:
         return inconclusive(reason, {"devices": devices})
-    return tell(
+    return verdict_of(
         window,
         measure(
             kind,
@@ -134,7 +134,7 @@ def _nothing_to_judge(window: Window, seen: Outages, kind: str, devices: int) ->
     return None
 
 
-def tell(window: Window, found: Measured) -> Verdict:
+def verdict_of(window: Window, found: Measured) -> Verdict:
     standing, seen = found.standing, found.seen
     by_cause = dict(
         zip(seen.causes, np.bincount(seen.cause, minlength=len(seen.causes)).tolist(), strict=True)

@@ -20,7 +20,7 @@ from analyzers.builtin.trace_blame.analyzer import KNOWN
 from analyzers.builtin.trace_blame.assumptions import checked, doubt, needed
 from analyzers.builtin.trace_blame.calibration import probability
 from analyzers.builtin.trace_blame.evidence import evidence, facts_about
-from analyzers.builtin.trace_blame.likelihood import Seen, see
+from analyzers.builtin.trace_blame.likelihood import ObservedWindow, see
 from analyzers.builtin.trace_blame.selection import Blamed, Decision, decide
 from analyzers.builtin.trace_blame.sentences import says, summary
 from analyzers.builtin.trace_blame.silent_instances import silent_instances, silent_table
@@ -64,7 +64,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     )
 
 
-def _measures(seen: Seen) -> dict[str, Any]:
+def _measures(seen: ObservedWindow) -> dict[str, Any]:
     spans = seen.spans
     now = spans.era == spans.eras - 1
     return {
@@ -92,7 +92,7 @@ def _too_little(measures: dict[str, Any], params: Params) -> str | None:
     return None
 
 
-def _component(seen: Seen, one: Blamed) -> str:
+def _component(seen: ObservedWindow, one: Blamed) -> str:
     if one.instance is None:
         return f"service/{seen.spans.services[one.service]}"
     return f"instance/{seen.spans.instances[one.instance]}"
@@ -100,7 +100,7 @@ def _component(seen: Seen, one: Blamed) -> str:
 
 def _suspect(
     window: Window,
-    seen: Seen,
+    seen: ObservedWindow,
     decision: Decision,
     params: Params,
     doubts: float,
@@ -122,7 +122,7 @@ def _suspect(
     )
 
 
-def _coinciding(seen: Seen, one: Blamed) -> tuple[str, ...]:
+def _coinciding(seen: ObservedWindow, one: Blamed) -> tuple[str, ...]:
     """The only instance of a service coincides with it: nothing tells a bad pod from a bad program."""
     if one.instance is not None:
         return ()

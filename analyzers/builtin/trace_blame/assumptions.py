@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from analyzers.builtin.text import percent
-from analyzers.builtin.trace_blame.likelihood import Seen
+from analyzers.builtin.trace_blame.likelihood import ObservedWindow
 from analyzers.builtin.trace_blame.selection import Decision
 from analyzers.contract import Assumption, Window
 
@@ -41,7 +41,7 @@ NEAR = 2.0
 """Nats below the margin from which on somebody is nearly blamed."""
 
 
-def checked(window: Window, seen: Seen, decision: Decision) -> tuple[Assumption, ...]:
+def checked(window: Window, seen: ObservedWindow, decision: Decision) -> tuple[Assumption, ...]:
     return (_history(seen), _sampling(window, seen), _noise(seen, decision), _topology(seen))
 
 
@@ -50,7 +50,7 @@ def doubt(assumptions: tuple[Assumption, ...]) -> float:
     return DOUBT * sum(not one.holds for one in assumptions)
 
 
-def _history(seen: Seen) -> Assumption:
+def _history(seen: ObservedWindow) -> Assumption:
     spans, now = seen.spans, seen.spans.era == seen.spans.eras - 1
     before = np.bincount(spans.operation[~now], minlength=len(spans.operations))
     known = float((before[spans.operation[now]] >= OFTEN).mean()) if now.any() else 0.0
@@ -60,7 +60,7 @@ def _history(seen: Seen) -> Assumption:
     return Assumption("history", known >= KNOWN, detail)
 
 
-def _sampling(window: Window, seen: Seen) -> Assumption:
+def _sampling(window: Window, seen: ObservedWindow) -> Assumption:
     spans, torn = seen.spans, seen.shapes.torn
     seconds = [max(1.0, one.length.total_seconds()) for one in (*window.history, window)]
     rates = [len(np.unique(spans.trace[spans.era == era])) / seconds[era] for era in range(spans.eras)]
@@ -73,7 +73,7 @@ def _sampling(window: Window, seen: Seen) -> Assumption:
     return Assumption("sampling", 1 / RATE <= ratio <= RATE and torn <= TORN, detail)
 
 
-def _noise(seen: Seen, decision: Decision) -> Assumption:
+def _noise(seen: ObservedWindow, decision: Decision) -> Assumption:
     windows = len(np.unique(seen.spans.era)) - 1
     share = max(seen.own_normal.surprising, seen.way_normal.surprising, seen.habits.surprising)
     shift = max(decision.weighed.own_common, decision.weighed.way_common)
@@ -88,7 +88,7 @@ def _noise(seen: Seen, decision: Decision) -> Assumption:
     return Assumption("noise", share <= VARIED and shift < 0.7, detail)
 
 
-def _topology(seen: Seen) -> Assumption:
+def _topology(seen: ObservedWindow) -> Assumption:
     spans = seen.spans
     child = np.flatnonzero((spans.parent >= 0) & (spans.era == spans.eras - 1))
     parent = spans.parent[child]
@@ -100,7 +100,9 @@ def _topology(seen: Seen) -> Assumption:
     return Assumption("topology", not share > OUTLASTED, detail)
 
 
-def needed(seen: Seen, decision: Decision, assumptions: tuple[Assumption, ...], margin: float) -> str | None:
+def needed(
+    seen: ObservedWindow, decision: Decision, assumptions: tuple[Assumption, ...], margin: float
+) -> str | None:
     """Why a window in which nobody is blamed decides nothing, and what would be needed; None where it does."""
     history = assumptions[0]
     if not history.holds:

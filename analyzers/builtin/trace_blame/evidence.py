@@ -9,7 +9,7 @@ from typing import Any
 
 from analyzers.builtin.text import NATS
 from analyzers.builtin.trace_blame.calibration import probability
-from analyzers.builtin.trace_blame.likelihood import Seen, Weighed, at_instance
+from analyzers.builtin.trace_blame.likelihood import ObservedWindow, Weighed, at_instance
 from analyzers.builtin.trace_blame.selection import Blamed, Decision
 from analyzers.builtin.trace_blame.symptoms import Symptoms
 from analyzers.contract import Evidence, chart, table, text
@@ -43,13 +43,13 @@ class Fact:
     failed: float = 0.0
 
 
-def facts_about(seen: Seen, weighed: Weighed, one: Blamed) -> list[Fact]:
+def facts_about(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> list[Fact]:
     """What was seen at the blamed service, or at the blamed instance alone."""
     mine = weighed if one.instance is None else at_instance(seen, weighed, one.instance)
     return facts_of(seen, mine, one.service)
 
 
-def facts_of(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
+def facts_of(seen: ObservedWindow, weighed: Weighed, service: int) -> list[Fact]:
     """Everything seen at the places of a service, what speaks most for a fault first."""
     found = [
         *_time_facts(seen, weighed, service),
@@ -59,7 +59,7 @@ def facts_of(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
     return sorted(found, key=lambda fact: (-round(fact.support, 6), fact.kind, fact.what))
 
 
-def _time_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
+def _time_facts(seen: ObservedWindow, weighed: Weighed, service: int) -> list[Fact]:
     spans = seen.spans
     found = []
     for times, normal, change in (
@@ -88,7 +88,7 @@ def _time_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
     return found
 
 
-def _shape_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
+def _shape_facts(seen: ObservedWindow, weighed: Weighed, service: int) -> list[Fact]:
     spans, done, odd = seen.spans, seen.shapes, weighed.odd
     strange = done.surprising & (spans.era == spans.eras - 1)
     found = []
@@ -118,7 +118,7 @@ def _log_facts(weighed: Weighed, service: int) -> list[Fact]:
 
 
 def evidence(
-    seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]], doubts: float
+    seen: ObservedWindow, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]], doubts: float
 ) -> list[Evidence]:
     """The blamed, what changed at each, the chart, the cleared, example traces."""
     made = [_blamed_table(seen, decision, shown, doubts)]
@@ -136,7 +136,7 @@ def evidence(
 
 
 def _blamed_table(
-    seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]], doubts: float
+    seen: ObservedWindow, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]], doubts: float
 ) -> Evidence:
     rows = []
     for one, component, signs in shown:
@@ -193,7 +193,7 @@ def _changes_table(facts: list[Fact], component: str) -> Evidence:
     )
 
 
-def _cleared(seen: Seen, decision: Decision) -> list[int]:
+def _cleared(seen: ObservedWindow, decision: Decision) -> list[int]:
     """The services that come next and are not blamed."""
     gone = {one.service for one in decision.blamed}
     order = sorted(
@@ -203,7 +203,7 @@ def _cleared(seen: Seen, decision: Decision) -> list[int]:
     return [service for service in order if service not in gone][:_RUNNERS_UP]
 
 
-def _cleared_table(seen: Seen, decision: Decision, cleared: list[int]) -> Evidence:
+def _cleared_table(seen: ObservedWindow, decision: Decision, cleared: list[int]) -> Evidence:
     rows = []
     gone = {one.service for one in decision.blamed}
     for service in cleared:
@@ -233,7 +233,7 @@ def _cleared_table(seen: Seen, decision: Decision, cleared: list[int]) -> Eviden
     )
 
 
-def _shared(seen: Seen, facts: list[Fact], gone: set[int]) -> list[Fact]:
+def _shared(seen: ObservedWindow, facts: list[Fact], gone: set[int]) -> list[Fact]:
     names = [seen.spans.services[service] for service in gone]
     return [
         fact
@@ -245,7 +245,10 @@ def _shared(seen: Seen, facts: list[Fact], gone: set[int]) -> list[Fact]:
 
 
 def _times_chart(
-    seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]], cleared: list[int]
+    seen: ObservedWindow,
+    decision: Decision,
+    shown: Sequence[tuple[Blamed, str, Symptoms]],
+    cleared: list[int],
 ) -> Evidence | None:
     """Normal and present times of the places that changed most, of the blamed and of the cleared."""
     values: list[Json] = []

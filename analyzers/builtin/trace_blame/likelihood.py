@@ -38,7 +38,7 @@ OWN, IN, OUT, NEW, MIX, LOG, TOLD = range(len(GROUPS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class ObservedWindow:
     """A window with its history, cut into places, and what is normal at each. `reach[a, b]` is whether service a calls
     b, directly or not.
     """
@@ -59,7 +59,7 @@ class Seen:
     reach: Flags
 
 
-def see(window: Window, resolution_us: float) -> Seen:
+def see(window: Window, resolution_us: float) -> ObservedWindow:
     spans = spans_of(window)
     timing = timing_of(spans)
     silence = silence_of(spans, timing, resolution_us)
@@ -68,7 +68,7 @@ def see(window: Window, resolution_us: float) -> Seen:
     call = unanswered_calls(spans, silence, resolution_us)
     done = shapes(spans, timing, silence.served)
     eras = spans.eras
-    return Seen(
+    return ObservedWindow(
         spans,
         timing,
         own,
@@ -102,11 +102,11 @@ class Weighed:
     logs: Signs
 
 
-def _now(seen: Seen, table: Times | Shapes, since: int) -> Flags:
+def _now(seen: ObservedWindow, table: Times | Shapes, since: int) -> Flags:
     return np.asarray((table.era == seen.spans.eras - 1) & (table.quarter >= since))
 
 
-def weigh(seen: Seen, since: int) -> Weighed:
+def weigh(seen: ObservedWindow, since: int) -> Weighed:
     own_rows = np.flatnonzero(_now(seen, seen.own, since))
     way_rows = np.flatnonzero(_now(seen, seen.way, since))
     own_common = common_shift(seen.own, seen.own_normal, own_rows)
@@ -120,7 +120,7 @@ def weigh(seen: Seen, since: int) -> Weighed:
     return Weighed(since, own_common, way_common, own, way, call, odd, logs)
 
 
-def at_instance(seen: Seen, weighed: Weighed, instance: int) -> Weighed:
+def at_instance(seen: ObservedWindow, weighed: Weighed, instance: int) -> Weighed:
     """The same places, as the instance alone changed them; calls that callers alone tell of are nobody's."""
     since = weighed.since
     own_rows = _now(seen, seen.own, since) & (seen.own.server_instance == instance)
@@ -135,7 +135,7 @@ def at_instance(seen: Seen, weighed: Weighed, instance: int) -> Weighed:
     return replace(weighed, own=own, way=way, odd=odd, logs={service: logs.get(instance, [])})
 
 
-def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = ()) -> Claims:
+def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collection[int] = ()) -> Claims:
     """Everything each service could explain; places that `without` could explain are left out. A service that calls one
     of `without`, directly or not, does otherwise because of it.
     """
@@ -170,7 +170,7 @@ def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = 
     return _joined(rows)
 
 
-def _asked_otherwise(seen: Seen, service: Ints, mix: Floats, gone: Flags) -> list[Claims]:
+def _asked_otherwise(seen: ObservedWindow, service: Ints, mix: Floats, gone: Flags) -> list[Claims]:
     """Another mix of what a service does may come from whoever calls it: it is their claim, too, and one change, in
     however many of its operations it shows.
     """
@@ -184,7 +184,7 @@ def _asked_otherwise(seen: Seen, service: Ints, mix: Floats, gone: Flags) -> lis
     return found
 
 
-def _logged(seen: Seen, logs: Signs, gone: Flags) -> list[Claims]:
+def _logged(seen: ObservedWindow, logs: Signs, gone: Flags) -> list[Claims]:
     """Signs in logs are their writer's, and for what speaks for a fault those whom it calls, directly or not, have a
     claim, too. What one of `gone` explains is left out.
     """
@@ -200,7 +200,7 @@ def _logged(seen: Seen, logs: Signs, gone: Flags) -> list[Claims]:
     return found
 
 
-def _told(seen: Seen, service: Ints, new: Floats) -> list[Claims]:
+def _told(seen: ObservedWindow, service: Ints, new: Floats) -> list[Claims]:
     """Where there are logs: what a service does that it never did is a claim of those whom it calls, too."""
     if seen.logs is None:
         return []
@@ -211,7 +211,9 @@ def _told(seen: Seen, service: Ints, new: Floats) -> list[Claims]:
     ]
 
 
-def claims_of_instances(seen: Seen, weighed: Weighed, of: Ints, without: Collection[int] = ()) -> Claims:
+def claims_of_instances(
+    seen: ObservedWindow, weighed: Weighed, of: Ints, without: Collection[int] = ()
+) -> Claims:
     """The same for every instance in `of`, from its own spans alone; here `service` numbers instances."""
     gone = np.zeros(len(seen.spans.services), dtype=np.bool_)
     gone[list(without)] = True
@@ -241,7 +243,7 @@ def claims_of_instances(seen: Seen, weighed: Weighed, of: Ints, without: Collect
 
 
 def claims_of_others(
-    seen: Seen, weighed: Weighed, service: int, instance: int, without: Collection[int] = ()
+    seen: ObservedWindow, weighed: Weighed, service: int, instance: int, without: Collection[int] = ()
 ) -> Claims:
     """What the service's other instances could explain, from all that did not touch the instance."""
     gone = np.zeros(len(seen.spans.services), dtype=np.bool_)

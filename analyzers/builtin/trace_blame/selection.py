@@ -9,7 +9,7 @@ import numpy as np
 
 from analyzers.builtin.trace_blame.blame import scores
 from analyzers.builtin.trace_blame.likelihood import (
-    Seen,
+    ObservedWindow,
     Weighed,
     claims_of_instances,
     claims_of_others,
@@ -45,7 +45,7 @@ class Decision:
     weighed: Weighed
 
 
-def decide(seen: Seen, margin: float, further: float) -> Decision:
+def decide(seen: ObservedWindow, margin: float, further: float) -> Decision:
     """Blame who leads if the odds exceed `margin`; then, leaving out what is explained already, whoever
     leads with more than `further`: what a fault does elsewhere is odd, too, and has to be told from another.
 
@@ -69,12 +69,12 @@ def decide(seen: Seen, margin: float, further: float) -> Decision:
     return Decision(tuple(blamed), _odds(seen, weighed, ()), weighed)
 
 
-def _odds(seen: Seen, weighed: Weighed, without: Collection[int]) -> Floats:
+def _odds(seen: ObservedWindow, weighed: Weighed, without: Collection[int]) -> Floats:
     count = len(seen.spans.services)
     return np.asarray(scores(claims_of_services(seen, weighed, without), count) - np.log(max(1, count)))
 
 
-def _leading(seen: Seen, weighed: Weighed, without: Collection[int]) -> Blamed | None:
+def _leading(seen: ObservedWindow, weighed: Weighed, without: Collection[int]) -> Blamed | None:
     """The service or instance that explains most, or None where there is none left."""
     odds = _odds(seen, weighed, without)
     odds[list(without)] = -np.inf
@@ -101,7 +101,9 @@ def _leading(seen: Seen, weighed: Weighed, without: Collection[int]) -> Blamed |
     return _one_or_all(seen, weighed, Blamed(owner, instance, float(each[lead])), float(odds[owner]), without)
 
 
-def _one_or_all(seen: Seen, weighed: Weighed, one: Blamed, whole: float, without: Collection[int]) -> Blamed:
+def _one_or_all(
+    seen: ObservedWindow, weighed: Weighed, one: Blamed, whole: float, without: Collection[int]
+) -> Blamed:
     """The instance, if the service's other instances show nothing without it; else the service."""
     assert one.instance is not None
     others = scores(

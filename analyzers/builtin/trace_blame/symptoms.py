@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzers.builtin.trace_blame.likelihood import Seen, Weighed
+from analyzers.builtin.trace_blame.likelihood import ObservedWindow, Weighed
 from analyzers.builtin.trace_blame.normal import Normal
 from analyzers.builtin.trace_blame.one_sided_calls import called_service
 from analyzers.builtin.trace_blame.selection import Blamed
@@ -31,7 +31,7 @@ class Symptoms:
     examples: tuple[str, ...]
 
 
-def symptoms(seen: Seen, weighed: Weighed, one: Blamed) -> Symptoms:
+def symptoms(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> Symptoms:
     spans = seen.spans
     now = spans.era == spans.eras - 1
     passing = now & (spans.service == one.service)
@@ -56,7 +56,7 @@ def symptoms(seen: Seen, weighed: Weighed, one: Blamed) -> Symptoms:
     )
 
 
-def _slow(seen: Seen, weighed: Weighed, one: Blamed) -> Floats:
+def _slow(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> Floats:
     """By span: how many standard deviations over normal, at places that speak against the blamed; else 0."""
     spans, timing = seen.spans, seen.timing
     far = np.zeros(spans.rows)
@@ -91,7 +91,7 @@ def _slow(seen: Seen, weighed: Weighed, one: Blamed) -> Floats:
     return far
 
 
-def _waited(seen: Seen, weighed: Weighed, service: int) -> Floats:
+def _waited(seen: ObservedWindow, weighed: Weighed, service: int) -> Floats:
     """The same for calls of or to the service that callers alone tell of."""
     spans, call = seen.spans, seen.call
     far = np.zeros(spans.rows)
@@ -115,7 +115,7 @@ def _far(normal: Normal, place_of: dict[int, int], key: Ints, us: Floats, resolu
     return np.where(place >= 0, (np.log(us + resolution_us) - normal.mean[place]) / spread, 0.0)
 
 
-def _odd(seen: Seen, weighed: Weighed, one: Blamed) -> Flags:
+def _odd(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> Flags:
     """Spans that did what the history never saw, at places where that speaks against the blamed."""
     done, odd = seen.shapes, weighed.odd
     mine = (done.client[odd.place] == one.service) | (done.server[odd.place] == one.service)

@@ -20,7 +20,7 @@ from analyzers.builtin.voting.evidence import Cleared
 from analyzers.builtin.voting.explain import SHORTLIST, Explained, Rules, explain
 from analyzers.builtin.voting.failures import Outvoting, outvote
 from analyzers.builtin.voting.observed import Observed, observe
-from analyzers.builtin.voting.verdict import Told, tell
+from analyzers.builtin.voting.verdict import VotingResult, verdict_of
 from analyzers.builtin.voting.votes import Elected, blamed_by_flow, discounted, majority, votes_of
 from analyzers.contract import Assumption, Params, Verdict, Window, inconclusive
 
@@ -39,7 +39,7 @@ def analyze(window: Window, params: Params) -> Verdict:
         return inconclusive(reason, measures)
     sampling = sampling_of(seen)
     if params["method"] != "explain":
-        return tell(window, seen, _voted(seen, params), measures, (sampling,))
+        return verdict_of(window, seen, _voted(seen, params), measures, (sampling,))
     if not sampling.holds:
         return _by_failures(window, seen, params, measures, sampling)
     rules = _rules(params)
@@ -48,7 +48,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     if (biased := only_failing(seen, noise)) is not None:
         return _by_failures(window, seen, params, measures, biased)
     assumptions = (sampling, noise, topology_of(found))
-    return tell(window, seen, _explained(seen, found, rules, params), measures, assumptions)
+    return verdict_of(window, seen, _explained(seen, found, rules, params), measures, assumptions)
 
 
 def _rules(params: Params) -> Rules:
@@ -81,9 +81,9 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
     return None
 
 
-def _explained(seen: Observed, found: Explained, rules: Rules, params: Params) -> Told:
+def _explained(seen: Observed, found: Explained, rules: Rules, params: Params) -> VotingResult:
     charges = from_explanation(seen, found, rules.margin, float(params["sure_margin"]))
-    return Told(
+    return VotingResult(
         charges, _cleared(seen, found, rules), by_flow(found.share), "evidence (nats)", _account(seen, found)
     )
 
@@ -95,10 +95,10 @@ def _by_failures(
     rules = _rules(params)
     found = outvote(seen, rules)
     assumptions = (sampling, noise_of_failures(seen, found))
-    return tell(window, seen, _outvoted_by_failures(seen, found, rules, params), measures, assumptions)
+    return verdict_of(window, seen, _outvoted_by_failures(seen, found, rules, params), measures, assumptions)
 
 
-def _outvoted_by_failures(seen: Observed, found: Outvoting, rules: Rules, params: Params) -> Told:
+def _outvoted_by_failures(seen: Observed, found: Outvoting, rules: Rules, params: Params) -> VotingResult:
     charges = from_outvoting(seen, found, rules.margin, float(params["sure_margin"]))
     blamed = {c for at, one in enumerate(found.chosen) for c in (one, *found.rival[at])}
     order = np.lexsort((seen.paths.mark, -found.alone)).tolist()
@@ -120,7 +120,7 @@ def _outvoted_by_failures(seen: Observed, found: Outvoting, rules: Rules, params
         "usual losses may each be uneven by 70 %. Loss rates are not known. The setting is that of 007 as deployed "
         "(Arzani et al., NSDI 2018)."
     )
-    return Told(charges, cleared, by_flow(found.share), "evidence (nats)", account)
+    return VotingResult(charges, cleared, by_flow(found.share), "evidence (nats)", account)
 
 
 def by_flow(share: Floats) -> Ints:
@@ -190,7 +190,7 @@ def _account(seen: Observed, found: Explained) -> str:
     )
 
 
-def _voted(seen: Observed, params: Params) -> Told:
+def _voted(seen: Observed, params: Params) -> VotingResult:
     least, votes = int(params["min_flows"]), votes_of(seen)
     if params["method"] == "007":
         elected = discounted(seen, float(params["vote_share"]), least)
@@ -213,7 +213,9 @@ def _voted(seen: Observed, params: Params) -> Told:
         flows = np.full(seen.failing.rows, -1, dtype=np.int64)
         for at, one in enumerate(elected):
             flows[list(one.rows)] = at
-    return Told(from_votes(seen, elected, needed), _outvoted(seen, elected, votes), flows, "votes", account)
+    return VotingResult(
+        from_votes(seen, elected, needed), _outvoted(seen, elected, votes), flows, "votes", account
+    )
 
 
 def _flows_of(component: Ints, elected: tuple[Elected, ...]) -> Ints:

@@ -36,7 +36,7 @@ BAD_PATH = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class VotingResult:
     """What a method has to say: `by_flow[r]` is the charge (an index) or -1 that failing row r is put down to.
     `strength` names the unit of evidence and `account` says how it was concluded.
     """
@@ -48,10 +48,10 @@ class Told:
     account: str
 
 
-def tell(
+def verdict_of(
     window: Window,
     seen: Observed,
-    told: Told,
+    told: VotingResult,
     measures: Mapping[str, Any],
     assumptions: tuple[Assumption, ...],
 ) -> Verdict:
@@ -74,7 +74,7 @@ def tell(
     return Verdict("named", suspects, None, figures, evidence, assumptions)
 
 
-def _probable(told: Told, assumptions: Sequence[Assumption]) -> Told:
+def _probable(told: VotingResult, assumptions: Sequence[Assumption]) -> VotingResult:
     """What is left where noise or paths are not as they should be: charges that are probable all the same."""
     if all(one.holds for one in assumptions if one.name != "sampling"):
         return told
@@ -91,7 +91,7 @@ def _probable(told: Told, assumptions: Sequence[Assumption]) -> Told:
 
 
 def _evidence(
-    window: Window, seen: Observed, told: Told, charges: Sequence[Charge], owner: Ints
+    window: Window, seen: Observed, told: VotingResult, charges: Sequence[Charge], owner: Ints
 ) -> tuple[Evidence, ...]:
     said = show.words(window)
     names = [one.names[0] for one in charges]

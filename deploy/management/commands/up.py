@@ -63,7 +63,7 @@ class Command(BaseCommand):
                 os.execve(program[0], [*program, "up", "--replace"], environment)
             make_ready(self.say)
             connections.close_all()
-            replacement.ask(settings.HOME, program)
+            replacement.request_replacement(settings.HOME, program)
             while (failed := replacement.outcome(settings.HOME)) is None:
                 replacement.running(settings.HOME)
                 time.sleep(0.2)

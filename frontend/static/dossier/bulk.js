@@ -5,7 +5,7 @@ import { rowOf, touched } from "./rows.js";
 
 const BATCH = 20; // incidents in one request
 const bar = document.querySelector(".bulk");
-const form = document.querySelector("#several");
+const form = document.querySelector("#bulk-form");
 let all = null; // numbers of all that match, once they were asked for
 let aimed = null; // the row that a key selected for its panel alone
 let stopped = false;
@@ -159,7 +159,7 @@ function say(panel, { field, reason }) {
 /** What went, with its undo; what did not, with why. What was refused stays until it is dismissed. */
 function tell(words, { done, refused, wrong, trouble, left }) {
   const toast = document.createElement("div");
-  toast.className = "toast several";
+  toast.className = "toast bulk";
   const text = document.createElement("div");
   const say = (line) => text.append(Object.assign(document.createElement("div"), { textContent: line }));
   if (done.length) say(`${words} ${tickets(done.length)}`);

@@ -167,7 +167,7 @@ def _usual(analyzer: Analyzer) -> tuple[str, Schedule | None]:
     return length, schedule
 
 
-def _wanted(analyzer: Analyzer, form: Mapping[str, str]) -> tuple[commands.Wanted | None, dict[str, str]]:
+def _wanted(analyzer: Analyzer, form: Mapping[str, str]) -> tuple[commands.RunRequest | None, dict[str, str]]:
     """What to ask for, or by field why it makes no sense."""
     params, wrong = param_form.read(analyzer, form)
     problems = {f"{param_form.PREFIX}{name}": reason for name, reason in wrong.items()}
@@ -186,7 +186,7 @@ def _wanted(analyzer: Analyzer, form: Mapping[str, str]) -> tuple[commands.Wante
             problems["length"] = str(error)
     if problems:
         return None, problems
-    return commands.Wanted(
+    return commands.RunRequest(
         analyzer.name,
         region=form.get("region", "").strip() or "default",
         start=moments["start"],
@@ -202,7 +202,7 @@ def _form(
     request: HttpRequest, analyzer: Analyzer, form: Mapping[str, str], problems: Mapping[str, str]
 ) -> HttpResponse:
     wrong = {key.removeprefix(param_form.PREFIX): why for key, why in problems.items()}
-    heard = analyzers.regions_heard(analyzer.name)
+    heard = analyzers.regions_of_analyzer(analyzer.name)
     context: dict[str, Any] = {
         "analyzer": analyzer,
         "typed": form,

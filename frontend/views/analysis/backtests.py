@@ -29,10 +29,10 @@ from frontend.views.pages import context_of, page, show, typed_in
 from incidents.commands import InvalidValueError
 from incidents.permissions import allow
 from incidents.scorecards import requests
-from incidents.scorecards.compare import Seen, compare, differing, lines
+from incidents.scorecards.compare import WindowVerdict, compare, differing, lines
 from incidents.scorecards.models import BacktestRow, BacktestWindow
 from incidents.scorecards.queries import tickets_of, unresolved_incidents
-from incidents.scorecards.requests import Asked, InvalidBacktestError
+from incidents.scorecards.requests import BacktestRequest, InvalidBacktestError
 
 PAGE = 50
 MOST_DIFFERENCES = 200
@@ -57,7 +57,7 @@ def backtests(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
-def ask(request: HttpRequest, name: str) -> HttpResponse:
+def start_backtest(request: HttpRequest, name: str) -> HttpResponse:
     """A new backtest of an analyzer. `?against=ID`: of the windows of that one, to be compared with it."""
     analyzer = analyzers.analyzers().get(name)
     if analyzer is None:
@@ -163,9 +163,9 @@ def _found(id: UUID) -> BacktestRow:
     return row
 
 
-def _seen(row: BacktestRow) -> Iterable[Seen]:
+def _seen(row: BacktestRow) -> Iterable[WindowVerdict]:
     for one in row.windows.only("region", "end", "status", "suspects"):
-        yield Seen(one.region, one.end, one.status, frozenset(of["names"][0] for of in one.suspects))
+        yield WindowVerdict(one.region, one.end, one.status, frozenset(of["names"][0] for of in one.suspects))
 
 
 def _blamed(rows: Iterable[BacktestRow]) -> set[int]:
@@ -203,7 +203,7 @@ def _begun(analyzer: Analyzer, against: BacktestRow | None) -> dict[str, str]:
     length, every = requests.cadence(analyzer.name)
     spans = [
         span
-        for region in analyzers.regions_heard(analyzer.name)
+        for region in analyzers.regions_of_analyzer(analyzer.name)
         if (span := analyzers.telemetry_span(analyzers.kinds_read(analyzer.name, ""), region))
     ]
     end = max((one.latest for one in spans), default=timezone.now()) + timedelta(minutes=1)
@@ -219,11 +219,11 @@ def _begun(analyzer: Analyzer, against: BacktestRow | None) -> dict[str, str]:
 
 def _asked(
     analyzer: Analyzer, against: BacktestRow | None, form: Mapping[str, str]
-) -> tuple[Asked | None, dict[str, str]]:
+) -> tuple[BacktestRequest | None, dict[str, str]]:
     params, wrong = param_form.read(analyzer, form)
     problems = {f"{param_form.PREFIX}{name}": reason for name, reason in wrong.items()}
     if against is not None:
-        asked = Asked(analyzer.name, against.start, against.end, params, against=against.pk)
+        asked = BacktestRequest(analyzer.name, against.start, against.end, params, against=against.pk)
         return (None, problems) if problems else (asked, {})
     read: dict[str, Any] = {}
     for name in ("start", "end", *_SPANS):
@@ -237,7 +237,7 @@ def _asked(
     if problems:
         return None, problems
     region = form.get("region", "").strip()
-    return Asked(analyzer.name, params=params, regions=(region,) if region else (), **read), {}
+    return BacktestRequest(analyzer.name, params=params, regions=(region,) if region else (), **read), {}
 
 
 def _form(
@@ -254,7 +254,7 @@ def _form(
         "typed": form,
         "problems": problems,
         "params": param_form.fields(analyzer, param_form.typed(analyzer, form), wrong),
-        "regions": analyzers.regions_heard(analyzer.name),
+        "regions": analyzers.regions_of_analyzer(analyzer.name),
         "most": requests.MOST_WINDOWS,
     }
     status = 400 if problems else 200

@@ -15,7 +15,7 @@ from frontend.sparklines import drawn
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.components.health import health_of
-from incidents.components.summary import Trouble, changes_about, owner_of, tickets_about, trouble_in
+from incidents.components.summary import OpenIncidents, changes_about, owner_of, tickets_about, trouble_in
 from incidents.domain.components.impact import reached_over
 from incidents.domain.time import parse_rfc3339
 from incidents.domain.values import InvalidValueError, check_component, check_line
@@ -23,11 +23,11 @@ from incidents.incident.failures import failures_of
 from ingest.queries import (
     Position,
     TopologySnapshot,
+    dependencies_of,
     natural,
     placed_names,
     position_at,
     regions,
-    rests_on,
     topology_snapshot,
 )
 
@@ -46,7 +46,7 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the browser: `beneath` counts what it contains by kind, `open` its unresolved incidents,
+    """A line of the browser: `contained` counts what it contains by kind, `open` its unresolved incidents,
     `under` those of what it contains; `branch` is shown without asking. `known` is whether the topology tells of it."""
 
     name: str
@@ -104,7 +104,7 @@ def components(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_safe
-def beneath(request: HttpRequest) -> HttpResponse:
+def contained(request: HttpRequest) -> HttpResponse:
     """What one component contains, depends on or carries: a branch of the tree, and a page of its own."""
     there = regions()
     region, at = _region(request, there), _moment(request)
@@ -127,7 +127,7 @@ def beneath(request: HttpRequest) -> HttpResponse:
         "back": _address(request, page=preceding) if preceding else "",
         "kept": _kept(region, there, at),
     }
-    return show(request, "frontend/components/beneath.html", context, section="components")
+    return show(request, "frontend/components/contained.html", context, section="components")
 
 
 @page
@@ -143,7 +143,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
     topology = topology_snapshot(region, now)
     told = topology.components.get(it)
     tickets = tickets_about(it, _place(at))
-    placed = rests_on(region, [it], now, 1).get(it)
+    placed = dependencies_of(region, [it], now, 1).get(it)
     context = {
         "name": it,
         "region": region,
@@ -199,23 +199,23 @@ def _relations(topology: TopologySnapshot, name: str, at: datetime | None) -> li
     return found
 
 
-def _worst_first(trouble: Trouble, names: Iterable[str]) -> list[str]:
+def _worst_first(trouble: OpenIncidents, names: Iterable[str]) -> list[str]:
     """Those with most open incidents on or beneath them first, the rest as they come."""
     return sorted(names, key=lambda name: -trouble.beneath.get(name, 0))
 
 
-def _rows(topology: TopologySnapshot, trouble: Trouble, names: Sequence[str]) -> list[Row]:
+def _rows(topology: TopologySnapshot, trouble: OpenIncidents, names: Sequence[str]) -> list[Row]:
     return [_row(topology, trouble, name) for name in names]
 
 
-def _row(topology: TopologySnapshot, trouble: Trouble, name: str, branch: Branch | None = None) -> Row:
+def _row(topology: TopologySnapshot, trouble: OpenIncidents, name: str, branch: Branch | None = None) -> Row:
     own = trouble.own.get(name, 0)
     under = max(0, trouble.beneath.get(name, 0) - own)
     return Row(name, topology.beneath(name), own, under, topology.knows(name), branch)
 
 
 def _opened(
-    topology: TopologySnapshot, trouble: Trouble, names: Sequence[str], deep: int = OPENED
+    topology: TopologySnapshot, trouble: OpenIncidents, names: Sequence[str], deep: int = OPENED
 ) -> list[Row]:
     """Roots; a single one is open, and so is what alone stands beneath it, some levels down."""
     if len(names) != 1 or deep == 0:

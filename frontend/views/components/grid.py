@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from frontend.templatetags.dossier import short_name
 from frontend.views.pages import page, show
 from incidents.components.grid import Grid, grid_of
-from incidents.domain.components.grid_query import WINDOWS, asked_from
+from incidents.domain.components.grid_query import WINDOWS, grid_query_from
 from ingest.queries import PathSumsTooSlow
 
 WORST = 10
@@ -46,7 +46,7 @@ class Crumb:
 @page
 @require_safe
 def grid(request: HttpRequest) -> HttpResponse:
-    asked = asked_from(request.GET.dict(), request.GET.getlist("within"))
+    asked = grid_query_from(request.GET.dict(), request.GET.getlist("within"))
     context: dict[str, Any] = {
         "windows": [(minutes, WORDS[minutes]) for minutes in WINDOWS],
         "window": int(asked.window.total_seconds() // 60),

@@ -48,7 +48,7 @@ def until_of(form: Form) -> datetime | None:
     return timezone.now() + timedelta(hours=int(chosen))
 
 
-def _linked(incident_id: str, form: Form, context: Context) -> commands.Recorded:
+def _linked(incident_id: str, form: Form, context: Context) -> commands.CommandResult:
     """To an address, or to the incident whose number is given."""
     to = str(form.get("href", "")).strip()
     if to.removeprefix("#").isdecimal():

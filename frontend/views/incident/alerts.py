@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.views.pages import page, show
 from incidents import queries
-from incidents.alerts.receipts import NOT_YET, what_became_of
+from incidents.alerts.receipts import NOT_YET, outcomes_of
 from incidents.commands import InvalidValueError
 from incidents.domain.time import parse_rfc3339
 from ingest.api.redact import masked
@@ -103,7 +103,7 @@ def _since(one: Alert) -> datetime:
 @page
 @require_safe
 def receipt(request: HttpRequest, id: str) -> HttpResponse:
-    found = what_became_of(id)
+    found = outcomes_of(id)
     if found is None:
         raise Http404("no such receipt; what was sent may be older than what is kept")
     actor, told = found

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from frontend.views.incident.actions import VERBS, cause_of, safe_next, ticket_of, until_of
 from frontend.views.pages import context_of, page
-from incidents.bulk import Outcome, act_on
+from incidents.bulk import BulkResult, act_on
 from incidents.commands import InvalidValueError
 from incidents.domain.incident.bulk import VERBS as ALLOWED
 from incidents.domain.incident.bulk import Step
@@ -45,7 +45,7 @@ READ: Mapping[str, Callable[[Form], dict[str, Any]]] = {
 
 @page
 @require_POST
-def several(request: HttpRequest) -> HttpResponse:
+def bulk_action(request: HttpRequest) -> HttpResponse:
     """Carry out one verb on each of the incidents `number`. The fields of the form are named `verb-field`.
 
     With `Accept: application/json` the answer lists `done` (with what undoes each) and `refused` (with why); otherwise
@@ -70,7 +70,7 @@ def several(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(safe_next(request, reverse("inbox")))
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _told(outcome: BulkResult) -> dict[str, Any]:
     return {
         "done": [{"number": one.number, "undo": one.undo and _as_form(one.undo)} for one in outcome.done],
         "refused": [{"number": int(one.reference), "reason": one.reason} for one in outcome.refused],
@@ -105,7 +105,7 @@ def _form(verb: str, given: QueryDict, numbers: Sequence[int]) -> dict[str, str]
     return form
 
 
-def _say(request: HttpRequest, done: str, outcome: Outcome) -> None:
+def _say(request: HttpRequest, done: str, outcome: BulkResult) -> None:
     if count := len(outcome.done):
         messages.success(request, f"{done} {count} incident{'' if count == 1 else 's'}")
     if outcome.refused:

@@ -36,7 +36,7 @@ class Problem:
     """What others did since this page was shown: the form below is there again, for the incident as it is now."""
 
 
-def asking(
+def form_choices(
     state: queries.Incident, suspects: Sequence[Mapping[str, Any]], name: str, problem: Problem | None
 ) -> dict[str, Any]:
     """The context of an incident's forms, for the person with this name."""

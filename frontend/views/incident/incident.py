@@ -15,10 +15,10 @@ from django.views.decorators.http import require_safe
 from analyzers import queries as analyzers
 from frontend.alternatives import alternatives
 from frontend.evidence import Group, cleared, grouped, latest_of_each
-from frontend.ownership_panel import custody
+from frontend.ownership_panel import ownership_times
 from frontend.templatetags.times import exact
 from frontend.views.incident.alerts import Section, section
-from frontend.views.incident.choices import Problem, asking
+from frontend.views.incident.choices import Problem, form_choices
 from frontend.views.incident.history import history, moments, place_of
 from frontend.views.incident.list_context import among
 from frontend.views.oncall.escalation import escalation_of, past_words, plan_of, words
@@ -87,13 +87,13 @@ def render_incident(
         "changes": changes_before(state, as_of),
         **_calls(state, as_of),
         "overridden": incidents.overridden(state.id, timezone.now()) if not as_of else [],
-        "custody": custody(state, entries[-1].last_at if as_of else timezone.now()),
+        "custody": ownership_times(state, entries[-1].last_at if as_of else timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
     if not as_of:
         views = views_of_teams(state)
         context |= {
-            **asking(state, judged["suspects"], user_name(request), problem),
+            **form_choices(state, judged["suspects"], user_name(request), problem),
             "team_views": [one for one in views if one.team != state.team],
             "own_view": next((one for one in views if one.team == state.team), None),
         }

@@ -18,14 +18,14 @@ _LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Among:
+class ListContext:
     """What an incident's page shows of the list. `tail` is what its own addresses carry on, `""` without a list."""
 
     query: str = ""
     tail: str = ""
     words: str = ""
     back: str = ""
-    standing: queries.Standing | None = None
+    standing: queries.ListPosition | None = None
     previous: str = ""
     next: str = ""
 
@@ -35,20 +35,20 @@ def of_list(listing: Listing, given: QueryDict) -> str:
     return address(given, tab=listing.tab.name, cursor=None).removeprefix("?")
 
 
-def among(request: HttpRequest, number: int) -> Among:
+def among(request: HttpRequest, number: int) -> ListContext:
     """Of the list that the address of an incident names. A list that makes no sense is none: the incident is shown."""
     asked = request.GET.get(LIST, "")
     if not asked or len(asked) > _LONGEST or "\0" in asked:
-        return Among()
+        return ListContext()
     given = QueryDict(asked)
     at = request.GET.get(PLACE) or None
     try:
         listing = listing_of(request, given)
         standing = None if listing.problems else _standing(listing, number, at)
     except InvalidValueError:
-        return Among()
+        return ListContext()
     query = carried(request)
-    return Among(
+    return ListContext(
         query=query,
         tail=query.replace("?", "&", 1),
         words=_words(listing),
@@ -65,13 +65,13 @@ def carried(request: HttpRequest) -> str:
     return f"?{urlencode(kept)}" if LIST in kept and len(kept[LIST]) <= _LONGEST else ""
 
 
-def _standing(listing: Listing, number: int, at: str | None) -> queries.Standing | None:
+def _standing(listing: Listing, number: int, at: str | None) -> queries.ListPosition | None:
     try:
         view = queries.get(str(number), listing.as_of)
     except queries.IncidentNotFoundError:
         return None  # not there yet at the moment of the list
     groups = [listing.within_group(n) for n in range(len(listing.tab.groups))]
-    return queries.standing(groups, listing.order, view, at, listing.as_of)
+    return queries.list_position(groups, listing.order, view, at, listing.as_of)
 
 
 def _beside(neighbour: queries.Neighbour | None, asked: str, given: QueryDict) -> str:
@@ -82,7 +82,7 @@ def _beside(neighbour: queries.Neighbour | None, asked: str, given: QueryDict) -
     return f"{reverse('incident', args=[neighbour.view.incident.number])}?{urlencode(kept)}"
 
 
-def _back(given: QueryDict, number: int, standing: queries.Standing | None) -> str:
+def _back(given: QueryDict, number: int, standing: queries.ListPosition | None) -> str:
     """To the row: on the first page, or on one that begins with it."""
     cursor = None
     if standing is not None and standing.previous is not None and (standing.place or PAGE + 1) > PAGE:

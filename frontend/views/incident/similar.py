@@ -28,14 +28,14 @@ def moment_in(request: HttpRequest) -> Position | None:
 @page
 @require_safe
 def similar(request: HttpRequest, number: int) -> HttpResponse:
-    from incidents.similarity.similar import alike_components, suggested_team
+    from incidents.similarity.similar import similar_components, suggested_team
 
     as_of = moment_in(request)
     incident = queries.get(str(number), as_of).incident
     context = {
         "i": incident,
         "as_of": as_of,
-        "similar": alike_components(incident, as_of=as_of),
+        "similar": similar_components(incident, as_of=as_of),
         "suggestion": None if as_of else suggested_team(incident),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }

@@ -29,9 +29,9 @@ VIEWS = {"days": timedelta(weeks=WEEKS), "hours": timedelta(weeks=1)}
 FIRST, LAST = date(2000, 1, 3), date(2099, 1, 1)
 
 
-def standing(row: Schedule, now: datetime, me: str) -> dict[str, Any]:
+def schedule_context(row: Schedule, now: datetime, me: str) -> dict[str, Any]:
     """How a schedule stands, and when it is the turn of `me` next."""
-    zone, known = ZoneInfo(row.time_zone), queries.standing(row, now)
+    zone, known = ZoneInfo(row.time_zone), queries.on_call_status(row, now)
     mine = queries.turn_of(row, me, now, timedelta(weeks=WEEKS))
     return {
         "it": row,
@@ -64,7 +64,7 @@ def shown(
     overrides = row.overrides.filter(ends_at__gt=now).select_related("person").order_by("starts_at")
     context = {
         "it": row,
-        "now_card": standing(row, now, me),
+        "now_card": schedule_context(row, now, me),
         **_calendar(request, row, zone, now),
         "overrides": [
             {

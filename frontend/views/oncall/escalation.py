@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from frontend import time_zones
 from incidents.domain.escalation.policy import Step, spoken
 from incidents.domain.incident.state import Incident
-from incidents.escalation.queries import LATE, Next, Standing, standing, standing_at
+from incidents.escalation.queries import LATE, EscalationStatus, Next, escalation_status, escalation_status_at
 from incidents.notifications.queries import unreachable
 from ingest.queries import Position
 
@@ -39,12 +39,12 @@ class Plan:
     steps: Sequence[PlannedStep]
 
 
-def escalation_of(it: Incident, now: datetime, as_of: Position | None) -> Standing | None:
+def escalation_of(it: Incident, now: datetime, as_of: Position | None) -> EscalationStatus | None:
     """How far the calls for an incident have come, or had come at a moment."""
-    return standing(it, now) if as_of is None else standing_at(it.id, as_of)
+    return escalation_status(it, now) if as_of is None else escalation_status_at(it.id, as_of)
 
 
-def plan_of(found: Standing) -> Plan:
+def plan_of(found: EscalationStatus) -> Plan:
     one = found.escalation
     steps = () if one.policy is None else one.policy.steps
     told = [
@@ -81,7 +81,7 @@ def _step_words(place: int, step: Step) -> str:
     return f"{when}: {', '.join(str(action) for action in step.actions)}"
 
 
-def past_words(found: Standing) -> Line | None:
+def past_words(found: EscalationStatus) -> Line | None:
     """The line as it would have read at a moment: what was to follow, which later events may have changed."""
     one = found.escalation
     if one.phase in ("uncalled", "exhausted"):
@@ -97,7 +97,7 @@ def _clock(moment: datetime) -> str:
     return f"{time_zones.local(moment):%H:%M} {time_zones.offset(moment)}"
 
 
-def words(found: Standing, now: datetime) -> Line | None:
+def words(found: EscalationStatus, now: datetime) -> Line | None:
     one = found.escalation
     due = one.due_at
     if one.phase == "uncalled":
@@ -129,7 +129,7 @@ def _whom(following: Next | None) -> str:
     return f"Calls {', '.join(person for person, _ in following.people)}"
 
 
-def _place(found: Standing) -> str:
+def _place(found: EscalationStatus) -> str:
     one = found.escalation
     if one.policy is None:
         return ""

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 from frontend import rota
 from frontend.durations import parse_span
 from frontend.permissions import rights
-from frontend.views.oncall.context import shown, standing
+from frontend.views.oncall.context import schedule_context, shown
 from frontend.views.pages import context_of, page, show, user_name
 from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.oncall.overrides import Stretch
@@ -34,7 +34,7 @@ from incidents.oncall.models import Schedule
 def on_call(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     rows = Schedule.objects.select_related("team").prefetch_related("holidays")
-    cards = [standing(row, now, user_name(request)) for row in rows]
+    cards = [schedule_context(row, now, user_name(request)) for row in rows]
     mine = sorted((one for one in cards if one["mine"]), key=lambda one: one["mine"]["at"])
     context = {"cards": cards, "mine": mine, "rights": rights(request)}
     return show(request, "frontend/oncall/now.html", context, section="on_call")

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from frontend.datetime_input import parse_day
 from frontend.views.pages import page, show, staff_only
 from frontend.views.restore import PAGES
-from incidents.audit.queries import Asked, changes, differences, kinds
+from incidents.audit.queries import AuditQuery, changes, differences, kinds
 from incidents.domain.values import InvalidValueError
 
 _POSITION = re.compile(r"[0-9a-f]{36}")
@@ -46,10 +46,10 @@ def audit(request: HttpRequest) -> HttpResponse:
     return show(request, "frontend/settings/audit.html", context, section="settings")
 
 
-def _asked(typed: dict[str, str]) -> Asked:
+def _asked(typed: dict[str, str]) -> AuditQuery:
     """What the address asks for. Raises InvalidValueError, which names the parameter."""
     since, until = _day("since", typed["since"]), _day("until", typed["until"])
-    return Asked(
+    return AuditQuery(
         typed["kind"],
         _actor(typed["who"]),
         typed["q"],

@@ -28,7 +28,7 @@ from ingest.api.rejections import end_unread
 from ingest.integrations import recognition
 from ingest.integrations.generic import apply
 from ingest.integrations.generic.apply import InvalidMappingError, Preview
-from ingest.integrations.generic.presets import Ready
+from ingest.integrations.generic.presets import Preset
 from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.queries import (
     Context,
@@ -370,7 +370,7 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
     is_form = request.POST.get("form") == "on"
     errors: dict[str, str] = {}
     preview: Preview | None = None
-    sender: Ready | None = None
+    sender: Preset | None = None
     if request.method != "POST" and (receipt := request.GET.get("receipt")):
         text, payload, is_form = _proposal(_unread_of(row, receipt))
     if request.method == "POST" or request.GET.get("receipt"):

@@ -19,7 +19,7 @@ from incidents.domain.notifications.rules import ACCOUNT
 from incidents.domain.values import SEVERITIES, CommandRefusedError, InvalidValueError
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod
-from incidents.notifications.queries import is_readable, lately
+from incidents.notifications.queries import is_readable, recent_notifications
 from incidents.notifications.recipients import preferences, reachable
 
 SHOWN = 20
@@ -198,7 +198,7 @@ def _listed(
         "quiet": known.quiet or {},
         "bundle": _words(known.bundle_seconds),
         "severities": SEVERITIES,
-        "sent": lately(user.username, SHOWN),
+        "sent": recent_notifications(user.username, SHOWN),
         "errors": errors or {},
         "typed": typed or {},
     }

@@ -24,7 +24,7 @@ from incidents.domain.time import rfc3339
 from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook
-from incidents.webhooks.queries import Standing, is_readable, standing_of
+from incidents.webhooks.queries import WebhookStatus, is_readable, webhook_statuses
 from ingest.queries import StreamVersionError
 
 OVERLAP = "1 d"
@@ -72,7 +72,7 @@ def _listed(
 ) -> HttpResponse:
     """A secret that was made is in the answer to this request and nowhere else."""
     found = listed(request, list(Webhook.objects.all()), _words, lambda row: (row.name,), reverse("webhooks"))
-    standing = standing_of(found.rows, SHOWN)
+    standing = webhook_statuses(found.rows, SHOWN)
     context = {
         "webhooks": [_shown(row, standing[row.pk]) for row in found.rows],
         "list": found,
@@ -94,7 +94,7 @@ def _words(row: Webhook) -> str:
     return " ".join((row.name, urlsplit(row.url).netloc, state, *row.teams, *row.severities, *row.types))
 
 
-def _shown(row: Webhook, stands: Standing) -> dict[str, Any]:
+def _shown(row: Webhook, stands: WebhookStatus) -> dict[str, Any]:
     return {
         "it": row,
         "host": urlsplit(row.url).netloc,

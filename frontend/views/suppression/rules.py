@@ -21,12 +21,12 @@ from frontend.views.paging import listed
 from frontend.views.restore import removed
 from frontend.views.suppression.silences import AGAIN, typed_start
 from incidents.api.suppression.views import (
-    Holding,
     InhibitionSerializer,
     InhibitionsView,
     MaintenanceSerializer,
     MaintenanceView,
     MatcherTexts,
+    SuppressionCatalog,
 )
 from incidents.commands import InvalidValueError
 from incidents.domain.time import read_zone
@@ -115,7 +115,9 @@ def _lines(typed: Typed, name: str) -> list[str]:
     return [line.strip() for line in typed.get(name, "").splitlines() if line.strip()]
 
 
-def _kept(request: HttpRequest, catalog: type[Holding], serializer: BaseSerializer[Any]) -> dict[str, str]:
+def _kept(
+    request: HttpRequest, catalog: type[SuppressionCatalog], serializer: BaseSerializer[Any]
+) -> dict[str, str]:
     """Make what was typed; the reason by field where it cannot be."""
     if not request.user.is_staff:
         return {"slug": "is not yours to make: that is for staff"}
@@ -191,7 +193,7 @@ def remove_inhibition(request: HttpRequest, slug: str) -> HttpResponse:
     return _removed(request, InhibitionsView, slug, "inhibitions")
 
 
-def _removed(request: HttpRequest, kind: type[Holding], slug: str, back: str) -> HttpResponse:
+def _removed(request: HttpRequest, kind: type[SuppressionCatalog], slug: str, back: str) -> HttpResponse:
     catalog = kind.acting_for(context_of(request))
     row = catalog.get_queryset().filter(slug=slug).first()
     if row is None:

@@ -53,7 +53,7 @@ def silences(request: HttpRequest) -> HttpResponse:
             return _created(request, made)
     elif number := request.GET.get("ticket", ""):
         typed = {"matchers": _suggested(number), "ticket": number}
-    held, total = writing.held_alerts()
+    held, total = writing.suppressed_alerts()
     found = listed(request, _in_order(), _words, lambda row: (str(row[1].pk),))
     context = {
         "groups": _groups(found.rows),
@@ -174,12 +174,12 @@ def _create(request: HttpRequest) -> tuple[Silence | None, dict[str, str]]:
     return None, errors
 
 
-def typed_again(form: QueryDict) -> writing.Again | None:
+def typed_again(form: QueryDict) -> writing.SilenceRepeat | None:
     """What was typed for how it recurs. Raises InvalidValueError."""
     rule = form.get("rule", "").strip() or dict(AGAIN).get(form.get("again", ""), "")
     if not rule:
         return None
-    return writing.Again(
+    return writing.SilenceRepeat(
         recurrence_from("recurrence", rule, form.get("time_zone", "").strip() or time_zones.here().key)
     )
 

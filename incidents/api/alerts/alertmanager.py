@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from incidents import queries
-from incidents.api.alerts.firing import Wanted, fits_receiver, grouped, listed, receiver_of
+from incidents.api.alerts.firing import AlertFilter, fits_receiver, grouped, listed, receiver_of
 from incidents.domain.routing.conditions import ANYTHING
 from incidents.domain.routing.patterns import read_matchers
 from incidents.domain.routing.rules import Rule
@@ -213,7 +213,7 @@ def groups(request: HttpRequest, _: str) -> HttpResponse:
 def _firing(request: HttpRequest, write: Callable[..., bytes]) -> HttpResponse:
     for name in FLAGS:
         _flag(request, name)
-    wanted = Wanted(
+    wanted = AlertFilter(
         [_filter(text) for text in request.GET.getlist("filter")],
         _pattern("receiver", request.GET.get("receiver", "")),
         _receiver_matchers(request),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ingest.api.openapi.alerts import AS_TEXT, IN_HEADER, refusals
-from ingest.api.openapi.generate import TEXT, array, asked, in_json, operation, record, within
+from ingest.api.openapi.generate import TEXT, array, in_json, operation, query_parameter, record, within
 
 _MOMENT: Final = {"type": "string", "format": "date-time"}
 _TEXTS: Final = {"type": "object", "additionalProperties": TEXT}
@@ -59,18 +59,23 @@ _VERSION: Final = record(
     }
 )
 _FILTER: Final = {
-    **asked("filter", 'a matcher, such as alertname="Down"; all must fit', array(TEXT)),
+    **query_parameter("filter", 'a matcher, such as alertname="Down"; all must fit', array(TEXT)),
     "explode": True,
 }
 _RECEIVERS: Final = {
-    **asked("receiver_matchers", 'a matcher on a receiver\'s labels, such as name="storage"', array(TEXT)),
+    **query_parameter(
+        "receiver_matchers", 'a matcher on a receiver\'s labels, such as name="storage"', array(TEXT)
+    ),
     "explode": True,
 }
 _WHICH: Final = [
     _FILTER,
     _RECEIVERS,
-    asked("receiver", "a regular expression of the team"),
-    *(asked(name, "with false those are left out", _BOOLEAN) for name in ("active", "silenced", "inhibited")),
+    query_parameter("receiver", "a regular expression of the team"),
+    *(
+        query_parameter(name, "with false those are left out", _BOOLEAN)
+        for name in ("active", "silenced", "inhibited")
+    ),
 ]
 _ID: Final = within("id", TEXT)
 _NO: Final = (401, 403, 503)

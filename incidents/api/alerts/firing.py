@@ -38,7 +38,7 @@ _written = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AlertFilter:
     """Which alerts a request asks for: those that all `matchers` fit, of receivers that `receiver` and all
     `receiver_matchers` fit."""
 
@@ -60,13 +60,13 @@ def fits_receiver(matchers: Iterable[Matcher], slug: str) -> bool:
     return all(matcher.matches({"name": slug}) for matcher in matchers)
 
 
-def listed(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
+def listed(wanted: AlertFilter, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
     """The answer of `GET /api/v2/alerts`: a JSON array."""
     parts = _chosen(wanted, silences, table, now)
     return b"[" + b",".join(_written(one.as_json()) for part in parts for one in part) + b"]"
 
 
-def grouped(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
+def grouped(wanted: AlertFilter, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
     """The answer of `GET /api/v2/alerts/groups`: incidents with their alerts; those without an incident are
     one group.
     """
@@ -133,7 +133,7 @@ def _described(alert: Content) -> dict[str, str]:
 
 
 def _chosen(
-    wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime
+    wanted: AlertFilter, silences: Sequence[Silence], table: RoutingTable, now: datetime
 ) -> Iterator[list[_Shown]]:
     shown = _shown(wanted, silences, _receivers(table, now), now)
     while part := list(islice(shown, PART)):
@@ -161,7 +161,7 @@ def _receivers(table: RoutingTable, now: datetime) -> Callable[[Alert], str]:
 
 
 def _shown(
-    wanted: Wanted, silences: Sequence[Silence], receiver_of: Callable[[Alert], str], now: datetime
+    wanted: AlertFilter, silences: Sequence[Silence], receiver_of: Callable[[Alert], str], now: datetime
 ) -> Iterator[_Shown]:
     firing, in_force = open_alerts(), [silence for silence in silences if silence.span(now) is not None]
     while part := list(islice(firing, PART)):
@@ -178,7 +178,7 @@ def _shown(
                 yield one
 
 
-def _is_wanted(one: _Shown, wanted: Wanted) -> bool:
+def _is_wanted(one: _Shown, wanted: AlertFilter) -> bool:
     """As Alertmanager asks: each flag that is false leaves out those that it is about."""
     if (one.silenced_by and not wanted.silenced) or (one.inhibited_by and not wanted.inhibited):
         return False

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents.alerts.receipts import what_became_of
+from incidents.alerts.receipts import outcomes_of
 from incidents.api.incident import serializers as shapes
 from ingest.api.keys import Key
 
@@ -26,7 +26,7 @@ class ReceiptView(APIView):
     )
     def get(self, request: Request, id: str) -> Response:
         """What became of it. A key sees its own receipts; all of them with the scope `incidents:read`."""
-        found = what_became_of(id)
+        found = outcomes_of(id)
         if found is None or not _may_see(request, found[0]):
             raise NotFound(f"There is no receipt {id[:100]}.")
         return Response({"receipt": id, **found[1]})

@@ -19,7 +19,7 @@ from incidents.domain.components.grid_query import (
     USUAL_STEPS,
     USUAL_WINDOW,
     WINDOWS,
-    asked_from,
+    grid_query_from,
 )
 from ingest.queries import PathSumsTooSlow
 
@@ -119,7 +119,9 @@ class GridView(IncidentAPI):
     )
     def get(self, request: Request) -> Response:
         """Failures between any two kinds of component in consecutive steps of time, with what was blamed."""
-        asked = asked_from(parameters(request, *PARAMETERS, "within"), request.query_params.getlist("within"))
+        asked = grid_query_from(
+            parameters(request, *PARAMETERS, "within"), request.query_params.getlist("within")
+        )
         try:
             return Response(as_json(grid_of(asked)))
         except PathSumsTooSlow as error:

@@ -96,7 +96,7 @@ class SilencesFile(Catalog):
     def put(self, serializer: BaseSerializer[Silence]) -> None:
         row, given = serializer.instance, serializer.validated_data
         by = self.asking.actor.partition(":")[2] if row is None else row.created_by
-        wanted = silences.Wanted(
+        wanted = silences.SilenceRequest(
             given["matchers"],
             given["starts_at"],
             given["ends_at"],
@@ -111,7 +111,9 @@ class SilencesFile(Catalog):
         silences.end_silence(instance, self.asking)
 
 
-def _again(told: Mapping[str, Any] | None) -> silences.Again | None:
+def _again(told: Mapping[str, Any] | None) -> silences.SilenceRepeat | None:
     if told is None:
         return None
-    return silences.Again(recurrence_from("recurrence", told["rule"], told["time_zone"]), told["until"])
+    return silences.SilenceRepeat(
+        recurrence_from("recurrence", told["rule"], told["time_zone"]), told["until"]
+    )

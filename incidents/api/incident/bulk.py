@@ -40,7 +40,7 @@ READ: Mapping[str, Callable[[str, Any], Any]] = {"until": time_of, "into": refer
 ACTIONS = (*VERBS, *(verb for verb in BACK if verb not in VERBS))
 
 
-class SeveralShape(s.Serializer[Any]):
+class BulkShape(s.Serializer[Any]):
     action = s.ChoiceField(choices=ACTIONS)
     incidents = s.ListField(
         child=s.CharField(), required=False, help_text=f"ids or numbers, at most {MOST_AT_ONCE:,}"
@@ -75,20 +75,20 @@ class ResultShape(s.Serializer[Any]):
     undo = StepShape(allow_null=True, help_text="what takes it back, to be sent here with this incident")
 
 
-class SeveralDoneShape(s.Serializer[Any]):
+class BulkResultShape(s.Serializer[Any]):
     done = s.IntegerField()
     refused = s.IntegerField()
     more = s.BooleanField(help_text="the search fits others beyond those that were reached")
     results = ResultShape(many=True)
 
 
-class SeveralView(IncidentAPI):
+class BulkView(IncidentAPI):
     @extend_schema(
         operation_id="incidents_several",
         parameters=[IF_MATCH],
-        request=SeveralShape,
+        request=BulkShape,
         responses={
-            200: OpenApiResponse(SeveralDoneShape, "An answer for each incident, also where none was done."),
+            200: OpenApiResponse(BulkResultShape, "An answer for each incident, also where none was done."),
             **ERRORS,
         },
     )
@@ -98,7 +98,7 @@ class SeveralView(IncidentAPI):
         400 means that nothing was done. A request whose answer is lost may be sent again: what was done is then
         refused as done already.
         """
-        body = fields(request, SeveralShape)
+        body = fields(request, BulkShape)
         action = body["action"]
         if not isinstance(action, str) or action not in SHAPES:
             raise InvalidValueError("action", f"must be one of {', '.join(ACTIONS)}")
@@ -150,7 +150,7 @@ def _order(given: object) -> str:
 
 def _found(request: Request, given: object) -> list[queries.Filter]:
     me = None if request.auth is not None else request.user.get_username()
-    found = search.asked(check_text("search", given, 1000), timezone.now(), me, queries.team_slugs())
+    found = search.search_query(check_text("search", given, 1000), timezone.now(), me, queries.team_slugs())
     if found.problems:
         raise InvalidValueError("search", "; ".join(map(str, found.problems))[:1000])
     if not found.filters:

@@ -26,12 +26,12 @@ from incidents.api.incident import serializers as shapes
 from incidents.api.inputs import context, fields
 from incidents.commands import (
     CommandRefusedError,
+    CommandResult,
     ConcurrentChangeError,
     Happened,
+    IdempotencyKey,
     IncidentNotFoundError,
     InvalidValueError,
-    Once,
-    Recorded,
     Report,
 )
 from incidents.domain.permissions import ForbiddenError
@@ -160,7 +160,7 @@ SEARCH = (
 def _searched(request: Request, asked: Mapping[str, str]) -> Sequence[Filter]:
     """The filters of `search`. Raises InvalidValueError with every word that cannot be read."""
     me = None if request.auth is not None else request.user.get_username()
-    found = query.asked(asked.get("search", ""), timezone.now(), me, queries.team_slugs())
+    found = query.search_query(asked.get("search", ""), timezone.now(), me, queries.team_slugs())
     if found.problems:
         raise InvalidValueError("search", "; ".join(map(str, found.problems))[:1000])
     return found.filters
@@ -235,13 +235,13 @@ class IncidentsView(IncidentAPI):
         return answer
 
 
-def _once(request: Request, actor: str) -> Once | None:
+def _once(request: Request, actor: str) -> IdempotencyKey | None:
     """The report's Idempotency-Key; None where it has none."""
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return None
     told = json.dumps(request.data, sort_keys=True).encode()
-    return Once(actor, key, hashlib.sha256(told).digest())
+    return IdempotencyKey(actor, key, hashlib.sha256(told).digest())
 
 
 class IncidentView(IncidentAPI):
@@ -337,7 +337,7 @@ def _answer(incident_id: str, events: Sequence[Event]) -> Response:
     return response
 
 
-Command = Callable[[str, dict[str, Any], Request], Recorded]
+Command = Callable[[str, dict[str, Any], Request], CommandResult]
 
 
 def action(verb: str, says: str, shape: type[Serializer[Any]], command: Command) -> type[APIView]:

@@ -52,7 +52,7 @@ class SchedulesView(Catalog):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         if self.action in ("create", "retrieve", "partial_update") and response.status_code < 300:
-            response.data = {**response.data, "standing": standing(response.data["slug"])}
+            response.data = {**response.data, "standing": schedule_status(response.data["slug"])}
         return super().finalize_response(request, response, *args, **kwargs)
 
 
@@ -86,8 +86,8 @@ def check_removable(row: Schedule | Calendar) -> None:
         )
 
 
-def standing(slug: str) -> dict[str, Any]:
-    known = queries.standing(queries.find_schedule(slug), timezone.now())
+def schedule_status(slug: str) -> dict[str, Any]:
+    known = queries.on_call_status(queries.find_schedule(slug), timezone.now())
     return {
         "person": known.person,
         "until": None if known.until is None else rfc3339(known.until),

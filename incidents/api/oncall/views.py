@@ -117,7 +117,9 @@ class OverridesView(OnCallAPI):
         """Overrides that are not over, in the order in which they were made."""
         parameters(request)
         current = queries.find_schedule(slug).overrides.filter(ends_at__gt=timezone.now())
-        return Response({"results": [commands.told(one) for one in current.select_related("person")]})
+        return Response(
+            {"results": [commands.override_as_json(one) for one in current.select_related("person")]}
+        )
 
     @extend_schema(
         operation_id="schedules_override",
@@ -138,7 +140,7 @@ class OverridesView(OnCallAPI):
             timezone.now(),
             context(request),
         )
-        return Response(commands.told(made), status=status.HTTP_201_CREATED)
+        return Response(commands.override_as_json(made), status=status.HTTP_201_CREATED)
 
 
 class OverrideView(OnCallAPI):
@@ -162,7 +164,7 @@ class SwapsView(OnCallAPI):
         body = fields(request, shapes.NewSwapShape)
         first, second = (_stretch(name, body[name]) for name in ("first", "second"))
         made = commands.swap(slug, first, second, body["reason"], timezone.now(), context(request))
-        told = [commands.told(one) for one in made]
+        told = [commands.override_as_json(one) for one in made]
         return Response({"id": told[0]["swap"], "overrides": told}, status=status.HTTP_201_CREATED)
 
 

@@ -115,7 +115,7 @@ def _found(id: str) -> Silence:
     return row
 
 
-def _again(told: object) -> silences.Again | None:
+def _again(told: object) -> silences.SilenceRepeat | None:
     if told is None:
         return None
     known = {"rule", "time_zone", "until"}
@@ -125,7 +125,7 @@ def _again(told: object) -> silences.Again | None:
         )
     recurrence = recurrence_from("recurrence", told["rule"], told.get("time_zone", "UTC"))
     until = None if told.get("until") is None else _time(told, "until", "recurrence.")
-    return silences.Again(recurrence, until)
+    return silences.SilenceRepeat(recurrence, until)
 
 
 def _time(body: dict[str, Any], name: str, within: str = "") -> datetime:

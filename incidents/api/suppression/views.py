@@ -235,7 +235,7 @@ class InhibitionSerializer(Strict, s.ModelSerializer[InhibitionRule]):
         return _text("comment", told, 2_000, blank=True)
 
 
-class Holding(Catalog):
+class SuppressionCatalog(Catalog):
     """What holds alerts back. A change is a new edition: what the older one held is looked at again."""
 
     pagination_class = BySlug
@@ -253,7 +253,7 @@ class Holding(Catalog):
         return {name: value for name, value in super()._told(instance).items() if name not in passing}
 
 
-class MaintenanceView(Holding):
+class MaintenanceView(SuppressionCatalog):
     """Planned work: alerts on what is worked on call nobody until it ends."""
 
     kind = "maintenance"
@@ -261,7 +261,7 @@ class MaintenanceView(Holding):
     serializer_class = MaintenanceSerializer
 
 
-class InhibitionsView(Holding):
+class InhibitionsView(SuppressionCatalog):
     """While some alerts fire, others call nobody."""
 
     kind = "inhibition"

@@ -23,7 +23,7 @@ Source = Literal["placement", "path_outcome"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GridQuery:
     """Empty and None: whatever is usual. `end` is the end of the last step, `at` a time within the one to show;
     `within` are the components that were drilled into, outermost first."""
 
@@ -38,7 +38,7 @@ class Asked:
     at: datetime | None = None
 
 
-def asked_from(given: Mapping[str, str], within: Sequence[str]) -> Asked:
+def grid_query_from(given: Mapping[str, str], within: Sequence[str]) -> GridQuery:
     """Out of a query; `within` stands in it once for each component. Raises InvalidValueError."""
     if len(within) > MOST_WITHIN:
         raise InvalidValueError("within", f"must be at most {MOST_WITHIN} components")
@@ -48,7 +48,7 @@ def asked_from(given: Mapping[str, str], within: Sequence[str]) -> Asked:
     steps = _number("steps", given.get("steps", ""), USUAL_STEPS)
     if not STEPS[0] <= steps <= STEPS[1]:
         raise InvalidValueError("steps", f"must be {STEPS[0]} to {STEPS[1]}")
-    return Asked(
+    return GridQuery(
         region=check_line("region", given.get("region", ""), blank=True),
         source=_source(given.get("telemetry", "")),
         rows=_kind("rows", given.get("rows", "")),

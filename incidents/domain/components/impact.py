@@ -21,7 +21,7 @@ class Component(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class AffectedComponent:
     """A component that fails too: `hops` steps away, by the last step that `because` tells."""
 
     component: str
@@ -30,7 +30,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class AffectedService:
     """A service that is touched: `components` of its own are, or (0) only one that it depends on."""
 
     slug: str
@@ -40,7 +40,7 @@ class Touched:
     because: str
 
 
-def reached(component: str, components: Iterable[Component]) -> list[Reached]:
+def reached(component: str, components: Iterable[Component]) -> list[AffectedComponent]:
     """All that the component contains or that depends on it, at any remove: nearest first, then by name.
 
     Circles end; containment goes before dependence where both lead to one.
@@ -57,9 +57,9 @@ def reached(component: str, components: Iterable[Component]) -> list[Reached]:
 
 def reached_over(
     component: str, contains: Mapping[str, Iterable[str]], needed_by: Mapping[str, Iterable[str]]
-) -> list[Reached]:
+) -> list[AffectedComponent]:
     """The same, over what each component contains and what depends on it: its cost follows what is reached."""
-    found: dict[str, Reached] = {}
+    found: dict[str, AffectedComponent] = {}
     layer, hops = [component], 0
     while layer:
         hops += 1
@@ -69,12 +69,14 @@ def reached_over(
                 for name in beneath.get(above, ()):
                     if name not in found and name != component:
                         new.setdefault(name, f"{because} {above}")
-        found |= {name: Reached(name, hops, new[name]) for name in sorted(new)}
+        found |= {name: AffectedComponent(name, hops, new[name]) for name in sorted(new)}
         layer = sorted(new)
     return list(found.values())
 
 
-def touched(component: str, far: Iterable[Reached], services: Mapping[str, Service]) -> list[Touched]:
+def touched(
+    component: str, far: Iterable[AffectedComponent], services: Mapping[str, Service]
+) -> list[AffectedService]:
     """Services that have a part among them, those with most of them first, then those that depend on such a service."""
     names = [component, *(one.component for one in far)]
     owners = [(service_of(Subject(name), services), name) for name in names]
@@ -103,9 +105,9 @@ def touched(component: str, far: Iterable[Reached], services: Mapping[str, Servi
     return list(found.values())
 
 
-def _touched(service: Service, components: int, because: str) -> Touched:
+def _touched(service: Service, components: int, because: str) -> AffectedService:
     team = None if service.team is None else service.team.slug
-    return Touched(service.slug, service.name, team, components, because)
+    return AffectedService(service.slug, service.name, team, components, because)
 
 
 def _owning(count: int, first: str) -> str:

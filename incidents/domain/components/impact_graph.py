@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from incidents.domain.components.impact import Reached, Touched
+from incidents.domain.components.impact import AffectedComponent, AffectedService
 
 MOST_ABOVE: Final = 6
 MOST_GROUPS: Final = 8
@@ -76,7 +76,7 @@ class BlastGraph:
     beneath: tuple[Beneath, ...]
     more_beneath: int
     """Components in groups that are left out."""
-    services: tuple[Touched, ...]
+    services: tuple[AffectedService, ...]
     more_services: int
     count: int
     """All components that fail with it."""
@@ -90,8 +90,8 @@ def blast_graph(
     component: str,
     parents: Sequence[str],
     needs: Sequence[str],
-    far: Sequence[Reached],
-    services: Sequence[Touched],
+    far: Sequence[AffectedComponent],
+    services: Sequence[AffectedService],
     troubles: Mapping[str, Trouble],
 ) -> BlastGraph:
     """`far` are the components that fail with it, nearest first; `troubles` is told of those that have some."""
@@ -118,7 +118,7 @@ def _weight(trouble: Trouble) -> int:
     return 1_000 * trouble.tickets + trouble.alerts
 
 
-def _gathered(far: Iterable[Reached], troubles: Mapping[str, Trouble]) -> list[Beneath]:
+def _gathered(far: Iterable[AffectedComponent], troubles: Mapping[str, Trouble]) -> list[Beneath]:
     groups: dict[tuple[str, int, str], list[str]] = {}
     for one in far:
         relation = "depend on it" if one.because.startswith("depends") else "within it"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
-def tickets_beneath(
+def incidents_below(
     causes: Iterable[Sequence[str]], parents: Callable[[str], Sequence[str]]
 ) -> Mapping[str, int]:
     """By name how many incidents are about it or about what it contains, however deep. `causes` are the components of

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from incidents.domain.incident.escalation import CallNobody as CallNobody
 from incidents.domain.incident.escalation import Exhaust as Exhaust
 from incidents.domain.incident.escalation import Forget as Forget
+from incidents.domain.incident.escalation import SkipEscalation as SkipEscalation
 from incidents.domain.incident.escalation import StartEscalation as StartEscalation
 from incidents.domain.incident.escalation import TakeStep as TakeStep
 from incidents.domain.incident.finding import Finding
@@ -21,14 +21,14 @@ from incidents.domain.incident.lifecycle import Snooze as Snooze
 from incidents.domain.incident.lifecycle import Split as Split
 from incidents.domain.incident.lifecycle import Undo as Undo
 from incidents.domain.incident.lifecycle import Undoable as Undoable
-from incidents.domain.incident.lifecycle import WakeWhenDue as WakeWhenDue
+from incidents.domain.incident.lifecycle import Unsnooze as Unsnooze
 from incidents.domain.incident.notified import NoteNotified as NoteNotified
-from incidents.domain.incident.opinions import Word
+from incidents.domain.incident.opinions import Stance
 from incidents.domain.incident.split import OpenSplitOff as OpenSplitOff
 from incidents.domain.incident.split import SplitAlertsOff as SplitAlertsOff
 from incidents.domain.incident.symptoms import JoinSymptoms as JoinSymptoms
-from incidents.domain.incident.symptoms import LeaveAlerts as LeaveAlerts
-from incidents.domain.incident.symptoms import NoteExplained as NoteExplained
+from incidents.domain.incident.symptoms import LinkToCause as LinkToCause
+from incidents.domain.incident.symptoms import RemoveAlerts as RemoveAlerts
 from incidents.domain.routing.conditions import Subject
 from incidents.domain.routing.rules import Routing
 from incidents.domain.values import (
@@ -136,7 +136,7 @@ class JoinAlerts:
 
 
 @dataclass(frozen=True, slots=True)
-class RestAlerts:
+class ResolveAlerts:
     """Members of this incident that fire no more. `flapping` are those of them that will probably fire again."""
 
     alerts: tuple[str, ...]
@@ -144,7 +144,7 @@ class RestAlerts:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class AutoResolve:
     """Nothing that this incident is about fires any more; resolves it unless an analyzer or a person had a part in it.
 
     `known_until` as `Resolve` has it.
@@ -155,7 +155,7 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteWorse:
+class RaiseSeverity:
     """A member got worse."""
 
     severity: Severity
@@ -185,7 +185,7 @@ class RecordFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteNoLongerBlamed:
+class ClearFinding:
     """A finished run of `schedule` whose window is later than the last blame and names this cause no more."""
 
     run: str
@@ -198,11 +198,11 @@ class NoteNoLongerBlamed:
 class NoteOpinion:
     """What a finished window of a schedule that does not blame this incident says about it."""
 
-    word: Word
+    word: Stance
 
 
 @dataclass(frozen=True, slots=True)
-class NoteMissed:
+class RecordMissedCause:
     """An analyzer judged `windows` windows over the confirmed cause and named it in none; `run` is the last."""
 
     confirmed_cause: str
@@ -342,7 +342,7 @@ class Reopen:
 
 
 @dataclass(frozen=True, slots=True)
-class NotePlanned:
+class RecordMaintenance:
     """Planned work is going on at what this incident blames."""
 
     window: str
@@ -358,18 +358,18 @@ Command = (
     | OpenSplitOff
     | JoinAlerts
     | JoinSymptoms
-    | LeaveAlerts
-    | NoteExplained
-    | NotePlanned
-    | RestAlerts
-    | Settle
-    | NoteWorse
+    | RemoveAlerts
+    | LinkToCause
+    | RecordMaintenance
+    | ResolveAlerts
+    | AutoResolve
+    | RaiseSeverity
     | Join
     | JoinFinding
     | RecordFinding
-    | NoteNoLongerBlamed
+    | ClearFinding
     | NoteOpinion
-    | NoteMissed
+    | RecordMissedCause
     | NoteNotified
     | AttachEvidence
     | Acknowledge
@@ -379,7 +379,7 @@ Command = (
     | Accept
     | Bounce
     | Snooze
-    | WakeWhenDue
+    | Unsnooze
     | MergeInto
     | Absorb
     | Split
@@ -394,7 +394,7 @@ Command = (
     | Resolve
     | Reopen
     | StartEscalation
-    | CallNobody
+    | SkipEscalation
     | TakeStep
     | Exhaust
     | Forget

@@ -8,13 +8,13 @@ from typing import Any
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.decide_alerts import (
+    auto_resolve,
     join_alerts,
     note_worse,
     open_for_alerts,
-    rest_alerts,
-    settle,
+    resolve_alerts,
 )
-from incidents.domain.incident.escalation import call_nobody, exhaust, forget, start, take_step
+from incidents.domain.incident.escalation import exhaust, forget, skip_escalation, start, take_step
 from incidents.domain.incident.finding import Finding
 from incidents.domain.incident.finding_placement import (
     cause_after,
@@ -197,7 +197,7 @@ def _record_finding(state: Incident, command: c.RecordFinding) -> Bodies:
     return [("incident.finding_recorded", {"finding": command.finding.reference()})]
 
 
-def _note_no_longer_blamed(state: Incident, command: c.NoteNoLongerBlamed) -> Bodies:
+def _note_no_longer_blamed(state: Incident, command: c.ClearFinding) -> Bodies:
     window_end = parse_rfc3339(command.window_end)
     late = state.last_blamed is not None and window_end <= state.last_blamed
     if state.state == "resolved" or command.schedule not in state.blamed_by or late:
@@ -224,7 +224,7 @@ def _note_opinion(state: Incident, command: c.NoteOpinion) -> Bodies:
     return [("incident.opinion_changed", body)]
 
 
-def _note_missed(state: Incident, command: c.NoteMissed) -> Bodies:
+def _note_missed(state: Incident, command: c.RecordMissedCause) -> Bodies:
     """Noted once for a resolution; one that was reopened or changed meanwhile is noted anew by its own."""
     if state.state != "resolved" or state.confirmed_cause != command.confirmed_cause:
         return []
@@ -335,7 +335,7 @@ _OPEN: dict[type, Callable[[Any], Bodies]] = {
 }
 _DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
     c.Snooze: snooze,
-    c.WakeWhenDue: wake_when_due,
+    c.Unsnooze: wake_when_due,
     c.TakeStep: take_step,
     c.Exhaust: exhaust,
     c.Forget: forget,
@@ -343,18 +343,18 @@ _DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
 _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinAlerts: join_alerts,
     c.JoinSymptoms: join_symptoms,
-    c.LeaveAlerts: leave_alerts,
-    c.NoteExplained: note_explained,
-    c.NotePlanned: note_planned,
-    c.RestAlerts: rest_alerts,
-    c.Settle: settle,
-    c.NoteWorse: note_worse,
+    c.RemoveAlerts: leave_alerts,
+    c.LinkToCause: note_explained,
+    c.RecordMaintenance: note_planned,
+    c.ResolveAlerts: resolve_alerts,
+    c.AutoResolve: auto_resolve,
+    c.RaiseSeverity: note_worse,
     c.Join: _join,
     c.JoinFinding: _join_finding,
     c.RecordFinding: _record_finding,
-    c.NoteNoLongerBlamed: _note_no_longer_blamed,
+    c.ClearFinding: _note_no_longer_blamed,
     c.NoteOpinion: _note_opinion,
-    c.NoteMissed: _note_missed,
+    c.RecordMissedCause: _note_missed,
     c.NoteNotified: note_notified,
     c.AttachEvidence: _attach_evidence,
     c.Acknowledge: _acknowledge,
@@ -377,5 +377,5 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Resolve: _resolve,
     c.Reopen: _reopen,
     c.StartEscalation: start,
-    c.CallNobody: call_nobody,
+    c.SkipEscalation: skip_escalation,
 }

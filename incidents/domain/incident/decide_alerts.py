@@ -74,7 +74,7 @@ def join_alerts(state: Incident, command: c.JoinAlerts) -> Bodies:
     ]
 
 
-def note_worse(state: Incident, command: c.NoteWorse) -> Bodies:
+def note_worse(state: Incident, command: c.RaiseSeverity) -> Bodies:
     return _worsened(state, command.severity, f"an alert got worse: {command.title}")
 
 
@@ -84,13 +84,13 @@ def _worsened(state: Incident, severity: Severity, reason: str) -> Bodies:
     return [raise_severity(severity, state, reason)]
 
 
-def rest_alerts(_: Incident, command: c.RestAlerts) -> Bodies:
+def resolve_alerts(_: Incident, command: c.ResolveAlerts) -> Bodies:
     return [
         ("incident.alerts_resolved", {"alerts": list(command.alerts), "flapping": list(command.flapping)})
     ]
 
 
-def settle(state: Incident, command: c.Settle) -> Bodies:
+def auto_resolve(state: Incident, command: c.AutoResolve) -> Bodies:
     """Alerts that are over resolve an incident that only they made; what else is known waits for a person."""
     if state.state == "resolved" or state.firing or state.findings or state.alert_at is None:
         return []

@@ -29,7 +29,7 @@ BRIDGE_TEXT: Final = "Join the call"
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedTarget:
     """Whom an action reaches: people, or why nobody. Actions that call no person have neither."""
 
     action: Action
@@ -51,7 +51,7 @@ class StartEscalation:
 
 
 @dataclass(frozen=True, slots=True)
-class CallNobody:
+class SkipEscalation:
     """There is nobody to call, and why."""
 
     why: str
@@ -62,7 +62,7 @@ class TakeStep:
     """The next step; with `reason` a person wants it now."""
 
     escalation: Escalation
-    reached: tuple[Reached, ...]
+    reached: tuple[ReachedTarget, ...]
     reason: str | None = None
 
 
@@ -126,7 +126,7 @@ def start(state: Incident, command: StartEscalation) -> Bodies:
     ]
 
 
-def call_nobody(state: Incident, command: CallNobody) -> Bodies:
+def skip_escalation(state: Incident, command: SkipEscalation) -> Bodies:
     refuse_resolved(state)
     return [("incident.escalation_skipped", {"why": command.why})]
 
@@ -190,13 +190,13 @@ def take_step(state: Incident, command: TakeStep, now: datetime) -> Bodies:
     return [("incident.escalated", body), *_made(state, reached)]
 
 
-def _called(reached: Sequence[Reached]) -> list[dict[str, str]]:
+def _called(reached: Sequence[ReachedTarget]) -> list[dict[str, str]]:
     """Each person once, for the first reason."""
     people = {person: str(one.action) for one in reversed(reached) for person in reversed(one.people)}
     return [{"person": person, "as": people[person]} for person in dict.fromkeys(_people(reached))]
 
 
-def _people(reached: Sequence[Reached]) -> list[str]:
+def _people(reached: Sequence[ReachedTarget]) -> list[str]:
     return [person for one in reached for person in one.people]
 
 
@@ -217,7 +217,7 @@ def _next_at(escalation: Escalation, policy: Policy, somebody: bool, now: dateti
     return now + timedelta(seconds=policy.repeat_after + again)
 
 
-def _made(state: Incident, reached: Sequence[Reached]) -> Bodies:
+def _made(state: Incident, reached: Sequence[ReachedTarget]) -> Bodies:
     """What a step changes about the incident itself."""
     events: Bodies = []
     wanted = [s for s in SEVERITIES if any(_does(r, "severity", s) for r in reached)]
@@ -234,7 +234,7 @@ def _made(state: Incident, reached: Sequence[Reached]) -> Bodies:
     return events
 
 
-def _does(reached: Reached, kind: str, value: str) -> bool:
+def _does(reached: ReachedTarget, kind: str, value: str) -> bool:
     return reached.action.kind == kind and reached.action.value == value
 
 

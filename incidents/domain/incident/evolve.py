@@ -108,7 +108,7 @@ def _alerts_joined(state: Incident, event: Fact) -> Incident:
     )
 
 
-def _alerts_rested(state: Incident, event: Fact) -> Incident:
+def _alerts_resolved(state: Incident, event: Fact) -> Incident:
     return replace(
         state,
         firing=max(0, state.firing - len(event.body["alerts"])),
@@ -253,7 +253,7 @@ def _reopened(state: Incident, event: Fact) -> Incident:
 _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.report_joined": _joined,
     "incident.alerts_joined": _alerts_joined,
-    "incident.alerts_resolved": _alerts_rested,
+    "incident.alerts_resolved": _alerts_resolved,
     "incident.symptoms_joined": symptoms.symptoms_joined,
     "incident.alerts_removed": symptoms.alerts_left,
     "incident.linked_to_cause": symptoms.explained,

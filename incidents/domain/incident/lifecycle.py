@@ -30,7 +30,7 @@ class Snooze:
 
 
 @dataclass(frozen=True, slots=True)
-class WakeWhenDue:
+class Unsnooze:
     """Wakes a snoozed incident whose time has come."""
 
 

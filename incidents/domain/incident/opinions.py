@@ -32,7 +32,7 @@ _WEIGHT: Mapping[Says, int] = {"blames": 2, "blames_other": 1, "saw_nothing": 0,
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Stance:
     """What a finished window of a schedule says about an incident that it does not blame.
 
     `component` is what it names instead, None when it names nothing there.
@@ -159,7 +159,7 @@ def without(before: Opinion, schedule: str) -> Opinion:
     return replace(before, schedules=left, says=quiet)
 
 
-def after_word(before: Opinion | None, word: Word) -> Opinion | None:
+def after_word(before: Opinion | None, word: Stance) -> Opinion | None:
     """The opinion that `word` makes of `before`; None where it changes nothing.
 
     A weaker word takes a stronger one back only if it comes from a schedule that said it, and from a later window:
@@ -193,7 +193,7 @@ def after_word(before: Opinion | None, word: Word) -> Opinion | None:
     return _spoken(word, says, before.first_at)
 
 
-def _spoken(word: Word, says: Says, first_at: datetime | None) -> Opinion:
+def _spoken(word: Stance, says: Says, first_at: datetime | None) -> Opinion:
     return Opinion(
         analyzer=word.analyzer,
         version=word.version,

@@ -41,7 +41,7 @@ def snooze(state: Incident, command: c.Snooze, now: datetime) -> Bodies:
     return [("incident.snoozed", body)]
 
 
-def wake_when_due(state: Incident, _: c.WakeWhenDue, now: datetime) -> Bodies:
+def wake_when_due(state: Incident, _: c.Unsnooze, now: datetime) -> Bodies:
     until = state.snoozed_until
     if state.state != "snoozed" or until is None or until > now:
         return []
@@ -110,7 +110,7 @@ def woken(state: Incident, event: Fact) -> Incident:
     return awake if state.acknowledged_at is None else replace(awake, state="acknowledged")
 
 
-def note_planned(state: Incident, command: c.NotePlanned) -> list[tuple[str, Mapping[str, Any]]]:
+def note_planned(state: Incident, command: c.RecordMaintenance) -> list[tuple[str, Mapping[str, Any]]]:
     if state.state == "resolved":
         return []
     body = {

@@ -132,12 +132,12 @@ def _count(number: int) -> str:
     return "an alert" if number == 1 else f"{number} alerts"
 
 
-def told_split_off(who: str, body: Mapping[str, Any]) -> str:
+def split_from_sentence(who: str, body: Mapping[str, Any]) -> str:
     source = body["source"]
     return f"{who} split {_count(len(body['alerts']))} off #{source['number']} “{source['title']}”{_because(body)}"
 
 
-def told_alerts_split_off(who: str, body: Mapping[str, Any]) -> str:
+def alerts_moved_sentence(who: str, body: Mapping[str, Any]) -> str:
     target = body["target"]
     return f"{who} split {_count(len(body['alerts']))} off into #{target['number']} “{target['title']}”{_because(body)}"
 

@@ -42,7 +42,7 @@ def is_storming(opened: Collection[Opened], rank: int, name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering:
+class Storming:
     """An open incident that collects the alerts of a storm."""
 
     number: int
@@ -57,7 +57,7 @@ class Storm:
     within `SPAN`.
     """
 
-    gatherings: tuple[Gathering, ...]
+    gatherings: tuple[Storming, ...]
     arrivals: int
 
     @property
@@ -104,7 +104,7 @@ def _kind(components: Collection[str]) -> str:
     return f"components of the kind {kinds.pop()}" if len(kinds) == 1 else "components"
 
 
-def storm_of(gatherings: Sequence[Gathering], arrivals: int) -> Storm | None:
+def storm_of(gatherings: Sequence[Storming], arrivals: int) -> Storm | None:
     """A storm is on while an incident collects one, or while many incidents come at once; else None."""
     if not gatherings and arrivals < MANY:
         return None

@@ -46,7 +46,7 @@ class JoinSymptoms:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveAlerts:
+class RemoveAlerts:
     """Members that belong here no more, of which `firing` still fire; `target` is where they go, if that is known."""
 
     alerts: tuple[str, ...]
@@ -56,7 +56,7 @@ class LeaveAlerts:
 
 
 @dataclass(frozen=True, slots=True)
-class NoteExplained:
+class LinkToCause:
     """Another incident's cause explains `alerts` of this one, which stays as it is because of `kept`."""
 
     by: Ticket
@@ -87,7 +87,7 @@ def join_symptoms(state: Incident, command: JoinSymptoms) -> Bodies:
     return events
 
 
-def leave_alerts(_: Incident, command: LeaveAlerts) -> Bodies:
+def leave_alerts(_: Incident, command: RemoveAlerts) -> Bodies:
     body = {
         "alerts": list(command.alerts),
         "firing": command.firing,
@@ -97,7 +97,7 @@ def leave_alerts(_: Incident, command: LeaveAlerts) -> Bodies:
     return [("incident.alerts_removed", body)]
 
 
-def note_explained(state: Incident, command: NoteExplained) -> Bodies:
+def note_explained(state: Incident, command: LinkToCause) -> Bodies:
     refuse_resolved(state)
     how = command.explanation
     body = {
@@ -142,7 +142,7 @@ def _count(number: int) -> str:
     return "an alert" if number == 1 else f"{number} alerts"
 
 
-def told_joined(body: Mapping[str, Any]) -> str:
+def symptoms_joined_sentence(body: Mapping[str, Any]) -> str:
     how, others = body["hows"][-1]["how"], len(body["hows"]) - 1
     more = "" if not others else f", and so for {others} more component{'' if others == 1 else 's'}"
     source = "" if body["source"] is None else f"; from #{body['source']['number']}"
@@ -150,12 +150,12 @@ def told_joined(body: Mapping[str, Any]) -> str:
     return f"{_count(len(body['alerts']))} {joined}: {body['title']}; {how}{more}{source}"
 
 
-def told_left(body: Mapping[str, Any]) -> str:
+def alerts_removed_sentence(body: Mapping[str, Any]) -> str:
     target = "" if body["target"] is None else f" for #{body['target']['number']}"
     return f"{_count(len(body['alerts']))} left it{target}: {body['why']}"
 
 
-def told_explained(body: Mapping[str, Any]) -> str:
+def linked_to_cause_sentence(body: Mapping[str, Any]) -> str:
     by = body["by"]
     explains = f"#{by['number']} “{by['title']}” explains {_count(body['alerts'])} of it: {body['how']}"
     return f"{explains}; it stays an incident of its own because {body['kept']}"

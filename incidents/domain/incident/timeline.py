@@ -7,26 +7,30 @@ from typing import Any
 
 from incidents.domain.incident import notified
 from incidents.domain.incident.finding_placement import percent
-from incidents.domain.incident.split import told_alerts_split_off, told_split_off
+from incidents.domain.incident.split import alerts_moved_sentence, split_from_sentence
 from incidents.domain.incident.state import Fact
-from incidents.domain.incident.symptoms import told_explained, told_joined, told_left
+from incidents.domain.incident.symptoms import (
+    alerts_removed_sentence,
+    linked_to_cause_sentence,
+    symptoms_joined_sentence,
+)
 from incidents.domain.time import parse_rfc3339
 
 
-def who(actor: str) -> str:
+def actor_name(actor: str) -> str:
     """`user:alice` is alice, `key:ci` is "key ci", `system:…` is Dossier itself."""
     kind, _, name = actor.partition(":")
     return {"user": name, "key": f"key {name}", "system": "Dossier"}.get(kind, actor)
 
 
 def sentence(event: Fact) -> str:
-    return _SENTENCES[event.type](who(event.actor), event.body)
+    return _SENTENCES[event.type](actor_name(event.actor), event.body)
 
 
 def repeated(event: Fact, count: int) -> str:
     """One sentence for `count` events of the kind in a row, the last of which is `event`."""
     if event.type == "incident.report_joined":
-        return f"{who(event.actor)} reported it {count} times again, last: {event.body['title']}"
+        return f"{actor_name(event.actor)} reported it {count} times again, last: {event.body['title']}"
     if event.type == "incident.opinion_changed":
         return f"{sentence(event)} (its opinion changed {count} times)"
     if event.type in _LAST_OF:
@@ -74,7 +78,7 @@ def _alerts_joined(_: str, body: Mapping[str, Any]) -> str:
     return f"{fired}{back}; {body['why']}"
 
 
-def _alerts_rested(_: str, body: Mapping[str, Any]) -> str:
+def _alerts_resolved(_: str, body: Mapping[str, Any]) -> str:
     count, flapping = len(body["alerts"]), len(body["flapping"])
     over = "an alert is over" if count == 1 else f"{count} alerts are over"
     if not flapping:
@@ -245,11 +249,11 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.opened": _opened,
     "incident.report_joined": _joined,
     "incident.alerts_joined": _alerts_joined,
-    "incident.alerts_resolved": _alerts_rested,
-    "incident.symptoms_joined": lambda _, b: told_joined(b),
-    "incident.alerts_removed": lambda _, b: told_left(b),
+    "incident.alerts_resolved": _alerts_resolved,
+    "incident.symptoms_joined": lambda _, b: symptoms_joined_sentence(b),
+    "incident.alerts_removed": lambda _, b: alerts_removed_sentence(b),
     "incident.maintenance_noted": lambda _, b: f"planned work at {b['component']}: it is {b['why']}",
-    "incident.linked_to_cause": lambda _, b: told_explained(b),
+    "incident.linked_to_cause": lambda _, b: linked_to_cause_sentence(b),
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.finding_cleared": _no_longer_blamed,
@@ -270,8 +274,8 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.merge_received": _absorbed,
     "incident.unmerged": _split,
     "incident.merge_undone": _separated,
-    "incident.split_from": told_split_off,
-    "incident.alerts_moved": told_alerts_split_off,
+    "incident.split_from": split_from_sentence,
+    "incident.alerts_moved": alerts_moved_sentence,
     "incident.commented": lambda name, b: f"{name}: {b['text']}",
     "incident.notified": notified.sentence,
     "incident.severity_set": _severity_set,

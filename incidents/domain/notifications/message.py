@@ -25,7 +25,7 @@ LINKS_SHOWN: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MessageLine:
     """An incident as a message tells it. `reason` is why the reader is called."""
 
     id: str
@@ -64,7 +64,7 @@ class Message:
     """For machines."""
 
 
-def compose(id: str, told: Sequence[Told], base_url: str) -> Message:
+def compose(id: str, told: Sequence[MessageLine], base_url: str) -> Message:
     """`told` is not empty. The worst incident stands first; `id` is the message's, and stays when it is sent again."""
     tickets = sorted(told, key=lambda one: (one.over, SEVERITIES.index(one.severity), one.number))
     first, others = tickets[0], len(tickets) - 1
@@ -103,16 +103,16 @@ def test_message(id: str, who: str, base_url: str) -> Message:
     return Message("Dossier can reach you", f"{text}\n", text, None, body)
 
 
-def _as_json(one: Told) -> dict[str, Any]:
+def _as_json(one: MessageLine) -> dict[str, Any]:
     times = {name: optional_rfc3339(getattr(one, name)) for name in ("opened_at", "resolved_at")}
     return {**asdict(one), **times}
 
 
-def _described(one: Told) -> str:
+def _described(one: MessageLine) -> str:
     return _ended(one) if one.over else _needed(one)
 
 
-def _ended(one: Told) -> str:
+def _ended(one: MessageLine) -> str:
     lines = [
         f"#{one.number} {one.title}",
         f"Resolved by {_who(one.resolved_by)}{_after(one)}",
@@ -127,13 +127,13 @@ def _who(name: str | None) -> str:
     return "Dossier: its alerts have ended" if name is None or name.startswith("system:") else name
 
 
-def _after(one: Told) -> str:
+def _after(one: MessageLine) -> str:
     if one.opened_at is None or one.resolved_at is None:
         return ""
     return f", {spoken((one.resolved_at - one.opened_at).total_seconds())} after it was opened"
 
 
-def _needed(one: Told) -> str:
+def _needed(one: MessageLine) -> str:
     blamed = one.verdict or ""
     if blamed and one.confidence is not None and "likely at fault" not in blamed:
         blamed = f"{blamed} ({percent(one.confidence)} likely at fault)"

@@ -31,7 +31,7 @@ FALL_AFTER: Final = 3
 QUIET: Final = "quiet hours until"
 """How the reason begins for which quiet hours hold something."""
 
-Standing = Literal["waiting", "sent", "stopped", "given_up"]
+DeliveryState = Literal["waiting", "sent", "stopped", "given_up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class Send:
     pass
 
 
@@ -110,7 +110,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Wait:
     """`bundling` waits a few seconds for others; that is not told on the incident."""
 
     until: datetime
@@ -118,7 +118,7 @@ class Hold:
     bundling: bool = False
 
 
-def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: datetime) -> Go | Stop | Hold:
+def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: datetime) -> Send | Stop | Wait:
     """What to do with a step now. `person` is None for an address without one."""
     if due.over:
         if ticket.state != "resolved":
@@ -126,19 +126,19 @@ def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: date
     elif (why := answered(ticket, due.made_at, due.team)) is not None:
         return Stop(why)
     if due.attempts:  # it was let through before
-        return Go()
+        return Send()
     critical = ticket.severity == "critical" and not due.over
     quiet = None if person is None or due.urgent or critical else person.quiet
     if quiet is not None and (end := quiet.until(now)) is not None:
-        return Hold(end, f"{QUIET} {end.astimezone(ZoneInfo(quiet.zone)):%H:%M} ({quiet.zone})")
+        return Wait(end, f"{QUIET} {end.astimezone(ZoneInfo(quiet.zone)):%H:%M} ({quiet.zone})")
     if (free := _throttled(due, line, now)) is not None:
         minutes = due.method.span.total_seconds() / 60
-        return Hold(free, f"{len(line.sent)} messages in {minutes:g} min; the next at {at_second(free)}")
+        return Wait(free, f"{len(line.sent)} messages in {minutes:g} min; the next at {at_second(free)}")
     bundle = timedelta(0) if person is None else person.bundle
     # Two processes may be a little apart; what was sent later still was sent before the clock was set back.
     if line.last is not None and now < (until := line.last + bundle) <= now + 2 * bundle:
-        return Hold(until, f"told with what else comes until {at_second(until)}", bundling=True)
-    return Go()
+        return Wait(until, f"told with what else comes until {at_second(until)}", bundling=True)
+    return Send()
 
 
 def _throttled(due: Due, line: Line, now: datetime) -> datetime | None:
@@ -158,7 +158,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Retry:
     at: datetime
     why: str
 
@@ -170,7 +170,7 @@ class GiveUp:
 
 def after(
     reply: Reply, attempt: int, now: datetime, jitter: float, *, over: bool = False
-) -> Done | Again | GiveUp:
+) -> Done | Retry | GiveUp:
     """What follows from the answer to attempt number `attempt` (from 1). `jitter` is drawn from [0, 1).
 
     What cannot be decrypted is tried for as long as somebody has to be told (`judge`). `over`: the message says that
@@ -187,7 +187,7 @@ def after(
     if endless:
         seconds = min(seconds, LONGEST_PAUSE_UNREADABLE)
     pause = timedelta(seconds=seconds * (0.75 + 0.5 * jitter))
-    return Again(now + max(pause, reply.retry_after or timedelta(0)), reply.why)
+    return Retry(now + max(pause, reply.retry_after or timedelta(0)), reply.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Tried:
     """How one step of a call stands."""
 
     name: str
-    standing: Standing
+    standing: DeliveryState
     attempts: int = 0
 
 

@@ -134,7 +134,7 @@ class Handover:
     person: str | None
 
 
-def who(schedule: Schedule, at: datetime) -> str | None:
+def person_on_call(schedule: Schedule, at: datetime) -> str | None:
     """Who is on call at that instant."""
     found = shifts(schedule, at, at + _MOMENT)
     return found[0].person if found else None
@@ -167,7 +167,7 @@ def gaps(schedule: Schedule, start: datetime, end: datetime) -> list[Span]:
 
 def next_handover(schedule: Schedule, at: datetime) -> Handover | None:
     """The first instant after `at` from which on somebody else is on call, or nobody. None: not within 400 days."""
-    now = who(schedule, at)
+    now = person_on_call(schedule, at)
     for span in LOOK_AHEAD:
         edge = at
         for one in shifts(schedule, at, at + span):

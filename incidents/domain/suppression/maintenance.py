@@ -53,7 +53,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class ActiveWindow:
     """A window within one of its spans."""
 
     window: Window
@@ -64,15 +64,15 @@ class InForce:
         return self.window.why(self.span)
 
 
-def in_force(windows: Iterable[Window], at: datetime) -> list[InForce]:
+def in_force(windows: Iterable[Window], at: datetime) -> list[ActiveWindow]:
     """Those that hold now, the one that ends last first."""
-    found = [InForce(one, span) for one in windows if (span := one.times.at(at)) is not None]
+    found = [ActiveWindow(one, span) for one in windows if (span := one.times.at(at)) is not None]
     return sorted(found, key=lambda one: one.span.ends_at, reverse=True)
 
 
 def first_that_covers(
-    windows: Iterable[InForce], mode: Mode, component: str | None, labels: Mapping[str, str]
-) -> InForce | None:
+    windows: Iterable[ActiveWindow], mode: Mode, component: str | None, labels: Mapping[str, str]
+) -> ActiveWindow | None:
     found = (one for one in windows if one.window.mode == mode)
     return next((one for one in found if one.window.covers(component, labels)), None)
 

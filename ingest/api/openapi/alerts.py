@@ -14,10 +14,10 @@ from ingest.api.openapi.generate import (
     RECEIPT,
     TEXT,
     array,
-    asked,
     header,
     in_json,
     operation,
+    query_parameter,
     record,
     within,
 )
@@ -96,7 +96,7 @@ _COUNTED: Final = {
 }
 
 
-def describe_doors(result: Told, **_: Any) -> Told:
+def describe_alert_endpoints(result: Told, **_: Any) -> Told:
     """A hook of drf-spectacular; after the one that says how other operations answer what is wrong."""
     result["components"]["securitySchemes"]["integrationKeyAsPassword"] = {"type": "http", "scheme": "basic"}
     doors = (_alertmanager(), _webhooks(), _heartbeat(), _pagerduty(), _otlp(), _remote_write())
@@ -240,7 +240,7 @@ def _heartbeat() -> Told:
         "200": {**in_json(beat, "It is on disk. `due` is when the next one is."), "headers": RECEIPT},
         **refusals(AS_PROBLEM, 400, 401, 403, 413, 415, 503),
     }
-    fields = [asked(name, words) for name, words in heartbeat.FIELDS.items()]
+    fields = [query_parameter(name, words) for name, words in heartbeat.FIELDS.items()]
     words = "A job says that it is alive, and when it will say so next. Staying away is an alert."
     form = {
         "content": {FORM: {"schema": {"type": "object", "properties": dict.fromkeys(heartbeat.FIELDS, TEXT)}}}

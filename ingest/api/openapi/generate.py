@@ -45,7 +45,7 @@ def header(name: str, words: str, **schema: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "description": words, "schema": {"type": "string", **schema}}
 
 
-def asked(name: str, words: str, schema: Mapping[str, Any] = TEXT) -> dict[str, Any]:
+def query_parameter(name: str, words: str, schema: Mapping[str, Any] = TEXT) -> dict[str, Any]:
     """A parameter of the query."""
     return {"name": name, "in": "query", "description": words, "schema": dict(schema)}
 

@@ -43,7 +43,7 @@ _OF_BODIES = {
 }
 
 
-def say_how_errors_look(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """A hook of drf-spectacular: every operation answers errors as problems, which views need not repeat.
 
     What a view says about a status of its own is kept.

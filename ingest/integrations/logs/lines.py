@@ -68,11 +68,11 @@ def _record(row: int, time: str, pod: str, line: str) -> Record:
         )
     if not pod or len(pod) > _LONGEST_NAME or any(character.isspace() for character in pod):
         raise InvalidLogsError(f"row {row}, field PodName: {pod[:40]!r} is not a name without white space")
-    text, severity = said(line)
+    text, severity = message_of(line)
     return Record(int(time), f"instance/{pod}", service_of(pod), severity, text)
 
 
-def said(line: str) -> tuple[str, str]:
+def message_of(line: str) -> tuple[str, str]:
     """The message of a line, out of up to two layers of JSON, and its severity."""
     severity = "unspecified"
     for _ in range(2):

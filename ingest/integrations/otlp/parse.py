@@ -49,7 +49,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ParsedRequest:
     """The rows of a request, what of it was refused, and what its sender may want to know."""
 
     rows: Rows
@@ -63,7 +63,7 @@ class Taken:
 
 # Metrics
 # ----------------------------------------------------------------------------------------------------------
-def metrics(request: Any, region: str, bounds: Bounds) -> Taken:
+def metrics(request: Any, region: str, bounds: Bounds) -> ParsedRequest:
     """Rows of an ExportMetricsServiceRequest, as `otlp_messages.read` gives it."""
     points = _Points()
     of = points.parts.of
@@ -74,7 +74,7 @@ def metrics(request: Any, region: str, bounds: Bounds) -> Taken:
             for metric in of(scope_metrics.metrics):
                 points.take(metric, resource)
     rows, _ = points.samples.rows(region, bounds, NANOSECONDS, points.refusals)
-    return Taken(rows, points.refusals, tuple(points.warnings()))
+    return ParsedRequest(rows, points.refusals, tuple(points.warnings()))
 
 
 @dataclass(slots=True)
@@ -212,7 +212,7 @@ def number_text(number: float) -> str:
 
 # Traces
 # ----------------------------------------------------------------------------------------------------------
-def traces(request: Any, region: str, bounds: Bounds) -> Taken:
+def traces(request: Any, region: str, bounds: Bounds) -> ParsedRequest:
     """Rows of an ExportTraceServiceRequest. A span's time is its start; its status ERROR is its error."""
     refusals, told, of = Refusals(), list[tuple[Any, ...]](), Parts().of
     for resource_spans in of(request.resource_spans):
@@ -230,7 +230,7 @@ def traces(request: Any, region: str, bounds: Bounds) -> Taken:
     if told:
         columns = dict(zip(_COLUMNS, map(list, zip(*told, strict=True)), strict=True))
         assembly.add({**columns, "region": [None] * len(told)}, np.arange(1, len(told) + 1))
-    return Taken(_good_spans(assembly, bounds, refusals), refusals)
+    return ParsedRequest(_good_spans(assembly, bounds, refusals), refusals)
 
 
 _COLUMNS = ("time", "trace", "span", "parent", "service", "instance", "operation", "duration_us", "error")
@@ -271,7 +271,9 @@ def _good_spans(assembly: Assembly, bounds: Bounds, refusals: Refusals) -> Rows:
 _COUNTED = ("time", "component", "template", "severity", "count")
 
 
-def log_counts(request: Any, region: str, bounds: Bounds, now: datetime, templates: Templates) -> Taken:
+def log_counts(
+    request: Any, region: str, bounds: Bounds, now: datetime, templates: Templates
+) -> ParsedRequest:
     """Rows of an ExportLogsServiceRequest: its records counted by component, template and severity."""
     refusals = Refusals()
     found = counted(records(request, now), templates)
@@ -288,4 +290,4 @@ def log_counts(request: Any, region: str, bounds: Bounds, now: datetime, templat
             refusals.add(
                 f"not counted: {reason}", found[new[0]][2], sum(found[row][4] for row in new.tolist())
             )
-    return Taken(keep(rows, good) if unfit else rows, refusals)
+    return ParsedRequest(keep(rows, good) if unfit else rows, refusals)

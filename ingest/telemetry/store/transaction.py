@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from ingest.db import liveness
-from ingest.log.append import Beginning, begin_through
+from ingest.log.append import NewStream, begin_through
 from ingest.log.canonical import time_text
 from ingest.log.encode import plain_array
 from ingest.log.types import Context, NewEvent
@@ -64,7 +64,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PendingBody:
     """A body that only needs to be stored. `encoded` is its binary COPY, None when its rows were copied already."""
 
     kind: Kind
@@ -74,7 +74,7 @@ class Prepared:
     encoded: bytes | None
 
 
-def store(bodies: Sequence[Prepared]) -> list[bool]:
+def store(bodies: Sequence[PendingBody]) -> list[bool]:
     """Store bodies in one transaction, of which none may share an Idempotency-Key.
 
     False for those that were left out, because their Idempotency-Key was taken before.
@@ -91,13 +91,13 @@ def store(bodies: Sequence[Prepared]) -> list[bool]:
     return free
 
 
-def _is_one_statement(bodies: Sequence[Prepared]) -> bool:
+def _is_one_statement(bodies: Sequence[PendingBody]) -> bool:
     """Whether one journey does it all, which is a transaction of its own: no other needs to be begun and ended."""
     claims = any(body.delivery.idempotency_key is not None for body in bodies)
     return not claims and len(_by_kind(bodies)) == 1 and not connection.in_atomic_block
 
 
-def _by_kind(bodies: Sequence[Prepared]) -> list[tuple[Kind, list[bytes]]]:
+def _by_kind(bodies: Sequence[PendingBody]) -> list[tuple[Kind, list[bytes]]]:
     """The rows that are still to be copied."""
     found: dict[str, tuple[Kind, list[bytes]]] = {}
     for body in bodies:
@@ -127,7 +127,7 @@ def _identity(kind: Kind, delivery: Delivery) -> bytes:
     return hashlib.sha256(kind.name.encode() + b"\n" + delivery.sha256).digest()
 
 
-def _claim(bodies: Sequence[Prepared]) -> list[bool]:
+def _claim(bodies: Sequence[PendingBody]) -> list[bool]:
     """Take the Idempotency-Keys; false where one was taken before. Waits for a concurrent claim to end."""
     claims = [_claim_row(body) for body in bodies if body.delivery.idempotency_key is not None]
     if not claims:
@@ -145,7 +145,7 @@ def _claim(bodies: Sequence[Prepared]) -> list[bool]:
     return [body.delivery.idempotency_key is None or body.receipt.id in claimed for body in bodies]
 
 
-def _claim_row(body: Prepared) -> tuple[Any, ...]:
+def _claim_row(body: PendingBody) -> tuple[Any, ...]:
     delivery, receipt = body.delivery, body.receipt
     return (
         delivery.key, delivery.idempotency_key, _identity(body.kind, delivery), receipt.id, receipt.accepted,
@@ -153,7 +153,7 @@ def _claim_row(body: Prepared) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _record(bodies: Sequence[Prepared], rows: Sequence[tuple[Kind, Sequence[bytes]]]) -> None:
+def _record(bodies: Sequence[PendingBody], rows: Sequence[tuple[Kind, Sequence[bytes]]]) -> None:
     """The events, each body's in a stream of its own, and the receipts that say where they stand in the log, after the
     rows of up to one kind."""
     now = datetime.now(UTC)
@@ -183,15 +183,15 @@ def _record(bodies: Sequence[Prepared], rows: Sequence[tuple[Kind, Sequence[byte
             cursor.execute("DELETE FROM telemetry_unfinished WHERE number = ANY(%s)", (finished,))
 
 
-def _beginning(body: Prepared, now: datetime) -> Beginning:
+def _beginning(body: PendingBody, now: datetime) -> NewStream:
     delivery = body.delivery
     events = [NewEvent(RECEIVED.name, _told(body, piece), now) for piece in body.pieces]
-    return Beginning(
+    return NewStream(
         f"receipt/{body.receipt.id}", events, Context(f"key:{delivery.key}", trace=delivery.trace)
     )
 
 
-def _told(body: Prepared, piece: Piece) -> dict[str, object]:
+def _told(body: PendingBody, piece: Piece) -> dict[str, object]:
     return {
         "kind": body.kind.name,
         "region": piece.region,

@@ -31,8 +31,8 @@ from ingest.telemetry.store.schema import columns, table
 from ingest.telemetry.store.transaction import (
     Delivery,
     IdempotencyConflictError,
+    PendingBody,
     Piece,
-    Prepared,
     Receipt,
     find_repeated,
     store,
@@ -77,7 +77,7 @@ def receive(rows: Rows, delivery: Delivery) -> Receipt:
     raise OperationalError("the Idempotency-Key was forgotten while this body was stored")
 
 
-def _stored_in_a_group(body: Prepared) -> bool:
+def _stored_in_a_group(body: PendingBody) -> bool:
     """Store it with others that wait; false when it must be tried alone. Raises OperationalError."""
     known_as = database.name()
     if known_as not in _groups:
@@ -88,11 +88,11 @@ def _stored_in_a_group(body: Prepared) -> bool:
         raise OperationalError("the transaction that was to store this body with others was lost") from lost
 
 
-_groups: dict[str, GroupCommit[Prepared, bool]] = {}  # by database
+_groups: dict[str, GroupCommit[PendingBody, bool]] = {}  # by database
 os.register_at_fork(after_in_child=_groups.clear)
 
 
-def _store_group(bodies: Sequence[Prepared]) -> list[bool]:
+def _store_group(bodies: Sequence[PendingBody]) -> list[bool]:
     """Which of them are stored. The others must be tried alone: whatever is wrong then meets only the guilty one."""
     keys = [(body.delivery.key, body.delivery.idempotency_key) for body in bodies]
     first = {key: place for place, key in reversed(list(enumerate(keys)))}
@@ -127,18 +127,18 @@ def _store_alone(rows: Rows, values: Columns, delivery: Delivery) -> Receipt | N
     return find_repeated(rows.kind, delivery)
 
 
-def _prepared(rows: Rows, values: Columns, delivery: Delivery, *, early: bool = False) -> Prepared:
+def _prepared(rows: Rows, values: Columns, delivery: Delivery, *, early: bool = False) -> PendingBody:
     receipt = Receipt(str(uuid.uuid4()), rows.count)
     pieces, numbers = _pieces(rows, np.asarray(values["region"]))
     values = {**values, "receipt": numbers}
     if not early:
-        return Prepared(rows.kind, receipt, delivery, pieces, encode(columns(rows.kind), values))
+        return PendingBody(rows.kind, receipt, delivery, pieces, encode(columns(rows.kind), values))
     _begin(rows, pieces)
     weights = _weights(rows)
     cuts = np.searchsorted(weights, np.arange(AT_ONCE, weights[-1], AT_ONCE), side="right")
     for start, end in itertools.pairwise(np.unique((0, *cuts, rows.count)).tolist()):
         copy_in(table(rows.kind), columns(rows.kind), _part(values, start, end))
-    return Prepared(rows.kind, receipt, delivery, pieces, None)
+    return PendingBody(rows.kind, receipt, delivery, pieces, None)
 
 
 def _weights(rows: Rows) -> NDArray[np.float64]:

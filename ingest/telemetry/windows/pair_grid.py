@@ -37,7 +37,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class KindOnPaths:
     """A kind of component on the paths: how many components, and on which share of paths there is one."""
 
     kind: str
@@ -83,13 +83,13 @@ class Membership:
         return self.kind_of[self.indices]
 
     @cached_property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[KindOnPaths]:
         """The kinds on the paths, the fewest components first."""
         found = []
         for number, kind in enumerate(self.kinds):
             has = np.zeros(self.count, bool)
             has[self.owner[self.member_kind == number]] = True
-            found.append(Seen(kind, int((self.kind_of == number).sum()), float(has.mean())))
+            found.append(KindOnPaths(kind, int((self.kind_of == number).sum()), float(has.mean())))
         return sorted(found, key=lambda one: (one.components, one.kind))
 
     @cached_property
@@ -161,7 +161,7 @@ class Crossing:
     failed: Ints
 
 
-def default_axes(seen: Sequence[Seen]) -> tuple[str, str] | None:
+def default_axes(seen: Sequence[KindOnPaths]) -> tuple[str, str] | None:
     """The kinds to show where nobody chose: compute against storage clusters, else the two largest kinds of up to MOST
     components that most paths hold. None where there are not two."""
     there = {one.kind for one in seen}

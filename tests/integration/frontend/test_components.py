@@ -92,8 +92,8 @@ def test_a_component_that_only_placements_name_is_found_and_said_to_be(alice: Cl
 
 def test_a_branch_is_what_a_component_contains_a_hundred_at_a_time(alice: Client) -> None:
     fleet()
-    first = text(alice, "/components/beneath?of=tor/t1")
-    second = text(alice, "/components/beneath?of=tor/t1&page=2")
+    first = text(alice, "/components/contained?of=tor/t1")
+    second = text(alice, "/components/contained?of=tor/t1&page=2")
     assert (first.count('class="leaf"'), second.count('class="leaf"')) == (100, 30)
     assert "page=2" in first
 
@@ -199,7 +199,7 @@ NONSENSE = (
     "/components?page=99999999999999999999",
     "/components?at=noon",
     "/components?q=%00",
-    "/components/beneath?of=tor/t1&by=colour",
+    "/components/contained?of=tor/t1&by=colour",
     "/components/health?of=",
 )
 

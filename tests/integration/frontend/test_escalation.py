@@ -12,7 +12,7 @@ from django.utils import timezone
 from frontend.views.oncall.escalation import words
 from incidents import commands, queries
 from incidents.escalation.models import EscalationPolicy
-from incidents.escalation.queries import standing
+from incidents.escalation.queries import escalation_status
 from ingest.log.configuration_events import configured
 from tests.integration.incidents.escalation.cases import ALICE, Clock, calls, people, policy, stands, ticket
 
@@ -45,7 +45,7 @@ def staff() -> Client:
 
 def said(id_: str, after: float = 0) -> str | None:
     now = timezone.now() + timedelta(seconds=after)
-    found = standing(queries.get(id_).incident, now)
+    found = escalation_status(queries.get(id_).incident, now)
     assert found is not None
     line = words(found, now)
     return None if line is None else line.text

@@ -41,7 +41,7 @@ def listed(response: Any) -> list[str]:
 def act(client: Client, verb: str, numbers: list[int], **form: str) -> Any:
     fields = {f"{verb}-{name}": value for name, value in form.items()}
     headers = {"Accept": "application/json"}
-    return client.post("/incidents/several", {"verb": verb, "number": numbers, **fields}, headers=headers)
+    return client.post("/incidents/bulk", {"verb": verb, "number": numbers, **fields}, headers=headers)
 
 
 # Search
@@ -226,7 +226,7 @@ def test_a_form_that_fits_no_ticket_is_refused_and_nothing_is_done(
 @pytest.mark.parametrize("number", ["", "x", "-1", "9" * 40, "\0", "٣"])
 def test_a_number_that_is_none_is_refused(alice: Client, number: str) -> None:
     answer = alice.post(
-        "/incidents/several",
+        "/incidents/bulk",
         {"verb": "acknowledge", "number": number},
         headers={"Accept": "application/json"},
     )
@@ -251,7 +251,7 @@ def test_without_scripts_the_page_says_what_went_and_what_not(alice: Client) -> 
     first, second = opened(), opened()
     commands.acknowledge(ticket(second).id, BOB)
     form = {"verb": "acknowledge", "number": [first, second]}
-    body = alice.post("/incidents/several", form, follow=True).content.decode()
+    body = alice.post("/incidents/bulk", form, follow=True).content.decode()
     assert "Acknowledged 1 incident" in body
     assert f"Not done for 1: #{second}: " in body
 
@@ -272,7 +272,7 @@ def test_the_inbox_of_a_moment_says_which_it_is_and_offers_no_action(alice: Clie
     opened("Was there")
     body = alice.get("/?as_of=2100-01-01T00:00:00Z").content.decode()
     assert "2100-01-01 00:00:00 UTC</time></strong>" in body
-    assert 'id="several"' not in body
+    assert 'id="bulk-form"' not in body
 
 
 def test_what_is_typed_counts_where_the_selects_were_not_touched(alice: Client) -> None:

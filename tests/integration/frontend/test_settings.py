@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from analyzers.api.schedules import KIND, told
+from analyzers.api.schedules import KIND, schedule_as_json
 from analyzers.queries import Schedule as Analysis
 from incidents.api.saved_views import SavedViewSerializer, SavedViewsView
 from incidents.oncall.models import Schedule
@@ -148,11 +148,11 @@ def test_a_schedule_of_an_analyzer_comes_back_with_all_that_was_set() -> None:
         every=timedelta(minutes=7),
         enabled=False,
     )
-    before = told(row)
+    before = schedule_as_json(row)
     shown = said(alice, "/schedules/often/remove", {})
     assert '<input type="hidden" name="key" value="often">' in shown
     assert "often is back as it was" in said(alice, "/settings/restore", {"kind": KIND, "key": "often"})
-    assert told(Analysis.objects.get(name="often")) == before
+    assert schedule_as_json(Analysis.objects.get(name="often")) == before
 
 
 def test_a_schedule_of_reports_comes_back_and_says_that_nobody_gets_it_yet() -> None:

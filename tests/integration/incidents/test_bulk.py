@@ -33,7 +33,7 @@ def ticket(number: int) -> queries.Incident:
 
 def ask(client: Client, action: str, **body: Any) -> Any:
     body = {"action": action, **body}
-    return client.post("/api/v1/incidents/several", body, content_type="application/json")
+    return client.post("/api/v1/incidents/bulk", body, content_type="application/json")
 
 
 def test_each_ticket_has_its_answer(client: Client) -> None:
@@ -118,7 +118,7 @@ def test_tickets_are_merged_into_the_one_that_is_named(client: Client) -> None:
 def test_a_body_that_makes_no_sense_is_refused_by_field(
     client: Client, body: dict[str, Any], field: str
 ) -> None:
-    answer = client.post("/api/v1/incidents/several", body, content_type="application/json")
+    answer = client.post("/api/v1/incidents/bulk", body, content_type="application/json")
     assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
 
 
@@ -163,7 +163,7 @@ def test_what_has_changed_since_the_list_was_read_is_left_alone(client: Client) 
     seen = queries.get(str(second)).position
     commands.assign(ticket(first).id, "bob", BOB)
     answer = client.post(
-        "/api/v1/incidents/several",
+        "/api/v1/incidents/bulk",
         {"action": "assign", "incidents": [first, second], "fields": {"owner": "charlie"}},
         content_type="application/json",
         headers={"If-Match": f'"{seen}"'},

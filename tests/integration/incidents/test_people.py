@@ -14,7 +14,7 @@ from django.test import Client
 
 from incidents.audit.follower import FOLLOWER
 from incidents.audit.models import Change
-from incidents.audit.queries import Asked, changes
+from incidents.audit.queries import AuditQuery, changes
 from incidents.teams.models import Membership, Team
 from ingest.api import keys
 from ingest.commands import record_configuration
@@ -214,11 +214,11 @@ def test_the_audit_has_pages_both_ways(alice: Client) -> None:
     for n in range(60):
         record_configuration("lamp", f"l{n}", None, {"n": n}, Context("user:alice"))
     follow_to_the_end(FOLLOWER)
-    first = changes(Asked("lamp"))
-    second = changes(Asked("lamp"), before=first.older or "")
+    first = changes(AuditQuery("lamp"))
+    second = changes(AuditQuery("lamp"), before=first.older or "")
     assert (first.newer, second.older) == (None, None)
     assert [row.key for row in first.changes + second.changes] == [f"l{n}" for n in reversed(range(60))]
-    back = changes(Asked("lamp"), after=second.newer or "")
+    back = changes(AuditQuery("lamp"), after=second.newer or "")
     assert [row.key for row in back.changes] == [row.key for row in first.changes]
     assert "Older" in alice.get("/settings/audit?kind=lamp").content.decode()
 

@@ -66,7 +66,7 @@ RESPONDS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("post", "incidents/{incident}/acknowledge", {}),
     ("post", "incidents/{incident}/resolve", {"confirmed_cause": "none"}),
     ("post", "incidents/{incident}/escalate", {"reason": "nobody answers"}),
-    ("post", "incidents/several", {"action": "acknowledge", "search": "title"}),
+    ("post", "incidents/bulk", {"action": "acknowledge", "search": "title"}),
     (
         "post",
         "silences",

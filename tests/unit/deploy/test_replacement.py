@@ -46,7 +46,7 @@ def test_settings_are_those_of_the_one_that_runs(monkeypatch: pytest.MonkeyPatch
 def test_a_request_is_done_when_it_is_gone_and_tells_why_it_failed(tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert replacement.outcome(home) == ""
-    replacement.ask(home, ["python", "manage.py"])
+    replacement.request_replacement(home, ["python", "manage.py"])
     assert replacement.outcome(home) is None
     replacement.write(home, replacement.Request(["python"], {}, failed="no such file"))
     assert replacement.outcome(home) == "no such file"

@@ -7,7 +7,7 @@ import pytest
 
 from frontend.evidence import Piece, chart_table, grouped, latest_of_each
 from frontend.examples import example
-from frontend.templatetags.dossier import told
+from frontend.templatetags.dossier import message_piece
 from incidents.queries import Evidence
 from ingest.queries import TELEMETRY_KINDS
 
@@ -27,7 +27,7 @@ def test_a_column_in_which_nothing_stands_is_not_shown() -> None:
     table = Piece(
         "table", "Blamed", ["component", "none", "failed"], [["tor/a", "", 0], ["tor/b", None, 2]], {}, ""
     )
-    assert told(table) == {
+    assert message_piece(table) == {
         "columns": ["component", "failed"],
         "rows": [["tor/a", 0], ["tor/b", 2]],
         "rest": [],
@@ -36,7 +36,9 @@ def test_a_column_in_which_nothing_stands_is_not_shown() -> None:
 
 @pytest.mark.parametrize(("many", "seen"), [(31, 31), (45, 45), (46, 30), (1000, 30)])
 def test_of_a_long_table_the_rest_is_asked_for(many: int, seen: int) -> None:
-    table = told(Piece("table", "Blamed", ["component"], [[f"tor/{n}"] for n in range(many)], {}, ""))
+    table = message_piece(
+        Piece("table", "Blamed", ["component"], [[f"tor/{n}"] for n in range(many)], {}, "")
+    )
     assert (len(table["rows"]), len(table["rest"])) == (seen, many - seen)
 
 

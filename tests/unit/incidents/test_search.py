@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from incidents.domain.search import changed, chosen, matches_glob, read, suggestions
 from incidents.search.filters import Filter
-from incidents.search.query import asked
+from incidents.search.query import search_query
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TEAMS = ("network", "storage")
 
 
 def filters(text: str) -> tuple[Filter, ...]:
-    found = asked(text, NOW, "alice", TEAMS)
+    found = search_query(text, NOW, "alice", TEAMS)
     assert found.problems == ()
     return found.filters
 
 
 def problem(text: str) -> str:
-    return " ".join(map(str, asked(text, NOW, "alice", TEAMS).problems))
+    return " ".join(map(str, search_query(text, NOW, "alice", TEAMS).problems))
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_what_cannot_be_read_is_named_with_what_would_be_right(text: str, says: 
 
 
 def test_what_cannot_be_read_leaves_no_filter_behind() -> None:
-    assert asked("team:storage severity:hgih", NOW, "alice", TEAMS).filters == ()
+    assert search_query("team:storage severity:hgih", NOW, "alice", TEAMS).filters == ()
 
 
 def test_a_key_is_nobody() -> None:
-    assert "name the owner" in str(asked("owner:me", NOW).problems[0])
+    assert "name the owner" in str(search_query("owner:me", NOW).problems[0])
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_said_why_not(text: str) -> None:
-    found = asked(text, NOW, "alice", TEAMS)
+    found = search_query(text, NOW, "alice", TEAMS)
     assert not (found.problems and found.filters)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from incidents import timers
-from incidents.timers import BREAK, PATIENCE, Listening
+from incidents.timers import BREAK, PATIENCE, ReachabilityGuard
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ class Clock:
         return self.seconds
 
 
-def look_for(listening: Listening, clock: Clock, seconds: float, every: float = 5.0) -> None:
+def look_for(listening: ReachabilityGuard, clock: Clock, seconds: float, every: float = 5.0) -> None:
     """Look again and again; at a database that answers."""
     end = clock.seconds + seconds
     while clock.seconds < end:
@@ -28,7 +28,7 @@ def look_for(listening: Listening, clock: Clock, seconds: float, every: float = 
 
 
 def test_after_a_start_silence_means_nothing_until_senders_had_the_time_to_come_back() -> None:
-    listening = Listening(clock := Clock())
+    listening = ReachabilityGuard(clock := Clock())
     look_for(listening, clock, PATIENCE - 5)
     assert not listening.long_enough
     look_for(listening, clock, 5)
@@ -36,7 +36,7 @@ def test_after_a_start_silence_means_nothing_until_senders_had_the_time_to_come_
 
 
 def test_after_the_database_was_away_senders_have_that_time_again() -> None:
-    listening = Listening(clock := Clock())
+    listening = ReachabilityGuard(clock := Clock())
     look_for(listening, clock, 2 * PATIENCE)
     clock.seconds += BREAK + 1
     listening.looked()
@@ -52,5 +52,5 @@ def test_a_look_that_fails_leaves_the_others_alone(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(timers, "sweep_once", sweep)
     monkeypatch.setattr(timers, "OF_TICKETS", dict.fromkeys("ab"))
-    assert timers.look(Listening(Clock()), NOON) == 1 + len(timers.OF_SILENCE)
+    assert timers.look(ReachabilityGuard(Clock()), NOON) == 1 + len(timers.OF_SILENCE)
     assert done == ["a", "b", *timers.OF_SILENCE]

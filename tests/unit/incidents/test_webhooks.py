@@ -14,16 +14,16 @@ from incidents.domain.webhooks import (
     LARGEST_BODY,
     LONGEST_PAUSE,
     PATIENCE,
+    EventFilter,
     Health,
-    Wanted,
     after,
     exhausted,
     given_up,
     outcome,
     pause,
     payload,
+    retry_after_of,
     sign,
-    wish_of,
 )
 from tests.unit.incidents.incident.cases import after as carried_out
 from tests.unit.incidents.incident.cases import opened
@@ -33,24 +33,24 @@ TICKET = carried_out(opened())
 
 
 def test_a_webhook_without_a_filter_gets_everything() -> None:
-    assert Wanted().lets_through("incident.opened", None, TICKET)
+    assert EventFilter().lets_through("incident.opened", None, TICKET)
 
 
 def test_a_webhook_gets_only_the_types_that_it_asks_for() -> None:
-    wanted = Wanted(types=frozenset({"incident.resolved"}))
+    wanted = EventFilter(types=frozenset({"incident.resolved"}))
     assert not wanted.lets_through("incident.opened", None, TICKET)
     assert wanted.lets_through("incident.resolved", TICKET, TICKET)
 
 
 def test_a_hand_over_is_told_to_the_team_that_had_it_too() -> None:
-    wanted = Wanted(teams=frozenset({"storage"}))
+    wanted = EventFilter(teams=frozenset({"storage"}))
     network = replace(TICKET, team="network")
     assert wanted.lets_through("incident.reassigned", replace(TICKET, team="storage"), network)
     assert not wanted.lets_through("incident.commented", network, network)
 
 
 def test_what_stops_being_severe_is_told_to_those_who_watch_the_severe() -> None:
-    wanted = Wanted(severities=frozenset({"critical"}))
+    wanted = EventFilter(severities=frozenset({"critical"}))
     critical, info = replace(TICKET, severity="critical"), replace(TICKET, severity="info")
     assert wanted.lets_through("incident.severity_set", critical, info)
     assert not wanted.lets_through("incident.commented", info, info)
@@ -105,7 +105,7 @@ def test_a_receiver_may_ask_for_a_longer_pause_but_not_for_one_without_end() -> 
     ("told", "seconds"), [("30", 30.0), ("", None), ("Wed, 21 Oct 2026", None), ("9" * 30, None)]
 )
 def test_retry_after_is_read_where_it_gives_seconds(told: str, seconds: float | None) -> None:
-    assert wish_of({"retry-after": told}) == seconds
+    assert retry_after_of({"retry-after": told}) == seconds
 
 
 def test_one_failure_does_not_stop_the_others() -> None:

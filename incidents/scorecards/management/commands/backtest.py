@@ -82,7 +82,7 @@ class Command(LineCommand):
             _span(f"--{name}", options[name]) if options[name] else None for name in ("length", "every")
         )
         length, every = cadence(analyzer.name, length, every)
-        regions = tuple(dict.fromkeys(options["region"])) or analyzers.regions_heard(analyzer.name)
+        regions = tuple(dict.fromkeys(options["region"])) or analyzers.regions_of_analyzer(analyzer.name)
         return Replay(analyzer, params, regions, self._kept_since(analyzer, start, end), end, length, every)
 
     def _kept_since(self, analyzer: Analyzer, start: datetime, end: datetime) -> datetime:

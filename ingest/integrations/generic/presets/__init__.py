@@ -9,7 +9,7 @@ from __future__ import annotations
 from ingest.integrations.generic.presets.chats import CHATS
 from ingest.integrations.generic.presets.checkmk import CHECKMK
 from ingest.integrations.generic.presets.icinga import ICINGA
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 from ingest.integrations.generic.presets.more import MORE
 from ingest.integrations.generic.presets.nagios import NAGIOS
 from ingest.integrations.generic.presets.proxmox import PROXMOX
@@ -17,8 +17,8 @@ from ingest.integrations.generic.presets.repositories import REPOSITORIES
 from ingest.integrations.generic.presets.vendors import VENDORS
 from ingest.integrations.generic.presets.zabbix import ZABBIX
 
-__all__ = ["ADDRESS", "HOSTED", "READY", "Ready"]
+__all__ = ["ADDRESS", "HOSTED", "READY", "Preset"]
 
-HOSTED: tuple[Ready, ...] = (*VENDORS, *REPOSITORIES, CHECKMK, PROXMOX, *MORE, *CHATS)
+HOSTED: tuple[Preset, ...] = (*VENDORS, *REPOSITORIES, CHECKMK, PROXMOX, *MORE, *CHATS)
 """Those that are written from documentation. Messages for chats come last: others may look like them."""
-READY: dict[str, Ready] = {ready.name: ready for ready in (NAGIOS, ICINGA, ZABBIX, *HOSTED)}
+READY: dict[str, Preset] = {ready.name: ready for ready in (NAGIOS, ICINGA, ZABBIX, *HOSTED)}

@@ -6,7 +6,7 @@ green for a recovery.
 
 from __future__ import annotations
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 
 _GREEN_OF_SLACK = ("good", "#36a64f", "#2eb886", "#2eb67d", "#439fe0", "#00ff00", "#28a745", "#22c55e")
 _RED_OF_SLACK = ("danger", "warning", "#d63232", "#e01e5a", "#ff0000", "#a30200", "#dc3545")
@@ -16,7 +16,7 @@ _WITHOUT_STATE = r"(?i)^\W*(?:your service )?(.*?)(?: went down| is (?:back )?(?
 """A title without what changes between a failure and its end, as of `✅ Your service shop is up! ✅`."""
 
 # https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
-SLACK = Ready(
+SLACK = Preset(
     "slack",
     "Messages for Slack or Mattermost",
     {
@@ -52,7 +52,7 @@ SLACK = Ready(
 )  # fmt: skip
 
 # https://discord.com/developers/docs/resources/webhook#execute-webhook
-DISCORD = Ready(
+DISCORD = Preset(
     "discord",
     "Messages for Discord",
     {
@@ -84,4 +84,4 @@ DISCORD = Ready(
     (("$.embeds[0].title",), ("$.embeds[0].description",), ("$.content", "$.username")),
 )
 
-CHATS: tuple[Ready, ...] = (SLACK, DISCORD)
+CHATS: tuple[Preset, ...] = (SLACK, DISCORD)

@@ -6,7 +6,7 @@ payload they may stand with it or without. Flapping and downtimes are Checkmk's 
 
 from __future__ import annotations
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 from ingest.integrations.generic.presets.nagios import STATES, TYPES
 
 FIELDS = (
@@ -48,7 +48,7 @@ def _either(*templates: str) -> list[str]:
     return [*templates, *(one.replace("{", "{NOTIFY_").replace("$.", "$.NOTIFY_") for one in templates)]
 
 
-CHECKMK = Ready(
+CHECKMK = Preset(
     "checkmk",
     "Checkmk",
     {

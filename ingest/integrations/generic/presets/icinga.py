@@ -6,7 +6,7 @@ The fields are those of Nagios, so the mapping is, too. Icinga starts curl witho
 
 from __future__ import annotations
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 from ingest.integrations.generic.presets.nagios import MAPPING
 
 _START = ("/usr/bin/curl", "--silent", "--show-error", "--fail", "--max-time", "5", "--retry", "3")
@@ -47,7 +47,7 @@ apply Notification "dossier" to {kind} {{
 """
 
 
-ICINGA = Ready(
+ICINGA = Preset(
     name="icinga",
     title="Icinga 2",
     mapping=MAPPING,

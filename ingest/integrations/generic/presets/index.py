@@ -10,7 +10,7 @@ ADDRESS: Final = "https://dossier.example.com/integrations/generic/KEY"
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class Preset:
     """A sender's mapping, and its configuration: what to paste where."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 
 
 def _url(where: str) -> tuple[tuple[str, str], ...]:
@@ -10,7 +10,7 @@ def _url(where: str) -> tuple[tuple[str, str], ...]:
 
 
 # https://www.pingdom.com/resources/webhooks/
-PINGDOM = Ready(
+PINGDOM = Preset(
     "pingdom",
     "Pingdom",
     {
@@ -32,7 +32,7 @@ PINGDOM = Ready(
 )
 
 # https://uptimerobot.com/integrations/web-hooks-integration/
-UPTIME_ROBOT = Ready(
+UPTIME_ROBOT = Preset(
     "uptimerobot",
     "UptimeRobot",
     {
@@ -55,7 +55,7 @@ UPTIME_ROBOT = Ready(
 )
 
 # https://support.atlassian.com/statuspage/docs/enable-webhook-notifications/
-STATUSPAGE = Ready(
+STATUSPAGE = Preset(
     "statuspage",
     "Statuspage",
     {
@@ -90,7 +90,7 @@ STATUSPAGE = Ready(
 )
 
 # https://go2docs.graylog.org/current/interacting_with_your_log_data/notifications.html : there is no recovery.
-GRAYLOG = Ready(
+GRAYLOG = Preset(
     "graylog",
     "Graylog",
     {
@@ -110,7 +110,7 @@ GRAYLOG = Ready(
 )
 
 # https://support.atlassian.com/opsgenie/docs/opsgenie-edge-connector-alert-action-data/ (outgoing webhook)
-OPSGENIE = Ready(
+OPSGENIE = Preset(
     "opsgenie",
     "Opsgenie, outgoing webhook",
     {
@@ -136,7 +136,7 @@ OPSGENIE = Ready(
 )
 
 # https://docs.opsgenie.com/docs/alert-api#create-alert : what others send to Opsgenie, with another address.
-OPSGENIE_ALERT = Ready(
+OPSGENIE_ALERT = Preset(
     "opsgenie-alert",
     "Opsgenie, create alert (from what sends to Opsgenie)",
     {
@@ -162,7 +162,7 @@ OPSGENIE_ALERT = Ready(
 )
 
 # https://documentation.wazuh.com/current/user-manual/manager/integration-with-external-apis.html : no recovery.
-WAZUH = Ready(
+WAZUH = Preset(
     "wazuh",
     "Wazuh",
     {
@@ -192,4 +192,4 @@ WAZUH = Ready(
     (("$.rule.id", "$.rule.level", "$.agent.id"),),
 )
 
-MORE: tuple[Ready, ...] = (PINGDOM, UPTIME_ROBOT, STATUSPAGE, GRAYLOG, OPSGENIE, OPSGENIE_ALERT, WAZUH)
+MORE: tuple[Preset, ...] = (PINGDOM, UPTIME_ROBOT, STATUSPAGE, GRAYLOG, OPSGENIE, OPSGENIE_ALERT, WAZUH)

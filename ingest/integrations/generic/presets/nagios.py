@@ -12,7 +12,7 @@ change from warning to critical, so it is not sent. Flapping and downtimes are N
 
 from __future__ import annotations
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 
 STATES = {
     "CRITICAL": "critical",
@@ -95,7 +95,7 @@ define contact {
 }
 """
 
-NAGIOS = Ready(
+NAGIOS = Preset(
     name="nagios",
     title="Nagios",
     mapping=MAPPING,

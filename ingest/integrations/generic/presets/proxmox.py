@@ -7,7 +7,7 @@ its failure opened.
 
 from __future__ import annotations
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 
 BODY = """\
 {
@@ -19,7 +19,7 @@ BODY = """\
 }
 """
 
-PROXMOX = Ready(
+PROXMOX = Preset(
     "proxmox",
     "Proxmox",
     {

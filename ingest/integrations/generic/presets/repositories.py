@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 
 # https://docs.github.com/en/webhooks/webhook-events-and-payloads
-GITHUB = Ready(
+GITHUB = Preset(
     "github",
     "GitHub",
     {
@@ -111,7 +111,7 @@ GITHUB = Ready(
 )
 
 # https://docs.gitlab.com/user/project/integrations/webhook_events/
-GITLAB = Ready(
+GITLAB = Preset(
     "gitlab",
     "GitLab",
     {
@@ -187,7 +187,7 @@ GITLAB = Ready(
 
 # https://developer.atlassian.com/server/jira/platform/webhooks/
 _OPEN, _DONE = ("new", "indeterminate", "undefined"), ("done",)
-JIRA = Ready(
+JIRA = Preset(
     "jira",
     "Jira",
     {
@@ -238,4 +238,4 @@ JIRA = Ready(
     (("$.webhookEvent", "$.issue.key"),),
 )
 
-REPOSITORIES: tuple[Ready, ...] = (GITHUB, GITLAB, JIRA)
+REPOSITORIES: tuple[Preset, ...] = (GITHUB, GITLAB, JIRA)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 
 
 def _ready(
     name: str, title: str, where: str, recognised_by: tuple[tuple[str, ...], ...], told: Mapping[str, Any]
-) -> Ready:
-    return Ready(name, title, told, ((where, f"{ADDRESS}\n"),), recognised_by)
+) -> Preset:
+    return Preset(name, title, told, ((where, f"{ADDRESS}\n"),), recognised_by)
 
 
 # https://docs.datadoghq.com/integrations/webhooks/ : the default payload has no field for the status, only its title.
@@ -485,7 +485,7 @@ KIBANA_BODY = (
     ' "alert": {"id": "{{alert.id}}", "actionGroup": "{{alert.actionGroup}}"},\n'
     ' "reason": "{{context.reason}}", "date": "{{date}}"}\n'
 )
-ELASTIC = Ready(
+ELASTIC = Preset(
     "elastic",
     "Elastic (Kibana rules)",
     {
@@ -544,7 +544,7 @@ GRAFANA_LEGACY = _ready(
     },
 )
 
-VENDORS: tuple[Ready, ...] = (
+VENDORS: tuple[Preset, ...] = (
     DATADOG, CLOUDWATCH, AZURE, GOOGLE, NEW_RELIC, DYNATRACE, SENTRY, UPTIME_KUMA, NETDATA, SPLUNK, ELASTIC,
     GRAFANA_LEGACY,
 )  # fmt: skip

@@ -9,7 +9,7 @@ medium should be nobody's own.
 
 from __future__ import annotations
 
-from ingest.integrations.generic.presets.index import ADDRESS, Ready
+from ingest.integrations.generic.presets.index import ADDRESS, Preset
 
 PARAMETERS = {
     "url": ADDRESS,
@@ -61,7 +61,7 @@ if (request.getStatus() < 200 || request.getStatus() > 299) {
 return 'OK';
 """
 
-ZABBIX = Ready(
+ZABBIX = Preset(
     name="zabbix",
     title="Zabbix",
     mapping={

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analyzers.runs.requests import Wanted, request_run
+from analyzers.runs.requests import RunRequest, request_run
 from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, MINUTE, NOW, TOP, Door, work
@@ -31,7 +31,9 @@ def test_a_tor_that_reboots_again_and_again_becomes_a_ticket_with_its_evidence()
     door = Door()
     door.post([{"time": BEGIN.isoformat(), "component": f"tor/t{i}"} for i in range(64)], kind="topology")
     door.post(outages(), kind="outage")
-    request_run(Wanted("tor_availability", start=BEGIN, end=TOP, params={"target_nines": 3}), "alice", NOW)
+    request_run(
+        RunRequest("tor_availability", start=BEGIN, end=TOP, params={"target_nines": 3}), "alice", NOW
+    )
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["tor/t1"])
 

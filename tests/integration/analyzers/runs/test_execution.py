@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 
 from analyzers import runner
-from analyzers.commands import InvalidRunError, RunNotRepeatableError, Wanted, request_rerun, request_run
+from analyzers.commands import InvalidRunError, RunNotRepeatableError, RunRequest, request_rerun, request_run
 from analyzers.queries import late_rows, verdict
 from analyzers.runs import claims, execution, tasks
 from analyzers.runs.models import Run, Schedule, State, StoredVerdict, StoredWindow
@@ -40,7 +40,7 @@ def door() -> Door:
 
 
 def by_hand(**changes: object) -> Run:
-    wanted = Wanted(**{"analyzer": "tally", "start": TOP, "end": TOP + HOUR, **changes})  # type: ignore[arg-type]
+    wanted = RunRequest(**{"analyzer": "tally", "start": TOP, "end": TOP + HOUR, **changes})  # type: ignore[arg-type]
     request_run(wanted, "user:alice", NOW)
     return work()[-1]
 
@@ -96,7 +96,7 @@ def test_an_analyzer_that_crashes_is_a_failed_run_and_no_verdict(door: Door) -> 
 
 def test_a_run_that_loses_its_workers_is_given_up(door: Door) -> None:
     door.post(healthy())
-    run = request_run(Wanted("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
+    run = request_run(RunRequest("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
     at = NOW
     for _ in range(claims.MOST_ATTEMPTS):
         assert lease.take_up(Run, run.pk, at) is not None
@@ -108,7 +108,7 @@ def test_a_run_that_loses_its_workers_is_given_up(door: Door) -> None:
 
 def test_a_worker_that_was_overtaken_records_nothing(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     door.post(healthy())
-    run = request_run(Wanted("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
+    run = request_run(RunRequest("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
     judge = runner.judge
 
     def overtaken(*args: Any, **kwargs: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyzers.runs.requests import Wanted, request_run
+from analyzers.runs.requests import RunRequest, request_run
 from analyzers.simulators.bounces import bounce, probe_rows
 from incidents import follower, queries
 from tests.following import follow_to_the_end
@@ -19,7 +19,7 @@ def test_a_link_that_loses_probes_becomes_a_ticket_with_a_probability() -> None:
     door = Door()
     rows = [{**row, "time": (TOP + MINUTE).isoformat()} for row in probe_rows(one, 1.0)]
     door.post(rows, kind="probe")
-    request_run(Wanted("netbouncer", start=TOP, end=TOP + 5 * MINUTE), "alice", NOW)
+    request_run(RunRequest("netbouncer", start=TOP, end=TOP + 5 * MINUTE), "alice", NOW)
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", list(one.bad))
 

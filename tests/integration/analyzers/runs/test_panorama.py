@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analyzers.runs.requests import Wanted, request_run
+from analyzers.runs.requests import RunRequest, request_run
 from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, NOW, SECOND, TOP, Door, work
@@ -44,7 +44,7 @@ def observations(sick: str, context: str) -> list[dict[str, Any]]:
 def test_a_gray_failure_becomes_a_ticket_that_says_what_probes_do_not_see() -> None:
     door = Door()
     door.post(observations("proc/p2", "write"), kind="observation")
-    request_run(Wanted("panorama", start=START, end=START + timedelta(seconds=30)), "alice", NOW)
+    request_run(RunRequest("panorama", start=START, end=START + timedelta(seconds=30)), "alice", NOW)
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["proc/p2"])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyzers.runs.requests import Wanted, request_run
+from analyzers.runs.requests import RunRequest, request_run
 from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.mesh import build, draw_fault
 from analyzers.simulators.mesh_rows import probe_rows, topology_rows
@@ -43,7 +43,7 @@ def post_dropping_tor() -> str:
 
 def test_a_tor_that_drops_packets_becomes_a_ticket_with_its_heat_map() -> None:
     component = post_dropping_tor()
-    request_run(Wanted("pingmesh", start=START, end=START + timedelta(minutes=10)), "alice", NOW)
+    request_run(RunRequest("pingmesh", start=START, end=START + timedelta(minutes=10)), "alice", NOW)
     (run,) = work()
     assert (run.status, [found["component"] for found in run.blamed]) == ("named", [component])
 
@@ -57,6 +57,6 @@ def test_a_tor_that_drops_packets_becomes_a_ticket_with_its_heat_map() -> None:
 def test_a_window_that_begins_before_topology_was_told_takes_it_as_it_first_was() -> None:
     component = post_dropping_tor()
     end = START + timedelta(minutes=10)
-    request_run(Wanted("pingmesh", start=START - timedelta(minutes=20), end=end), "alice", NOW)
+    request_run(RunRequest("pingmesh", start=START - timedelta(minutes=20), end=end), "alice", NOW)
     (run,) = work()
     assert (run.status, [found["component"] for found in run.blamed]) == ("named", [component])

@@ -12,7 +12,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
-from analyzers.commands import RunNotRepeatableError, Wanted, request_rerun, request_run
+from analyzers.commands import RunNotRepeatableError, RunRequest, request_rerun, request_run
 from analyzers.queries import verdict
 from analyzers.runs import tasks
 from analyzers.runs.models import Run, StoredVerdict, StoredWindow
@@ -35,7 +35,7 @@ def door() -> Door:
 
 def by_hand(**changes: Any) -> Run:
     request_run(
-        Wanted(**{"analyzer": "tally", "start": TOP, "end": TOP + HOUR, **changes}), "user:alice", NOW
+        RunRequest(**{"analyzer": "tally", "start": TOP, "end": TOP + HOUR, **changes}), "user:alice", NOW
     )
     return work()[-1]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analyzers.runs.requests import Wanted, request_run
+from analyzers.runs.requests import RunRequest, request_run
 from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, MINUTE, NOW, TOP, Door, work
@@ -53,7 +53,7 @@ def test_a_service_that_answers_late_becomes_a_ticket_with_its_evidence() -> Non
     healthy = [row for minute in range(3) for row in spans(minute)]
     door.post([*healthy, *spans(3, late="cart")], kind="span")
     begin = START + 3 * MINUTE
-    request_run(Wanted("trace_blame", start=begin, end=begin + MINUTE), "alice", NOW)
+    request_run(RunRequest("trace_blame", start=begin, end=begin + MINUTE), "alice", NOW)
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["service/cart"])
 

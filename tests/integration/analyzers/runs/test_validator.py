@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from analyzers.runs.requests import Wanted, request_run
+from analyzers.runs.requests import RunRequest, request_run
 from analyzers.simulators.node_benchmarks import METRICS, Defect, Preset, build, results, rows_of, taken_at
 from incidents import follower, queries
 from tests.following import follow_to_the_end
@@ -28,7 +28,7 @@ def test_a_gray_node_becomes_a_ticket_with_its_evidence() -> None:
     fleet = build(Preset(nodes=40, runs=8, metrics=METRICS[:2]), rng)
     door = Door()
     door.post(rows_of(fleet, results(fleet, rng, [Defect(7, (0,), 0.1)]), TOP), kind="benchmark")
-    request_run(Wanted("validator", start=TOP, end=TOP + HOUR), "alice", NOW)
+    request_run(RunRequest("validator", start=TOP, end=TOP + HOUR), "alice", NOW)
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["node/gpu-0007"])
     assert run.window_end - run.window_start == timedelta(hours=1)
@@ -47,7 +47,7 @@ def test_a_node_that_was_repaired_failed_until_its_last_bad_round() -> None:
     for at, severity in ((TOP, 0.2), (TOP + HOUR, 0.2), (TOP + 2 * HOUR, 0.0)):
         sick = [Defect(7, (0,), severity)] if severity else []
         door.post(rows_of(fleet, results(fleet, rng, sick), at), kind="benchmark")
-    request_run(Wanted("validator", start=TOP, end=TOP + 3 * HOUR), "alice", NOW + 3 * HOUR)
+    request_run(RunRequest("validator", start=TOP, end=TOP + 3 * HOUR), "alice", NOW + 3 * HOUR)
     work()
     follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
@@ -76,7 +76,7 @@ def moved(row: Row, shift: timedelta) -> Row:
 
 def test_a_hot_aisle_is_one_incident_of_the_aisle_with_its_nodes_as_evidence() -> None:
     for start in hot_aisle(Door()):
-        request_run(Wanted("validator", start=start, end=start + DAY), "alice", NOW)
+        request_run(RunRequest("validator", start=start, end=start + DAY), "alice", NOW)
         (run,) = work()
         follow_to_the_end(follower.follower())
     (fault,) = make(21, "hot_aisle").faults
@@ -94,7 +94,7 @@ def test_a_hot_aisle_is_one_incident_of_the_aisle_with_its_nodes_as_evidence() -
 
 def test_alerts_on_nodes_of_a_hot_aisle_join_its_incident() -> None:
     for start in hot_aisle(Door()):
-        request_run(Wanted("validator", start=start, end=start + DAY), "alice", NOW)
+        request_run(RunRequest("validator", start=start, end=start + DAY), "alice", NOW)
         work()
     follow_to_the_end(follower.follower())
     (fault,) = make(21, "hot_aisle").faults

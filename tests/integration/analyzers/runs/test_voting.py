@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analyzers.runs.requests import Wanted, request_run
+from analyzers.runs.requests import RunRequest, request_run
 from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, NOW, TOP, Door, work
@@ -51,7 +51,7 @@ def test_a_lossy_link_becomes_a_ticket_with_its_evidence() -> None:
     door = Door()
     door.post(probes("link/l1~s2"), kind="probe")
     start = TOP + HOUR
-    request_run(Wanted("voting", start=start, end=start + timedelta(minutes=5)), "alice", NOW)
+    request_run(RunRequest("voting", start=start, end=start + timedelta(minutes=5)), "alice", NOW)
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["link/l1~s2"])
 

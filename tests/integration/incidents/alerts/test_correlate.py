@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.alerts.correlate import let_go, unsilence
+from incidents.alerts.correlate import place_unsuppressed, unsuppressed_alerts
 from incidents.domain.incident.failure import UNKNOWN
 from incidents.domain.incident.grouping import SETTLED, STORM_TICKETS
 from incidents.follower import follower
@@ -48,7 +48,7 @@ def ticket(number: int = 1) -> queries.View:
 
 @transaction.atomic
 def tidy(now: datetime) -> int:
-    return OF_TICKETS["quiet incidents"](now)
+    return OF_TICKETS["flapping incidents"](now)
 
 
 def texts(number: int = 1) -> list[str]:
@@ -248,9 +248,9 @@ def test_an_alert_that_outlives_its_silence_gets_a_ticket(silence: Callable[...,
     until = silence("rack", "r1").ends_at
     send(alert(labels={"rack": "r1"}), alert("over", labels={"rack": "r1"}))
     send(alert("over", "resolved"))
-    assert OF_TICKETS["held alerts"](until - timedelta(seconds=1)) == 0
+    assert OF_TICKETS["suppressed alerts"](until - timedelta(seconds=1)) == 0
     Silence.objects.update(ends_at=timezone.now())
-    assert OF_TICKETS["held alerts"](timezone.now()) == 1
+    assert OF_TICKETS["suppressed alerts"](timezone.now()) == 1
     assert [view.incident.title for view in tickets()] == ["disk7 is slow"]
     assert not SuppressedAlert.objects.exists()
 
@@ -262,9 +262,9 @@ def test_an_alert_that_outlives_one_silence_and_not_another_is_held_by_that(
     send(alert(labels={"rack": "r1", "row": "7"}))
     second = silence("row", "7")
     Silence.objects.filter(pk=first.pk).update(ends_at=timezone.now())
-    assert OF_TICKETS["held alerts"](timezone.now()) == 1
+    assert OF_TICKETS["suppressed alerts"](timezone.now()) == 1
     assert SuppressedAlert.objects.get().silence == second.pk
-    assert (tickets(), OF_TICKETS["held alerts"](timezone.now())) == ([], 0)
+    assert (tickets(), OF_TICKETS["suppressed alerts"](timezone.now())) == ([], 0)
 
 
 def test_what_outlives_its_silence_gets_its_ticket_in_parts(silence: Callable[..., Silence]) -> None:
@@ -272,7 +272,9 @@ def test_what_outlives_its_silence_gets_its_ticket_in_parts(silence: Callable[..
     send(*(alert(f"d{n}", labels={"rack": "r1"}) for n in range(5)))
     Silence.objects.update(ends_at=timezone.now())
     with transaction.atomic():
-        assert [unsilence(let_go(now := timezone.now(), most=2), now) for _ in range(4)] == [2, 2, 1, 0]
+        assert [
+            place_unsuppressed(unsuppressed_alerts(now := timezone.now(), most=2), now) for _ in range(4)
+        ] == [2, 2, 1, 0]
     assert ticket().incident.alerts == 5
 
 
@@ -314,7 +316,7 @@ def silence() -> Callable[..., Silence]:
             starts_at=now - timedelta(minutes=1),
             ends_at=now + timedelta(hours=1),
             created_by="alice",
-            comment="planned work",
+            comment="cancelled maintenance",
         )
 
     return make

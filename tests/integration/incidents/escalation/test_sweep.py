@@ -25,7 +25,7 @@ from incidents.incident.rebuild import rebuild_incidents
 from incidents.notifications.models import ContactMethod, Notification
 from incidents.oncall.models import Override, Schedule
 from incidents.teams.models import Team
-from ingest.db.bisect import PassedOver
+from ingest.db.bisect import Backoff
 from ingest.log.append import append
 from ingest.log.types import Context, Head, NewEvent
 from tests.integration.incidents.escalation.cases import (
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 
 @pytest.fixture(autouse=True)
 def as_a_new_process(log_database: str) -> None:  # noqa: ARG001
-    sweeping._passed_over = PassedOver("escalation", sweeping.PAUSE)
+    sweeping._passed_over = Backoff("escalation", sweeping.PAUSE)
     sweeping._audited.clear()
 
 

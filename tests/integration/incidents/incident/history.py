@@ -37,7 +37,7 @@ from incidents.notifications.planner import plan_new
 from incidents.notifications.queue import claim
 from incidents.teams.models import Team
 from incidents.timers import OF_TICKETS
-from ingest.commands import PassedOver
+from ingest.commands import Backoff
 from ingest.queries import Context, Event, open_alerts, read_stream
 from tests.following import follow_to_the_end
 from tests.integration.incidents.alerts.test_correlate import alert, send
@@ -99,7 +99,7 @@ class World:
 
     def __post_init__(self) -> None:
         User.objects.update(is_active=True)
-        sweeping._passed_over = PassedOver("escalation", sweeping.PAUSE)
+        sweeping._passed_over = Backoff("escalation", sweeping.PAUSE)
         self.ids = [ticket(), ticket("switch/x", severity="info")]
 
     def do(self, what: str, which: int) -> None:
@@ -169,7 +169,7 @@ class World:
         settling.sweep(self.now)
 
     def wake(self, _: int) -> None:
-        OF_TICKETS["sleeping incidents"](self.now)
+        OF_TICKETS["due snoozes"](self.now)
 
     def deliver(self, _: int) -> None:
         deliver_due(self.now)

@@ -71,7 +71,7 @@ any_command: st.SearchStrategy[c.Command] = st.one_of(
     st.builds(
         c.Snooze, st.none() | st.datetimes(TOMORROW, NEXT_WEEK).map(lambda day: day.replace(tzinfo=UTC))
     ),
-    st.builds(c.WakeWhenDue),
+    st.builds(c.Unsnooze),
     st.builds(c.Comment, words, st.sampled_from([(), ({"href": "https://example.org/log", "text": ""},)])),
     st.builds(c.SetSeverity, st.sampled_from(["critical", "error", "warning", "info"])),
     st.builds(c.SetTitle, st.sampled_from(["one", "two"])),
@@ -88,7 +88,7 @@ any_command: st.SearchStrategy[c.Command] = st.one_of(
     st.builds(c.JoinFinding, findings),
     st.builds(c.RecordFinding, findings),
     st.builds(
-        c.NoteNoLongerBlamed,
+        c.ClearFinding,
         st.just("run-x"),
         st.sampled_from(["deepview", "voting"]),
         st.just("deepview"),
@@ -96,7 +96,7 @@ any_command: st.SearchStrategy[c.Command] = st.one_of(
     ),
     st.builds(c.NoteOpinion, words_of_runs),
     st.builds(
-        c.NoteMissed,
+        c.RecordMissedCause,
         st.just("tor/t1"),
         st.just("netbouncer"),
         st.just("1.0.0"),

@@ -29,7 +29,7 @@ def snoozed_alert(until: datetime | None) -> None:
 
 
 def swept(now: datetime) -> int:
-    return OF_TICKETS["sleeping incidents"](now)
+    return OF_TICKETS["due snoozes"](now)
 
 
 def test_the_sweep_wakes_what_is_due_once_and_nothing_else() -> None:

@@ -61,7 +61,7 @@ def test_what_was_kept_in_the_clear_is_read_and_sealed_by_the_migration(chat: Co
 def test_a_new_key_opens_it_with_the_old_one_until_it_is_sealed_anew(settings: Settings) -> None:
     before = str(settings.SECRET_KEY)
     with_keys(settings, "new", before)
-    call_command("reseal", stdout=StringIO())
+    call_command("reencrypt", stdout=StringIO())
     with_keys(settings, "new")
     assert (read().address, read().secret) == (ADDRESS, "s3cret")
 
@@ -74,7 +74,7 @@ def test_under_another_key_it_is_no_address_and_comes_back_with_the_right_one(se
     assert (lost.address, masked(lost)) == ("", "cannot be read: enter it again")
     lost.save()
     with pytest.raises(CommandError, match="Nothing was changed"):
-        call_command("reseal", stdout=StringIO())
+        call_command("reencrypt", stdout=StringIO())
     with_keys(settings, before)
     assert read().address == ADDRESS
 

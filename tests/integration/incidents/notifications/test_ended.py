@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incidents import commands
-from incidents.notifications.ended import tell_ended
+from incidents.notifications.ended import notify_ended
 from incidents.notifications.models import Notification
 from ingest.queries import Context
 from tests.integration.incidents.notifications.cases import (
@@ -26,7 +26,7 @@ BOB = Context("user:bob")
 
 def over(incident: str, by: Context = BOB) -> None:
     commands.resolve(incident, "none", "", by)
-    tell_ended(datetime.now(UTC) + timedelta(seconds=1))
+    notify_ended(datetime.now(UTC) + timedelta(seconds=1))
     deliver(30)
 
 
@@ -49,7 +49,7 @@ def test_they_are_told_once_however_often_they_were_called(mails: MailSink) -> N
         call(incident, key=key)
         deliver()
     over(incident)
-    tell_ended(datetime.now(UTC) + timedelta(seconds=5))
+    notify_ended(datetime.now(UTC) + timedelta(seconds=5))
     deliver(30)
     assert [mail["Subject"][:10] for mail in mails.mails].count("[resolved]") == 1
 
@@ -79,7 +79,7 @@ def test_an_incident_that_is_reopened_first_tells_nobody_that_it_is_over(mails: 
     call(incident)
     deliver()
     commands.resolve(incident, "none", "", BOB)
-    tell_ended(datetime.now(UTC) + timedelta(seconds=1))
+    notify_ended(datetime.now(UTC) + timedelta(seconds=1))
     commands.reopen(incident, "still failing", BOB)
     deliver(30)
     assert len(mails.mails) == 1

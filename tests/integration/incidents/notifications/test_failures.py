@@ -17,7 +17,7 @@ from incidents.notifications.models import NotificationDelivery
 from incidents.notifications.planner import plan_new
 from incidents.notifications.queue import Outgoing, catch_up, claim
 from incidents.notifications.results import Result, record_results
-from incidents.notifications.worker_pool import THREADS, Lanes
+from incidents.notifications.worker_pool import THREADS, WorkerPool
 from incidents.worker import leader
 from incidents.worker.leader import Presence
 from tests.integration.incidents.notifications.cases import (
@@ -63,7 +63,7 @@ def test_a_lane_that_was_slow_to_fail_gets_one_message_at_a_time() -> None:
         time.sleep(1.05)
         return Reply("passing", "no answer")
 
-    lanes = Lanes(slow)
+    lanes = WorkerPool(slow)
     person()
     call(ticket())
     plan_new(later(0))

@@ -40,7 +40,7 @@ def test_the_first_process_sets_the_key_and_another_key_is_refused(settings: Set
         call_command("deliver", stdout=StringIO())
     settings.SECRET_KEY_FALLBACKS = [before]
     key.check_key()
-    call_command("reseal", stdout=StringIO())
+    call_command("reencrypt", stdout=StringIO())
     settings.SECRET_KEY_FALLBACKS = []
     key.check_key()
     assert KeyCheck.objects.count() == 1

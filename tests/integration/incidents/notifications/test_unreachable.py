@@ -15,7 +15,7 @@ from incidents import queries
 from incidents.escalation.queries import called_but_unreachable
 from incidents.notifications.models import ContactMethod, Notification
 from incidents.notifications.planner import plan_new
-from incidents.notifications.queries import lately, unreachable
+from incidents.notifications.queries import recent_notifications, unreachable
 from incidents.oncall.models import Override, Schedule
 from incidents.teams.models import Team
 from ingest.queries import watermark
@@ -127,7 +127,9 @@ def test_before_the_call_failed_the_header_did_not_say_so(alice: Client) -> None
 
 def test_a_call_that_failed_is_under_lately(alice: Client) -> None:
     failed_call()
-    assert [one.words for one in lately("alice", 20)] == ["could not reach you: no contact method"]
+    assert [one.words for one in recent_notifications("alice", 20)] == [
+        "could not reach you: no contact method"
+    ]
     assert "No notifications yet" not in body(alice, "/settings/notifications")
 
 

@@ -61,7 +61,7 @@ def test_somebody_who_may_not_sign_in_any_more_is_skipped_and_named() -> None:
     row = schedule()
     get_user_model().objects.filter(username="alice").update(is_active=False)
     assert queries.on_call("storage", MONDAY) == ("bob",)
-    assert queries.standing(row, MONDAY).gone == ["alice"]
+    assert queries.on_call_status(row, MONDAY).gone == ["alice"]
 
 
 def test_an_override_counts_and_the_latest_of_several_most() -> None:
@@ -96,7 +96,7 @@ def test_days_off_are_those_of_the_schedules_zone() -> None:
 def test_a_standing_says_until_when_who_then_and_where_nobody_is() -> None:
     row = schedule()
     row.layers[0]["end"] = "2026-03-20T09:00"
-    found = queries.standing(row, MONDAY + 5 * DAY)
+    found = queries.on_call_status(row, MONDAY + 5 * DAY)
     gap = (datetime(2026, 3, 20, 8, tzinfo=UTC), MONDAY + 5 * DAY + queries.WATCHED)
-    assert found == queries.Standing("alice", MONDAY + 7 * DAY, "bob", [gap], [])
+    assert found == queries.OnCallStatus("alice", MONDAY + 7 * DAY, "bob", [gap], [])
     assert queries.gaps("storage", MONDAY - DAY, MONDAY) == [(MONDAY - DAY, MONDAY)]

@@ -17,7 +17,7 @@ from incidents.commands import Report
 from incidents.reports.compose import compose
 from incidents.reports.models import ProducedReport, ReportSchedule
 from incidents.reports.periods import Period, period_at
-from incidents.reports.produce import again, produce, produce_missing
+from incidents.reports.produce import produce, produce_missing, reproduce
 from ingest.api import keys
 from ingest.commands import append
 from ingest.queries import Context, Head, NewEvent, read_stream, watermark
@@ -160,7 +160,7 @@ def test_a_report_made_again_is_the_same_whatever_happened_since() -> None:
     record_past_run("deepview", "path_outcome", [row], DAY.start, end, "default", ALICE.actor)
     produce(daily(), DAY.previous(), NOW)
     kept = ProducedReport.objects.get(pk=f"daily-{DAY.name}").body
-    assert again(kept["id"]) == kept
+    assert reproduce(kept["id"]) == kept
     assert report_of(DAY)["tickets"]["resolved"]
     assert report_of(DAY)["runs"]["total"] == kept["runs"]["total"] + 1
 

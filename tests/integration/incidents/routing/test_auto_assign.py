@@ -11,7 +11,7 @@ from incidents.commands import Report
 from incidents.domain.incident.state import Incident
 from incidents.escalation.models import EscalationRow
 from incidents.incident.models import IncidentRow, PendingAutoAssign
-from incidents.routing.auto_assign import heed_due
+from incidents.routing.auto_assign import auto_assign_due
 from incidents.similarity.team_prediction import CALIBRATES, LEARNS
 from incidents.teams.models import Route
 from ingest.queries import Context, read_stream
@@ -51,7 +51,7 @@ def test_a_ticket_goes_once_to_the_suggested_team_where_its_route_says_so() -> N
     touched = opened("Switch fails", "rack/r3")
     commands.comment(touched, "I look at it", ALICE)
     assert PendingAutoAssign.objects.count() == 3
-    assert [heed_due(datetime.now(UTC)) for _ in range(2)] == [3, 0]
+    assert [auto_assign_due(datetime.now(UTC)) for _ in range(2)] == [3, 0]
     assert [state(id_).hops for id_ in (said_no, nobody_says, never_seen, touched)] == [0, 0, 0, 0]
     told = asked(state(nobody_says).number).json()["suggested_team"]
     assert told["team"] == "network"
@@ -66,7 +66,7 @@ def test_a_ticket_goes_once_to_the_suggested_team_where_its_route_says_so() -> N
     # The policy of the team that has it now calls from here on.
     assert EscalationRow.objects.get(incident__pk=goes).state["why"] == "it was handed over to network"
     commands.bounce(goes, "not ours", ALICE)
-    assert heed_due(datetime.now(UTC)) == 0
+    assert auto_assign_due(datetime.now(UTC)) == 0
     assert (state(goes).team, state(goes).bounces) == ("on-call", 1)
 
 
@@ -74,6 +74,6 @@ def test_a_ticket_that_cannot_be_read_keeps_no_other_waiting() -> None:
     broken, _ = opened("Switch fails", "rack/r1"), opened("Switch fails", "rack/r2")
     IncidentRow.objects.filter(pk=broken).update(opinions=7)
     with pytest.raises(AttributeError):
-        heed_due(datetime.now(UTC))
+        auto_assign_due(datetime.now(UTC))
     assert str(PendingAutoAssign.objects.get().pk) == broken
-    assert heed_due(datetime.now(UTC)) == 0  # it is passed over for a while
+    assert auto_assign_due(datetime.now(UTC)) == 0  # it is passed over for a while

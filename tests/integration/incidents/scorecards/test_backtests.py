@@ -19,7 +19,7 @@ from incidents.domain.time import rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.scorecards import requests, worker
 from incidents.scorecards.models import BacktestRow
-from incidents.scorecards.requests import Asked, InvalidBacktestError
+from incidents.scorecards.requests import BacktestRequest, InvalidBacktestError
 from ingest.api import keys
 from ingest.commands import lease
 from ingest.queries import Context
@@ -47,7 +47,7 @@ def resolved(log_database: str, tally: None) -> None:  # noqa: ARG001
 
 
 def ask(**changes: Any) -> BacktestRow:
-    asked = Asked("tally", **{**SPAN, "every": 10 * MINUTE, **changes})
+    asked = BacktestRequest("tally", **{**SPAN, "every": 10 * MINUTE, **changes})
     return requests.request_backtest(asked, "user:alice", now())
 
 

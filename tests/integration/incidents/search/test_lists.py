@@ -69,7 +69,7 @@ SEARCHES: tuple[tuple[str, list[int]], ...] = (
 def test_a_search_finds_the_same_now_and_in_the_past(
     ten_committed: list[str], text: str, found: list[int]
 ) -> None:
-    asked = query.asked(text, datetime.now(UTC), "alice", queries.team_slugs())
+    asked = query.search_query(text, datetime.now(UTC), "alice", queries.team_slugs())
     assert asked.problems == ()
     for as_of in (None, watermark()):
         items = list_incidents(asked.filters, order="oldest", as_of=as_of).items
@@ -141,7 +141,7 @@ def test_the_list_of_a_moment_stays_whatever_happens_to_its_tickets(ten_committe
             found.append(page)
             if page.next:
                 following = list_incidents(one, order, page.next, 3, as_of)
-                place = queries.standing([one], order, following.items[-1], as_of=as_of)
+                place = queries.list_position([one], order, following.items[-1], as_of=as_of)
                 found += [following, place]
         return found
 

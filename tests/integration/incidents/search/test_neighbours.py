@@ -147,6 +147,6 @@ def test_the_past_says_what_the_present_says() -> None:
     groups = [[Filter("state", "in", (state,))] for state in ("open", "acknowledged")]
     for order, number in product(ORDERS, numbers):
         view = queries.get(str(number))
-        now = queries.standing(groups, order, view)
+        now = queries.list_position(groups, order, view)
         assert now is not None
-        assert now == queries.standing(groups, order, view, as_of=then)
+        assert now == queries.list_position(groups, order, view, as_of=then)

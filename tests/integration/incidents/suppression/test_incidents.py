@@ -135,7 +135,7 @@ def test_other_matchers_that_do_not_cover_it_resume_the_calls() -> None:
     incident = fired()
     made = silence(incidents=[incident])
     other = [{"name": "alertname", "value": "Other", "isRegex": False, "isEqual": True}]
-    wanted = silences.Wanted(other, made.starts_at, made.ends_at, "alice", "known")
+    wanted = silences.SilenceRequest(other, made.starts_at, made.ends_at, "alice", "known")
     silences.place_silence(made.pk, wanted, ALICE)
     assert ticket(1).incident.state == "open"
 

@@ -52,7 +52,7 @@ def window(**more: Any) -> dict[str, Any]:
 
 
 def later(at: datetime) -> int:
-    return OF_TICKETS["held alerts"](at)
+    return OF_TICKETS["suppressed alerts"](at)
 
 
 def time_passes(at: datetime) -> int:
@@ -203,7 +203,7 @@ def test_in_a_quiet_window_tickets_sleep_until_it_ends() -> None:
     one = ticket().incident
     assert (one.state, one.snoozed_by) == ("snoozed", "system:incidents")
     assert "in the maintenance window row-3" in texts()[-1]
-    OF_TICKETS["sleeping incidents"](timezone.now() + 2 * HOUR)
+    OF_TICKETS["due snoozes"](timezone.now() + 2 * HOUR)
     assert ticket().incident.state == "open"
 
 

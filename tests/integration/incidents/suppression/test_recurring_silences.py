@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from incidents.suppression.silences import held_alerts, state_of
+from incidents.suppression.silences import state_of, suppressed_alerts
 from incidents.teams.models import Silence
 from ingest.api import keys
 from ingest.queries import configured
@@ -49,7 +49,7 @@ def test_it_lets_go_when_its_time_is_over_and_holds_again_in_the_next() -> None:
     again.ends_at -= timedelta(minutes=5)
     again.save()
     send(alert("d7", labels={"disk": "d7"}))
-    assert [one.alert.alert.title for one in held_alerts()[0]] == ["d7 is slow"]
+    assert [one.alert.alert.title for one in suppressed_alerts()[0]] == ["d7 is slow"]
     assert later(timezone.now()) == 0
     assert later(timezone.now() + 2 * HOUR) == 1
 

@@ -14,7 +14,7 @@ from django.db import connection
 
 from incidents import commands, encryption
 from incidents.commands import Report
-from incidents.webhooks.dispatcher import Courier, run
+from incidents.webhooks.dispatcher import WebhookDispatcher, run
 from incidents.webhooks.models import Webhook
 from ingest.queries import Context, Position, watermark
 from tests.integration.sinks import Got, Sink
@@ -30,7 +30,7 @@ def hook(url: str, name: str = "hook", **fields: Any) -> Webhook:
         **{
             "name": name,
             "url": url,
-            "secret": encryption.seal(SECRET),
+            "secret": encryption.encrypt(SECRET),
             "position": str(watermark()),
             **fields,
         }
@@ -61,7 +61,7 @@ def bodies(sink: Sink) -> list[dict[str, Any]]:
 
 def deliver(until: Callable[[], bool], now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
     """Steps of a courier until something holds."""
-    courier, deadline = Courier(), time.monotonic() + PATIENCE
+    courier, deadline = WebhookDispatcher(), time.monotonic() + PATIENCE
     try:
         while not (until() and not courier.busy):
             assert time.monotonic() < deadline, "it never came to that"

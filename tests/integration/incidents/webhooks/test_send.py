@@ -22,7 +22,7 @@ from incidents import commands
 from incidents.domain.webhooks import DISABLE_AFTER, GIVE_UP
 from incidents.webhooks import send as posting
 from incidents.webhooks.commands import replay, resume, rotate
-from incidents.webhooks.dispatcher import Courier
+from incidents.webhooks.dispatcher import WebhookDispatcher
 from incidents.webhooks.models import Webhook, WebhookDeadLetter, WebhookRetry
 from incidents.webhooks.queries import unreadable
 from ingest.commands import append
@@ -224,7 +224,7 @@ def test_a_webhook_whose_secret_cannot_be_read_stays_on_and_goes_on_under_the_ri
         webhook = hook(sink.url, types=["incident.opened"])
         ticket()
         settings.SECRET_KEY = "of another node"
-        courier = Courier()
+        courier = WebhookDispatcher()
         for _ in range(3):
             courier.step(datetime.now(UTC))
         assert (sink.got, unreadable()) == ([], ["hook"])
@@ -323,7 +323,7 @@ def test_a_replay_while_a_round_is_under_way_counts() -> None:
         start = webhook.place
         ticket()
         Webhook.objects.update(position=str(start))
-        courier = Courier()
+        courier = WebhookDispatcher()
         while not courier.busy:
             courier.step(datetime.now(UTC))
         Webhook.objects.update(position=str(Position.START))

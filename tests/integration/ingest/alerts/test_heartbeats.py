@@ -11,7 +11,7 @@ from django.test import Client
 
 from incidents import queries
 from incidents.follower import follower
-from incidents.timers import EVERY, PATIENCE, Listening, look
+from incidents.timers import EVERY, PATIENCE, ReachabilityGuard, look
 from ingest.alerts import heartbeats
 from ingest.api import keys
 from tests.following import follow_to_the_end
@@ -115,7 +115,7 @@ def test_a_call_that_makes_no_sense_is_refused_and_names_the_field(key: str, que
 def test_the_process_that_delivers_looks_for_what_is_missed_once_senders_could_reach_it(key: str) -> None:
     call(key, "?name=backup&every=10s&grace=10s")
     seconds, later = [0.0], datetime.now(UTC) + timedelta(minutes=1)
-    listening = Listening(lambda: seconds[0])
+    listening = ReachabilityGuard(lambda: seconds[0])
     look(listening, later)
     assert not heartbeats.waited()[0].missed
     for _ in range(int(PATIENCE / EVERY)):

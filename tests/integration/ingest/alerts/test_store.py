@@ -15,9 +15,9 @@ import pytest
 from django.db import connections
 
 from ingest.alerts import cache, decide, payloads, rows, store
-from ingest.alerts.deliveries import Delivery, Taken, prepare
+from ingest.alerts.deliveries import Delivery, DeliveryReceipt, prepare
 from ingest.alerts.expire import expire
-from ingest.alerts.rows import Standing, standing
+from ingest.alerts.rows import CurrentAlert, current_alerts
 from ingest.alerts.store import receive
 from ingest.alerts.write_batch import Batch, By
 from ingest.integrations.normalized import Alert, Parsed, Refused
@@ -30,7 +30,9 @@ pytestmark = pytest.mark.usefixtures("log_database")
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
-def send(*alerts: Alert, integration: str = "prometheus", refused: tuple[Refused, ...] = ()) -> Taken:
+def send(
+    *alerts: Alert, integration: str = "prometheus", refused: tuple[Refused, ...] = ()
+) -> DeliveryReceipt:
     return receive(Parsed(alerts, refused), Delivery(integration, "test", "application/json", b"as it came"))
 
 
@@ -38,7 +40,7 @@ def alert(key: str = "disk7", status: Any = "firing", **more: Any) -> Alert:
     return Alert(key, status, more.pop("title", "Disk is slow"), **more)
 
 
-def outcomes(taken: Taken) -> list[str]:
+def outcomes(taken: DeliveryReceipt) -> list[str]:
     return [told.outcome for told in taken.told]
 
 
@@ -46,8 +48,8 @@ def events() -> list[Event]:
     return read_all(Position.START, 10_000, {"alert.reported"})
 
 
-def row(key: str = "disk7") -> Standing:
-    (found,) = standing("key = %s", (key,))
+def row(key: str = "disk7") -> CurrentAlert:
+    (found,) = current_alerts("key = %s", (key,))
     return found
 
 
@@ -189,7 +191,7 @@ def test_senders_that_fire_and_resolve_at_once_leave_a_sound_log() -> None:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(post, range(120)))
     assert verify().events == len(events())
-    for one in standing("true", ()):
+    for one in current_alerts("true", ()):
         last = read_stream(f"alert/{one.id}")[-1]
         assert last.body["status"] == one.status
 

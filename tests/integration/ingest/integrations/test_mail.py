@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 @pytest.fixture
 def port(log_database: str) -> Iterator[int]:  # noqa: ARG001
     """Where mail is received."""
-    loop, door = asyncio.new_event_loop(), mail.Door()
+    loop, door = asyncio.new_event_loop(), mail.SmtpHandler()
     server = loop.run_until_complete(mail.listen(("127.0.0.1", 0), door))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

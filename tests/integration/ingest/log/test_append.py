@@ -10,7 +10,7 @@ import pytest
 from django.db import Error, IntegrityError, connection, transaction
 
 from ingest.log import append, read, registry
-from ingest.log.append import Beginning, Extension
+from ingest.log.append import NewStream, StreamAppend
 from ingest.log.registry import EventType, UnknownEventTypeError
 from ingest.log.types import (
     Context,
@@ -236,8 +236,8 @@ def test_appending_again_in_the_same_cluster_stays_in_its_epoch() -> None:
 
 def test_several_streams_begin_at_once() -> None:
     one, two = (
-        Beginning("talk/1", said("a", "b"), ALICE),
-        Beginning("talk/2", said('"c\\'), Context("user:bob")),
+        NewStream("talk/1", said("a", "b"), ALICE),
+        NewStream("talk/2", said('"c\\'), Context("user:bob")),
     )
     events = append.begin([one, two])
     assert [event.id for event in events] == ["talk/1@1", "talk/1@2", "talk/2@1"]
@@ -246,7 +246,7 @@ def test_several_streams_begin_at_once() -> None:
 
 
 def test_streams_begun_at_once_are_chained_as_if_alone() -> None:
-    append.begin([Beginning("talk/1", said("a", "b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
+    append.begin([NewStream("talk/1", said("a", "b"), ALICE), NewStream("talk/2", said("c"), ALICE)])
     say("talk/1", "d")
     assert verify().events == 4
 
@@ -254,11 +254,11 @@ def test_streams_begun_at_once_are_chained_as_if_alone() -> None:
 def test_no_stream_begins_when_one_of_them_exists() -> None:
     say("talk/2", "a")
     with pytest.raises(StreamVersionError, match="talk/2 does not stand"), transaction.atomic():
-        append.begin([Beginning("talk/1", said("b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
+        append.begin([NewStream("talk/1", said("b"), ALICE), NewStream("talk/2", said("c"), ALICE)])
     assert read.read_stream("talk/1") == []
 
 
-def extend(extensions: Sequence[Extension]) -> list[Head]:
+def extend(extensions: Sequence[StreamAppend]) -> list[Head]:
     heads: list[Head] = []
 
     def send(new: Sequence[Head], sql: str, values: tuple[str | bytes, ...]) -> None:
@@ -273,7 +273,10 @@ def extend(extensions: Sequence[Extension]) -> list[Head]:
 def test_several_streams_grow_at_once() -> None:
     first = say("talk/1", "a")[-1].head
     heads = extend(
-        [Extension("talk/1", said("b", "c"), first, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
+        [
+            StreamAppend("talk/1", said("b", "c"), first, ALICE),
+            StreamAppend("talk/2", said("d"), Head.NEW, ALICE),
+        ]
     )
     assert heads == [read.head("talk/1"), read.head("talk/2")]
     assert [event.body["word"] for event in read.read_stream("talk/1")] == ["a", "b", "c"]
@@ -285,7 +288,10 @@ def test_no_stream_grows_when_one_stands_elsewhere(after: Head) -> None:
     say("talk/1", "a")
     with pytest.raises(StreamVersionError), transaction.atomic():
         extend(
-            [Extension("talk/1", said("b"), after, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
+            [
+                StreamAppend("talk/1", said("b"), after, ALICE),
+                StreamAppend("talk/2", said("d"), Head.NEW, ALICE),
+            ]
         )
     assert not read.read_stream("talk/2")
 
@@ -293,7 +299,7 @@ def test_no_stream_grows_when_one_stands_elsewhere(after: Head) -> None:
 def test_several_streams_grow_with_one_statement_that_answers_with_the_events() -> None:
     say("talk/1", "a")
     heads = read.heads(["talk/2", "talk/1"])
-    grown = [Extension(stream, said(stream, "z"), heads[stream], ALICE) for stream in ("talk/2", "talk/1")]
+    grown = [StreamAppend(stream, said(stream, "z"), heads[stream], ALICE) for stream in ("talk/2", "talk/1")]
     events = append.extend(grown)
     assert [event.id for event in events] == ["talk/2@1", "talk/2@2", "talk/1@2", "talk/1@3"]
     assert read.read_streams(["talk/1", "talk/2"]) == {
@@ -305,7 +311,7 @@ def test_several_streams_grow_with_one_statement_that_answers_with_the_events() 
 
 def test_one_statement_grows_no_stream_when_one_stands_elsewhere() -> None:
     say("talk/1", "a")
-    stale = [Extension(name, said("b"), Head.NEW, ALICE) for name in ("talk/2", "talk/1")]
+    stale = [StreamAppend(name, said("b"), Head.NEW, ALICE) for name in ("talk/2", "talk/1")]
     with pytest.raises(StreamVersionError), transaction.atomic():
         append.extend(stale)
     assert read.heads(["talk/2"]) == {"talk/2": Head.NEW}

@@ -17,7 +17,7 @@ from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store import write
-from ingest.telemetry.store.transaction import Prepared, store
+from ingest.telemetry.store.transaction import PendingBody, store
 from ingest.telemetry.store.write import Delivery, IdempotencyConflictError, Receipt, receive
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -47,7 +47,7 @@ class Crowd:
         receive(failures("vm/first"), delivery("makes partitions and names"))
         self.groups.clear()
 
-    def store(self, bodies: Sequence[Prepared]) -> list[bool]:
+    def store(self, bodies: Sequence[PendingBody]) -> list[bool]:
         self.groups.append([body.delivery.trace for body in bodies])
         if bodies[0].delivery.trace == "leader":
             assert self.may_go_on.wait(20)
@@ -213,7 +213,7 @@ def test_a_partition_that_was_dropped_is_made_again_for_the_one_that_needs_it(cr
 def test_when_the_connection_breaks_nobody_is_told_that_it_was_stored(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(bodies: Sequence[Prepared]) -> list[bool]:
+    def breaks(bodies: Sequence[PendingBody]) -> list[bool]:
         if bodies[0].delivery.trace == "leader":
             return crowd.store(bodies)
         crowd.groups.append([body.delivery.trace for body in bodies])

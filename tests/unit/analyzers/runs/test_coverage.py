@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analyzers.contract import INVENTORY, Sums
-from analyzers.runs.coverage import Seen, rows_naming
+from analyzers.runs.coverage import WindowSums, rows_naming
 from analyzers.simulators.tables import paths_of
 
 PATHS = Sums(
@@ -14,7 +14,7 @@ PATHS = Sums(
 )
 PAIRS = Sums(keys={"src": ("host/1", "host/2"), "slice": np.array([0, 1])}, values={}, rows=2)
 FLEET = Sums(keys={"component": ("host/3", "host/4")}, values={}, rows=2)
-SEEN = Seen({"paths": PATHS, "pairs": PAIRS, INVENTORY: FLEET})
+SEEN = WindowSums({"paths": PATHS, "pairs": PAIRS, INVENTORY: FLEET})
 
 
 @pytest.mark.parametrize(("component", "rows"), [("tor/1", [0, 1]), ("link/c", [2]), ("link/z", [])])

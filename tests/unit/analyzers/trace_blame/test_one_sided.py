@@ -12,7 +12,7 @@ import pytest
 from analyzers.builtin.trace_blame import ANALYZER
 from analyzers.runner import judge
 from analyzers.simulators.trace_rows import window
-from analyzers.simulators.traces import Fault, Operation, Recorded, System, record
+from analyzers.simulators.traces import Fault, Operation, SpanColumns, System, record
 
 SHOP, CART = 0, 1
 CARTS = ("cart-a", "cart-b")
@@ -35,19 +35,19 @@ def past() -> tuple[Any, ...]:
     return tuple(window(record(SYSTEM, rng, minute), minute) for minute in range(3))
 
 
-def told(recorded: Recorded) -> dict[str, Any]:
+def told(recorded: SpanColumns) -> dict[str, Any]:
     return judge(ANALYZER, window(recorded, 3, past()))
 
 
-def minute(fault: Fault | None = None) -> Recorded:
+def minute(fault: Fault | None = None) -> SpanColumns:
     return record(SYSTEM, np.random.default_rng(6), 3, fault)
 
 
-def without(recorded: Recorded, pods: tuple[str, ...]) -> Recorded:
+def without(recorded: SpanColumns, pods: tuple[str, ...]) -> SpanColumns:
     return recorded.only(~np.isin(recorded.columns["pod"], pods))
 
 
-def unanswered(recorded: Recorded) -> Any:
+def unanswered(recorded: SpanColumns) -> Any:
     columns = recorded.columns
     return (columns["operation"] == "call items") & ~np.isin(columns["span"], columns["parent"])
 
@@ -85,7 +85,7 @@ def test_an_instance_that_is_called_no_more_is_not_taken_for_silent() -> None:
 
 def test_a_service_that_is_gone_and_whose_callers_see_errors_is_named() -> None:
     recorded = without(minute(), CARTS)
-    failing = Recorded({**recorded.columns, "error": unanswered(recorded)})
+    failing = SpanColumns({**recorded.columns, "error": unanswered(recorded)})
     verdict = told(failing)
     assert [one["component"] for one in verdict["suspects"]] == ["service/cart"]
     assert "of these calls failed" in silent_rows(verdict)[0][-1]
@@ -102,7 +102,7 @@ def test_a_service_that_is_slow_and_loses_its_spans_is_named() -> None:
 def test_calls_that_come_back_too_fast_to_have_been_served_still_count() -> None:
     recorded = without(minute(), CARTS)
     fast = np.where(unanswered(recorded), 50.0, recorded.columns["duration_us"])
-    verdict = told(Recorded({**recorded.columns, "duration_us": fast}))
+    verdict = told(SpanColumns({**recorded.columns, "duration_us": fast}))
     assert verdict["status"] == "named"
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from frontend.views.components.impact_drawing import BOX, drawn
-from incidents.domain.components.impact import Reached, Touched
+from incidents.domain.components.impact import AffectedComponent, AffectedService
 from incidents.domain.components.impact_graph import MOST_GROUPS, BlastGraph, Trouble, blast_graph
 
-HOSTS = [Reached(f"host/h{place}", 1, "is contained in rack/r1") for place in range(4_112)]
+HOSTS = [AffectedComponent(f"host/h{place}", 1, "is contained in rack/r1") for place in range(4_112)]
 
 
-def graph(*far: Reached, troubles: dict[str, Trouble] | None = None, services: int = 0) -> BlastGraph:
-    touched = [Touched(f"s{place}", f"Service {place}", "storage", 1, "has it") for place in range(services)]
+def graph(
+    *far: AffectedComponent, troubles: dict[str, Trouble] | None = None, services: int = 0
+) -> BlastGraph:
+    touched = [
+        AffectedService(f"s{place}", f"Service {place}", "storage", 1, "has it") for place in range(services)
+    ]
     return blast_graph("rack/r1", ["row/1"], ["power/p1"], far, touched, troubles or {})
 
 
@@ -32,7 +36,9 @@ def test_a_group_names_where_it_hurts_most_and_adds_it_up() -> None:
 
 def test_distances_and_relations_are_groups_of_their_own() -> None:
     found = graph(
-        HOSTS[0], Reached("host/x", 1, "depends on rack/r1"), Reached("host/y", 2, "is contained in z")
+        HOSTS[0],
+        AffectedComponent("host/x", 1, "depends on rack/r1"),
+        AffectedComponent("host/y", 2, "is contained in z"),
     )
     assert [(one.hops, one.relation) for one in found.beneath] == [
         (1, "within it"),
@@ -42,7 +48,9 @@ def test_distances_and_relations_are_groups_of_their_own() -> None:
 
 
 def test_what_does_not_fit_is_counted() -> None:
-    far = [Reached(f"kind{place}/a", 1, "is contained in rack/r1") for place in range(MOST_GROUPS + 3)]
+    far = [
+        AffectedComponent(f"kind{place}/a", 1, "is contained in rack/r1") for place in range(MOST_GROUPS + 3)
+    ]
     found = graph(*far, services=9)
     assert (len(found.beneath), found.more_beneath, found.more_services) == (MOST_GROUPS, 3, 3)
 
@@ -59,7 +67,7 @@ def test_a_component_that_the_topology_does_not_name_is_not_known() -> None:
 
 
 def test_no_two_boxes_of_a_drawing_overlap() -> None:
-    far = [Reached(f"kind{place}/a", 1, "is contained in rack/r1") for place in range(30)]
+    far = [AffectedComponent(f"kind{place}/a", 1, "is contained in rack/r1") for place in range(30)]
     boxes = drawn(graph(*far, services=9)).boxes
     for place, one in enumerate(boxes):
         for other in boxes[place + 1 :]:
@@ -75,13 +83,17 @@ def test_an_empty_column_takes_no_place() -> None:
 
 
 def test_a_long_name_is_cut_in_its_middle_and_told_whole_on_hover() -> None:
-    box = drawn(graph(Reached("host/a-very-long-name-of-a-host-in-dc1", 1, "is contained in rack/r1"))).boxes[
-        3
-    ]
+    box = drawn(
+        graph(AffectedComponent("host/a-very-long-name-of-a-host-in-dc1", 1, "is contained in rack/r1"))
+    ).boxes[3]
     assert (len(box.title), "…" in box.title) == (24, True)
     assert "host/a-very-long-name-of-a-host-in-dc1" in box.full
 
 
 def test_plurals_are_english() -> None:
-    far = [Reached(f"{kind}/{n}", 1, "depends on it") for kind in ("switch", "proxy", "vm") for n in "ab"]
+    far = [
+        AffectedComponent(f"{kind}/{n}", 1, "depends on it")
+        for kind in ("switch", "proxy", "vm")
+        for n in "ab"
+    ]
     assert {one.called for one in graph(*far).beneath} == {"2 switches", "2 proxies", "2 vms"}

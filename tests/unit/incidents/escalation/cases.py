@@ -10,7 +10,7 @@ from typing import Any
 from incidents.domain.escalation.policy import Policy, policy_from
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.decide import decide
-from incidents.domain.incident.escalation import Reached, due, next_step
+from incidents.domain.incident.escalation import ReachedTarget, due, next_step
 from incidents.domain.incident.escalation_engine import ENGINE, Escalation, follow
 from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.state import Incident
@@ -71,18 +71,18 @@ class Ticket:
         if what == "policy":
             assert self.state is not None
             found = self.policies.get(self.state.team)
-            return c.StartEscalation(found, one.why) if found else c.CallNobody("no policy")
+            return c.StartEscalation(found, one.why) if found else c.SkipEscalation("no policy")
         if what == "step":
             return c.TakeStep(one, self.reached(one))
         return c.Exhaust(one) if what == "exhausted" else c.Forget(one)
 
-    def reached(self, one: Escalation) -> tuple[Reached, ...]:
+    def reached(self, one: Escalation) -> tuple[ReachedTarget, ...]:
         step = next_step(one)
         assert step is not None
         return tuple(
-            Reached(action, (), f"{action.value} is away")
+            ReachedTarget(action, (), f"{action.value} is away")
             if action.value in self.away
-            else Reached(action, (action.value,) if action.kind == "person" else ())
+            else ReachedTarget(action, (action.value,) if action.kind == "person" else ())
             for action in step.actions
         )
 

@@ -52,7 +52,7 @@ COMMANDS = st.sampled_from(
         c.Comment("looking"),
         c.SetSeverity("critical"),
         c.SetSeverity("info"),
-        c.NoteWorse("critical", "worse"),
+        c.RaiseSeverity("critical", "worse"),
         c.JoinFinding(finding()),
         c.Resolve("none"),
         c.Reopen(),

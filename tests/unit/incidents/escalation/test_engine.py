@@ -101,7 +101,7 @@ def test_nobody_is_called_for_what_was_answered(command: c.Command) -> None:
         ([c.Acknowledge()], c.Unacknowledge()),
         ([c.Resolve("none")], c.Reopen()),
         ([c.Snooze(UNTIL)], c.Undo("snooze")),
-        ([c.Snooze(None)], c.NoteWorse("critical", "Disk 8 is gone")),
+        ([c.Snooze(None)], c.RaiseSeverity("critical", "Disk 8 is gone")),
         ([], c.HandOver("storage-2", "theirs")),
     ],
 )

@@ -12,7 +12,7 @@ from incidents.domain.incident.commands import Report
 from incidents.domain.incident.decide import decide
 from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.finding import Finding
-from incidents.domain.incident.opinions import FAILS, Word
+from incidents.domain.incident.opinions import FAILS, Stance
 from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import Routing
 
@@ -100,9 +100,9 @@ def word(
     schedule: str = "voting-5m",
     end: datetime = NOON,
     score: float | None = None,
-) -> Word:
+) -> Stance:
     """What a window that blames no incident says: nothing, or that something else is at fault."""
-    return Word(
+    return Stance(
         analyzer=analyzer,
         version="1.0.0",
         run="run-w",

@@ -175,19 +175,19 @@ def test_a_finding_never_overrules_the_severity_that_a_person_set() -> None:
 
 
 def test_a_quiet_window_is_noted_once() -> None:
-    note = c.NoteNoLongerBlamed("run-9", "hourly", "deepview", "2026-11-21T12:05:00Z")
+    note = c.ClearFinding("run-9", "hourly", "deepview", "2026-11-21T12:05:00Z")
     incident = after(blamed(finding()))
     assert types(incident, note) == ["incident.finding_cleared"]
     assert types(after(note, state=incident), note) == []
 
 
 def test_a_late_quiet_window_says_nothing() -> None:
-    note = c.NoteNoLongerBlamed("run-9", "hourly", "deepview", "2026-11-21T12:00:00Z")
+    note = c.ClearFinding("run-9", "hourly", "deepview", "2026-11-21T12:00:00Z")
     assert types(after(blamed(finding())), note) == []
 
 
 def test_a_new_finding_blames_again_after_a_quiet_window() -> None:
-    note = c.NoteNoLongerBlamed("run-9", "hourly", "deepview", "2026-11-21T12:05:00Z")
+    note = c.ClearFinding("run-9", "hourly", "deepview", "2026-11-21T12:05:00Z")
     later = finding(run="run-10", end=NOON + timedelta(minutes=10))
     assert after(blamed(finding()), note, c.JoinFinding(later)).blamed_by == ("hourly",)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from incidents.domain.incident.evolve import EVENT_TYPES, fold
-from incidents.domain.incident.timeline import sentence, who
+from incidents.domain.incident.timeline import actor_name, sentence
 from ingest.log import registry
 from tests.places import EVENTS
 from tests.unit.incidents.incident.cases import NOON, Recorded
@@ -56,4 +56,4 @@ def test_an_event_before_the_opening_is_an_error() -> None:
     ("actor", "name"), [("user:alice", "alice"), ("key:ci", "key ci"), ("system:incidents", "Dossier")]
 )
 def test_an_actor_is_named_as_people_would(actor: str, name: str) -> None:
-    assert who(actor) == name
+    assert actor_name(actor) == name

@@ -34,7 +34,7 @@ def test_a_failure_long_before_the_end_of_a_window_that_blames_is_quiet() -> Non
 
 def test_a_later_window_without_blame_is_quiet_since_the_last_failure() -> None:
     later = NOON + 5 * MINUTE
-    note = c.NoteNoLongerBlamed("run-2", "hourly", "deepview", later.isoformat())
+    note = c.ClearFinding("run-2", "hourly", "deepview", later.isoformat())
     state = after(note, state=found(NOON - MINUTE))
     assert failure_of(state, later, later) == Failure("quiet", NOON - MINUTE)
     assert is_quiet(state)

@@ -105,13 +105,13 @@ def test_a_finding_after_the_target_was_resolved_is_a_new_matter() -> None:
 
 def test_what_only_alerts_made_is_over_with_them_also_when_merged() -> None:
     target = taken_in(other(firing(A)), A, target=after(opened(), firing(B)))
-    over = after(c.RestAlerts((A, B)), state=target)
-    assert types(over, c.Settle("all over")) == ["incident.resolved"]
+    over = after(c.ResolveAlerts((A, B)), state=target)
+    assert types(over, c.AutoResolve("all over")) == ["incident.resolved"]
 
 
 def test_a_ticket_that_took_a_persons_report_in_waits_for_a_person() -> None:
     target = taken_in(other(), target=after(opened(), firing(B)))
-    assert types(after(c.RestAlerts((B,)), state=target), c.Settle("all over")) == []
+    assert types(after(c.ResolveAlerts((B,)), state=target), c.AutoResolve("all over")) == []
 
 
 def test_a_split_ticket_stands_as_before_with_what_still_fires() -> None:

@@ -111,19 +111,19 @@ def test_a_finding_that_merely_meets_the_group_agrees_with_nobody() -> None:
 
 
 def test_when_one_of_two_no_longer_blames_the_confidence_is_the_others() -> None:
-    quiet = c.NoteNoLongerBlamed("run-q", "voting", "voting", "2026-11-21T12:05:00Z")
+    quiet = c.ClearFinding("run-q", "voting", "voting", "2026-11-21T12:05:00Z")
     state = ticket(by("voting"), quiet)
     assert (state.confidence, says(state)) == (0.9, {"deepview": "blames", "voting": "no_longer_blames"})
 
 
 def test_when_the_last_one_no_longer_blames_the_ticket_says_what_it_said() -> None:
-    quiet = c.NoteNoLongerBlamed("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
+    quiet = c.ClearFinding("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
     state = ticket(quiet)
     assert (state.confidence, says(state)) == (0.9, {"deepview": "no_longer_blames"})
 
 
 def test_the_timeline_names_the_schedule_that_no_longer_blames() -> None:
-    quiet = c.NoteNoLongerBlamed("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
+    quiet = c.ClearFinding("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
     (event,) = decide(ticket(), quiet, NOON)
     said = sentence(Recorded(event.type, event.body, "system:incidents", NOON))
     assert said == "hourly no longer blames it in the window that ended 2026-11-21 12:05 UTC"
@@ -131,7 +131,7 @@ def test_the_timeline_names_the_schedule_that_no_longer_blames() -> None:
 
 def test_a_blame_stands_while_another_schedule_of_the_analyzer_still_holds_it() -> None:
     daily = c.JoinFinding(finding(run="run-2", schedule="daily"))
-    quiet = c.NoteNoLongerBlamed("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
+    quiet = c.ClearFinding("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
     assert says(ticket(daily, quiet)) == {"deepview": "blames"}
 
 
@@ -214,8 +214,10 @@ def _event(state: Incident, command: c.Command) -> Recorded:
     return Recorded(event.type, event.body, "system:incidents", NOON)
 
 
-def missed(cause: str = "storage_cluster/s7") -> c.NoteMissed:
-    return c.NoteMissed(cause, "voting", "1.0.0", 12, "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z", "run-9")
+def missed(cause: str = "storage_cluster/s7") -> c.RecordMissedCause:
+    return c.RecordMissedCause(
+        cause, "voting", "1.0.0", 12, "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z", "run-9"
+    )
 
 
 def test_a_miss_is_noted_once_for_the_cause_that_was_confirmed() -> None:

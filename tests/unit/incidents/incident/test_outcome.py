@@ -61,7 +61,7 @@ def test_the_latest_resolution_counts() -> None:
 
 
 def test_a_blame_that_ended_before_the_resolution_counts() -> None:
-    quiet = c.NoteNoLongerBlamed("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
+    quiet = c.ClearFinding("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
     assert outcomes(resolved(quiet)) == {"deepview": "right"}
 
 
@@ -72,7 +72,9 @@ def test_one_that_saw_nothing_or_blamed_another_is_judged_elsewhere() -> None:
 
 
 def test_a_miss_counts_as_one() -> None:
-    note = c.NoteMissed(S7, "voting", "1.0.0", 12, "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z", "run-9")
+    note = c.RecordMissedCause(
+        S7, "voting", "1.0.0", 12, "2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z", "run-9"
+    )
     assert outcomes(after(note, state=resolved())) == {"deepview": "right", "voting": "missed"}
 
 

@@ -16,7 +16,7 @@ from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, op
 
 TWO = NOON + timedelta(hours=2)
 ONE_MORE = c.JoinAlerts((Member("a-1", "Disk 8 is slow", "warning"),), "the same rule")
-WORSE = c.NoteWorse("critical", "Disk 8 is gone")
+WORSE = c.RaiseSeverity("critical", "Disk 8 is gone")
 
 
 def asleep(until: datetime | None = TWO, *before: c.Command) -> Incident:
@@ -45,15 +45,15 @@ def test_a_snooze_is_lengthened() -> None:
 
 @pytest.mark.parametrize(("now", "events"), [(TWO - timedelta(seconds=1), 0), (TWO, 1)])
 def test_a_snooze_ends_when_its_time_has_come_and_not_before(now: datetime, events: int) -> None:
-    assert len(decide(asleep(), c.WakeWhenDue(), now)) == events
+    assert len(decide(asleep(), c.Unsnooze(), now)) == events
 
 
 def test_a_ticket_that_sleeps_until_it_changes_has_no_time_to_wake() -> None:
-    assert decide(asleep(None), c.WakeWhenDue(), TWO + timedelta(days=300)) == []
+    assert decide(asleep(None), c.Unsnooze(), TWO + timedelta(days=300)) == []
 
 
 def test_a_woken_ticket_waits_for_someone_and_keeps_its_owner() -> None:
-    incident = after(c.WakeWhenDue(), state=asleep(TWO, c.Acknowledge()), now=TWO)
+    incident = after(c.Unsnooze(), state=asleep(TWO, c.Acknowledge()), now=TWO)
     assert (incident.state, incident.owner, incident.acknowledged_by) == ("open", "alice", None)
 
 

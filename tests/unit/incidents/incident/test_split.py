@@ -42,7 +42,7 @@ def test_alerts_that_rest_do_not_fire_in_it() -> None:
 
 
 def test_the_ticket_that_they_leave_counts_them_no_more() -> None:
-    left = after(c.SplitAlertsOff((B, C), 1, NEW), state=with_alerts(c.RestAlerts((C,))))
+    left = after(c.SplitAlertsOff((B, C), 1, NEW), state=with_alerts(c.ResolveAlerts((C,))))
     assert (left.alerts, left.firing) == (2, 1)
 
 
@@ -59,7 +59,7 @@ def test_the_policy_of_a_route_does_not_follow_to_another_team() -> None:
 
 
 def test_a_ticket_of_which_nothing_would_be_left_is_refused() -> None:
-    only = after(c.RestAlerts((A,)), state=replace(with_alerts(), alerts=2))
+    only = after(c.ResolveAlerts((A,)), state=replace(with_alerts(), alerts=2))
     with pytest.raises(CommandRefusedError, match="nothing would be left"):
         types(only, c.SplitAlertsOff((B, C), 2, NEW))
 

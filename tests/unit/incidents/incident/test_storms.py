@@ -9,8 +9,8 @@ from incidents.domain.incident.storms import (
     FEW_NAMES,
     MANY,
     MOST_TICKETS,
-    Gathering,
     Opened,
+    Storming,
     at_least,
     is_storming,
     storm_of,
@@ -19,7 +19,7 @@ from incidents.domain.incident.storms import (
 
 
 def test_a_ticket_that_collects_a_storm_is_a_storm() -> None:
-    storm = storm_of([Gathering(7, "DiskSlow and others", 312, 300), Gathering(9, "LinkDown", 8, 1)], 0)
+    storm = storm_of([Storming(7, "DiskSlow and others", 312, 300), Storming(9, "LinkDown", 8, 1)], 0)
     assert storm is not None
     assert (storm.alerts, storm.firing) == (320, 301)
 

@@ -58,17 +58,17 @@ def test_a_worse_symptom_makes_the_ticket_worse() -> None:
 
 def test_what_leaves_is_no_longer_counted() -> None:
     joined = after(blamed(finding(T12)), c.JoinSymptoms((symptom("a"), symptom("b"))))
-    left = after(c.LeaveAlerts(("a", "b"), 1, "withdrawn"), state=joined)
+    left = after(c.RemoveAlerts(("a", "b"), 1, "withdrawn"), state=joined)
     assert (left.alerts, left.firing) == (0, 1)
 
 
 def test_the_timeline_says_why_they_left_and_where_to() -> None:
-    text = told(c.LeaveAlerts(("a",), 1, "host/h1 is contained in tor/t12", OTHER))
+    text = told(c.RemoveAlerts(("a",), 1, "host/h1 is contained in tor/t12", OTHER))
     assert text == "an alert left it for #2: host/h1 is contained in tor/t12"
 
 
 def test_a_ticket_that_people_work_on_is_told_what_explains_it() -> None:
-    note = c.NoteExplained(OTHER, symptom("a").explanation, 3, "alice worked on it")
+    note = c.LinkToCause(OTHER, symptom("a").explanation, 3, "alice worked on it")
     state = after(opened())
     (event,) = decide(state, note, NOON)
     assert after(note, state=state) == state

@@ -7,12 +7,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from incidents.domain.notifications.message import MOST_SHOWN, Told, compose
+from incidents.domain.notifications.message import MOST_SHOWN, MessageLine, compose
 
 
-def told(number: int) -> Told:
+def told(number: int) -> MessageLine:
     at = f"https://dossier/incidents/{number}"
-    return Told(
+    return MessageLine(
         str(number), number, f"Disk {number}", "error", "open", "storage", None, None, None, "on call", at
     )
 

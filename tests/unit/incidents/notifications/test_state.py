@@ -27,12 +27,12 @@ REPLIES = st.sampled_from([Reply("taken"), Reply("passing", "busy"), Reply("refu
 
 def judged(
     due: d.Due = DUE, ticket: d.Ticket = OPEN, person: Person | None = ALICE, line: d.Line | None = None
-) -> d.Go | d.Stop | d.Hold:
+) -> d.Send | d.Stop | d.Wait:
     return d.judge(due, ticket, person, line or d.Line(), NOON)
 
 
 def test_a_ticket_that_waits_for_somebody_is_told() -> None:
-    assert judged() == d.Go()
+    assert judged() == d.Send()
 
 
 @pytest.mark.parametrize(
@@ -55,27 +55,27 @@ def test_an_acknowledgement_stops_messages_whichever_of_two_clocks_is_ahead() ->
 
 
 def test_a_hand_over_that_is_taken_back_stops_messages_to_those_whom_it_called() -> None:
-    assert judged(replace(DUE, team=OPEN.team)) == d.Go()
+    assert judged(replace(DUE, team=OPEN.team)) == d.Send()
     assert judged(replace(DUE, team="elsewhere")) == d.Stop(f"it is with {OPEN.team} again")
 
 
 def test_a_throttle_never_holds_the_first_page_of_a_ticket() -> None:
-    assert judged(line=BUSY) == d.Go()
+    assert judged(line=BUSY) == d.Send()
 
 
 def test_a_throttle_holds_what_was_told_before_and_says_until_when() -> None:
     held = judged(replace(DUE, first=False), line=BUSY)
-    assert held == d.Hold(
+    assert held == d.Wait(
         NOON + timedelta(minutes=5), "2 messages in 15 min; the next at 2026-11-21T12:05:00Z"
     )
 
 
 def test_a_throttle_holds_nothing_longer_than_one_span() -> None:
-    assert judged(replace(DUE, first=False, at=NOON - PHONE.span), line=BUSY) == d.Go()
+    assert judged(replace(DUE, first=False, at=NOON - PHONE.span), line=BUSY) == d.Send()
 
 
 def test_quiet_hours_hold_what_is_not_urgent_until_they_end() -> None:
-    assert judged(person=replace(ALICE, quiet=NIGHT)) == d.Hold(
+    assert judged(person=replace(ALICE, quiet=NIGHT)) == d.Wait(
         NOON + timedelta(hours=1), "quiet hours until 13:00 (UTC)"
     )
 
@@ -84,27 +84,27 @@ def test_quiet_hours_hold_what_is_not_urgent_until_they_end() -> None:
     ("due", "ticket"), [(replace(DUE, urgent=True), OPEN), (DUE, replace(OPEN, severity="critical"))]
 )
 def test_what_is_urgent_or_critical_breaks_through_quiet_hours(due: d.Due, ticket: d.Ticket) -> None:
-    assert judged(due, ticket, replace(ALICE, quiet=NIGHT)) == d.Go()
+    assert judged(due, ticket, replace(ALICE, quiet=NIGHT)) == d.Send()
 
 
 def test_what_follows_a_message_within_seconds_waits_for_others() -> None:
     held = judged(line=d.Line((), NOON - timedelta(seconds=5)))
-    assert isinstance(held, d.Hold)
+    assert isinstance(held, d.Wait)
     assert (held.until, held.bundling) == (NOON + timedelta(seconds=10), True)
 
 
 def test_a_message_of_a_process_whose_clock_is_a_little_ahead_holds_the_next_one() -> None:
     held = judged(line=d.Line((), NOON + timedelta(seconds=1)))
-    assert isinstance(held, d.Hold)
+    assert isinstance(held, d.Wait)
     assert held.until == NOON + timedelta(seconds=16)
 
 
 def test_a_message_of_a_clock_that_was_set_back_since_holds_nothing() -> None:
-    assert judged(line=d.Line((), NOON + timedelta(days=3))) == d.Go()
+    assert judged(line=d.Line((), NOON + timedelta(days=3))) == d.Send()
 
 
 def test_what_was_let_through_once_is_tried_again_whatever_the_throttle_says() -> None:
-    assert judged(replace(DUE, first=False, attempts=1), line=BUSY) == d.Go()
+    assert judged(replace(DUE, first=False, attempts=1), line=BUSY) == d.Send()
 
 
 def test_an_answer_for_good_ends_it_at_the_first_attempt() -> None:
@@ -113,7 +113,7 @@ def test_an_answer_for_good_ends_it_at_the_first_attempt() -> None:
 
 def test_a_passing_fault_is_tried_again_with_growing_pauses() -> None:
     pauses = [d.after(Reply("passing"), attempt, NOON, 0.5) for attempt in range(1, 5)]
-    assert [p.at - NOON for p in pauses if isinstance(p, d.Again)] == [
+    assert [p.at - NOON for p in pauses if isinstance(p, d.Retry)] == [
         timedelta(seconds=s) for s in (5, 15, 30, 60)
     ]
 
@@ -121,14 +121,14 @@ def test_a_passing_fault_is_tried_again_with_growing_pauses() -> None:
 def test_jitter_moves_an_attempt_by_a_quarter_at_most() -> None:
     early, late = (d.after(Reply("passing"), 4, NOON, jitter) for jitter in (0.0, 1.0))
     assert (early, late) == (
-        d.Again(NOON + timedelta(seconds=45), ""),
-        d.Again(NOON + timedelta(seconds=75), ""),
+        d.Retry(NOON + timedelta(seconds=45), ""),
+        d.Retry(NOON + timedelta(seconds=75), ""),
     )
 
 
 def test_a_receiver_that_says_when_is_not_asked_before() -> None:
     reply = Reply("passing", retry_after=timedelta(minutes=3))
-    assert d.after(reply, 1, NOON, 0.5) == d.Again(NOON + timedelta(minutes=3), "")
+    assert d.after(reply, 1, NOON, 0.5) == d.Retry(NOON + timedelta(minutes=3), "")
 
 
 def test_passing_faults_do_not_last_for_ever() -> None:
@@ -182,11 +182,11 @@ class Call:
         match d.judge(due, self.ticket(now), self.person, line, now):
             case d.Stop(why):
                 self.end(place, "stopped", why)
-            case d.Hold(until, why):
+            case d.Wait(until, why):
                 assert until > now, why
                 assert why
                 self.next[place] = until
-            case d.Go():
+            case d.Send():
                 self.send(place)
 
     def send(self, place: int) -> None:
@@ -197,13 +197,13 @@ class Call:
             case d.Done():
                 self.sent.append((one.name, now))
                 self.end(place, "sent", "")
-            case d.Again(at, _):
+            case d.Retry(at, _):
                 assert at > now
                 self.next[place] = at
             case d.GiveUp(why):
                 self.end(place, "given_up", why)
 
-    def end(self, place: int, standing: d.Standing, why: str) -> None:
+    def end(self, place: int, standing: d.DeliveryState, why: str) -> None:
         self.tried[place] = replace(self.tried[place], standing=standing)
         self.reasons.append(why)
 
@@ -245,7 +245,7 @@ def test_what_was_not_sent_says_why(call: Call) -> None:
 def test_no_history_of_messages_throttles_a_first_page(ago: list[int], urgent: bool) -> None:
     times = tuple(sorted(NOON - timedelta(seconds=seconds + 60) for seconds in ago))
     line = d.Line(times, times[-1] if times else None)
-    assert judged(replace(DUE, urgent=urgent), line=line) == d.Go()
+    assert judged(replace(DUE, urgent=urgent), line=line) == d.Send()
 
 
 def test_quiet_hours_that_are_written_are_read() -> None:

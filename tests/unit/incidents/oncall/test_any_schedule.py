@@ -11,7 +11,7 @@ import recurring_ical_events
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incidents.domain.oncall.rotations import Rotation, Schedule, gaps, next_handover, shifts, who
+from incidents.domain.oncall.rotations import Rotation, Schedule, gaps, next_handover, person_on_call, shifts
 from tests.unit.incidents.oncall.cases import YEAR, ZONE, obvious, schedules
 
 Case = tuple[Schedule, datetime, datetime]
@@ -47,7 +47,11 @@ def test_shifts_say_what_the_obvious_way_says(case: Case, data: st.DataObject) -
 def test_who_agrees_with_shifts(case: Case) -> None:
     schedule, start, end = case
     for one in shifts(schedule, start, end):
-        assert who(schedule, one.start) == who(schedule, one.end - timedelta(seconds=1)) == one.person
+        assert (
+            person_on_call(schedule, one.start)
+            == person_on_call(schedule, one.end - timedelta(seconds=1))
+            == one.person
+        )
 
 
 @few
@@ -69,7 +73,7 @@ def test_the_last_override_of_somebody_who_is_there_is_kept(case: Case) -> None:
     schedule, start, end = case
     last = next((one for one in reversed(schedule.overrides) if one.person not in schedule.gone), None)
     if last is not None and max(start, last.start) < min(end, last.end):
-        assert who(schedule, max(start, last.start)) == last.person
+        assert person_on_call(schedule, max(start, last.start)) == last.person
 
 
 @few
@@ -79,8 +83,8 @@ def test_the_next_hand_over_is_the_first_change(case: Case) -> None:
     found = next_handover(schedule, start)
     if found is not None:
         before: set[str | None] = {one.person for one in shifts(schedule, start, found.at)} or {None}
-        assert before == {who(schedule, start)}
-        assert who(schedule, found.at) == found.person
+        assert before == {person_on_call(schedule, start)}
+        assert person_on_call(schedule, found.at) == found.person
         assert found.person not in before
 
 

@@ -16,9 +16,9 @@ from incidents.domain.oncall.rotations import (
     Turn,
     gaps,
     next_handover,
+    person_on_call,
     shifts,
     turn_at,
-    who,
 )
 from incidents.domain.oncall.spans import instant, wall
 from tests.unit.incidents.oncall.cases import BERLIN, DAY, at, weekly
@@ -29,11 +29,11 @@ EVENINGS = TimesOfWeek(frozenset(range(5)), timedelta(hours=18), timedelta(hours
 
 def test_people_take_turns() -> None:
     weeks = ["2026-03-02T09:00", "2026-03-09T08:59", "2026-03-09T09:00", "2026-03-16T09:00"]
-    assert [who(TWO, at(week)) for week in weeks] == ["alice", "alice", "bob", "alice"]
+    assert [person_on_call(TWO, at(week)) for week in weeks] == ["alice", "alice", "bob", "alice"]
 
 
 def test_nobody_is_on_call_before_the_first_turn() -> None:
-    assert who(TWO, at("2026-03-02T08:59")) is None
+    assert person_on_call(TWO, at("2026-03-02T08:59")) is None
 
 
 def test_the_hand_over_stays_at_nine_when_summer_comes() -> None:
@@ -80,12 +80,15 @@ def test_times_of_the_week_may_end_on_the_next_day() -> None:
         "2026-03-07T06:00",
         "2026-03-07T20:00",
     ]
-    assert [who(nights, at(one)) for one in asked] == [None, "alice", "alice", None, None]
+    assert [person_on_call(nights, at(one)) for one in asked] == [None, "alice", "alice", None, None]
 
 
 def test_the_last_layer_that_has_somebody_counts() -> None:
     both = Schedule((weekly("alice"), weekly("bob", name="nights", times=(EVENINGS,))))
-    assert [who(both, at(one)) for one in ("2026-03-06T12:00", "2026-03-06T22:00")] == ["alice", "bob"]
+    assert [person_on_call(both, at(one)) for one in ("2026-03-06T12:00", "2026-03-06T22:00")] == [
+        "alice",
+        "bob",
+    ]
 
 
 def test_an_override_wins_over_every_layer() -> None:
@@ -99,7 +102,8 @@ def test_an_override_wins_over_every_layer() -> None:
 def test_of_two_overrides_the_one_that_was_made_last_counts() -> None:
     long = (at("2026-03-03T00:00"), at("2026-03-04T00:00"))
     assert (
-        who(Schedule(TWO.layers, (Override("bob", *long), Override("charlie", *long))), long[0]) == "charlie"
+        person_on_call(Schedule(TWO.layers, (Override("bob", *long), Override("charlie", *long))), long[0])
+        == "charlie"
     )
 
 
@@ -115,12 +119,14 @@ def test_who_is_away_is_skipped_and_nobody_elses_turn_moves() -> None:
 def test_where_a_whole_rotation_is_away_the_layer_below_shows_through() -> None:
     away = ((at("2026-03-02T00:00"), at("2026-03-09T00:00")),)
     both = Schedule((weekly("charlie"), weekly("alice", name="top")), away={"alice": away})
-    assert who(both, at("2026-03-03T00:00")) == "charlie"
+    assert person_on_call(both, at("2026-03-03T00:00")) == "charlie"
 
 
 def test_somebody_who_is_gone_is_never_on_call() -> None:
     override = Override("alice", at("2026-03-03T00:00"), at("2026-03-04T00:00"))
-    assert who(Schedule(TWO.layers, (override,), gone=frozenset({"alice"})), override.start) == "bob"
+    assert (
+        person_on_call(Schedule(TWO.layers, (override,), gone=frozenset({"alice"})), override.start) == "bob"
+    )
 
 
 def test_a_rotation_for_holidays_takes_over_on_holidays_only() -> None:

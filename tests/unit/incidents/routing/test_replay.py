@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from incidents.domain.replay import Joined, Recorded, Replay, recorded_from, replay
+from incidents.domain.replay import Joined, RecordedInput, Replay, recorded_from, replay
 from incidents.domain.routing.conditions import Conditions
 from incidents.domain.routing.hours import hours_from
 from incidents.domain.routing.rules import Grouping, RoutingTable, Rule
@@ -20,14 +20,14 @@ from tests.unit.incidents.routing.test_rules import NETWORK, ON_CALL, STORAGE, r
 NOW = RoutingTable([rule("disks", "disk/*", STORAGE)], ON_CALL)
 
 
-def fired(key: str, minutes: int = 0, change: str = "fired", **more: Any) -> Recorded:
+def fired(key: str, minutes: int = 0, change: str = "fired", **more: Any) -> RecordedInput:
     at = NOON + timedelta(minutes=minutes)
     status = "resolved" if change == "resolved" else "firing"
     one = reported(key, change=change, status=status, **more)
-    return Recorded("alert", one.alert, one.title, at, one.subject(at), one)
+    return RecordedInput("alert", one.alert, one.title, at, one.subject(at), one)
 
 
-def replayed(recorded: Iterable[Recorded], *rules: Rule) -> Replay:
+def replayed(recorded: Iterable[RecordedInput], *rules: Rule) -> Replay:
     """Each that begins to fire comes to an incident of its group."""
     told = [
         item for one in recorded for item in ((one, Joined([one.id], cause=False)) if one.routed else (one,))
@@ -36,7 +36,7 @@ def replayed(recorded: Iterable[Recorded], *rules: Rule) -> Replay:
 
 
 def test_what_was_held_back_or_joined_its_cause_asks_no_rule() -> None:
-    told: list[Recorded | Joined] = [
+    told: list[RecordedInput | Joined] = [
         fired("a"),
         fired("b"),
         fired("c"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from incidents.scorecards.compare import Seen, compare, differing, lines
+from incidents.scorecards.compare import WindowVerdict, compare, differing, lines
 
 
 def blame(component: str, start: int = 1, end: int = 3, **fields: Any) -> dict[str, Any]:
@@ -13,8 +13,8 @@ def blame(component: str, start: int = 1, end: int = 3, **fields: Any) -> dict[s
     return {"component": component, "ambiguous_with": [], "region": "east", **times, **fields}
 
 
-def seen(hour: int, status: str = "quiet", *names: str) -> Seen:
-    return Seen("east", datetime(2026, 11, 21, hour, tzinfo=UTC), status, frozenset(names))
+def seen(hour: int, status: str = "quiet", *names: str) -> WindowVerdict:
+    return WindowVerdict("east", datetime(2026, 11, 21, hour, tzinfo=UTC), status, frozenset(names))
 
 
 RESULT: dict[str, Any] = {

@@ -77,7 +77,7 @@ def test_a_quiet_window_holds_nothing_back() -> None:
 
 
 def test_planned_work_is_noted_on_a_ticket_that_is_open() -> None:
-    note = c.NotePlanned("row-3", "tor/1", NOON + HOUR, "planned")
+    note = c.RecordMaintenance("row-3", "tor/1", NOON + HOUR, "planned")
     assert types(after(blamed(finding())), note) == ["incident.maintenance_noted"]
     assert types(after(blamed(finding()), c.Resolve("none")), note) == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ingest.alerts.decide import LATE, MOST_REMEMBERED, Known, decide, fired_lately
+from ingest.alerts.decide import LATE, MOST_REMEMBERED, Known, decide, fired_recently
 from ingest.integrations.normalized import Alert
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -68,8 +68,8 @@ def test_what_is_ignored_says_why() -> None:
 
 def test_only_the_last_hour_is_remembered_and_no_more_than_so_often() -> None:
     often = [NOON - timedelta(minutes=90 - n) for n in range(80)]
-    assert fired_lately(often, NOON)[0] > NOON - timedelta(hours=1)
-    assert len(fired_lately(often, NOON)) == MOST_REMEMBERED
+    assert fired_recently(often, NOON)[0] > NOON - timedelta(hours=1)
+    assert len(fired_recently(often, NOON)) == MOST_REMEMBERED
 
 
 @pytest.mark.parametrize(

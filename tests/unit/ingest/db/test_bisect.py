@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.db.bisect import PassedOver, in_halves
+from ingest.db.bisect import Backoff, in_halves
 
 
 def test_one_of_many_that_fails_is_found_and_the_others_go_on() -> None:
@@ -23,7 +23,7 @@ def test_one_of_many_that_fails_is_found_and_the_others_go_on() -> None:
 
 def test_who_failed_is_passed_over_for_a_while_and_the_first_reason_is_raised() -> None:
     seconds = [0.0]
-    passed_over = PassedOver("deliver", 10, lambda: seconds[0])
+    passed_over = Backoff("deliver", 10, lambda: seconds[0])
     with pytest.raises(KeyError):
         passed_over.add({"a": KeyError("a"), "b": ValueError("b")})
     seconds[0] = 9.0

@@ -19,7 +19,7 @@ from ingest.telemetry.errors import InvalidBodyError
 from tests.unit.ingest.integrations.otlp_cases import AT, BOUNDS, attribute, gauge, metrics, reread, samples
 
 
-def taken(request: Any) -> parse.Taken:
+def taken(request: Any) -> parse.ParsedRequest:
     return parse.metrics(reread("metrics", request), "eu", BOUNDS)
 
 

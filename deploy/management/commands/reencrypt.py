@@ -1,4 +1,4 @@
-"""`manage.py reseal`: seal every secret anew under DOSSIER_SECRET_KEY, after which DOSSIER_SECRET_KEY_FALLBACKS can
+"""`manage.py reencrypt`: seal every secret anew under DOSSIER_SECRET_KEY, after which DOSSIER_SECRET_KEY_FALLBACKS can
 go."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, **_: Any) -> None:
         try:
             with transaction.atomic():
-                key.reseal()
+                key.reencrypt_secrets()
                 count = _methods() + _webhooks() + _authenticators()
         except encryption.DecryptionError as error:
             raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_FALLBACKS.") from None
@@ -61,4 +61,4 @@ def _authenticators() -> int:
 
 
 def _anew(kept: bytes) -> bytes:
-    return encryption.seal(encryption.unseal(kept))
+    return encryption.encrypt(encryption.decrypt(kept))
