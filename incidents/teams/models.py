@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -78,16 +79,6 @@ class Service(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    @property
-    def rule(self) -> rules.Service:
-        return rules.Service(
-            self.slug,
-            self.name,
-            None if self.team is None else _team(self.team),
-            tuple(self.patterns),
-            tuple(sorted(one.slug for one in self.depends_on.all())),
-        )
-
 
 class Route(models.Model):
     """A rule of the tree: of those beneath `parent`, the lowest `order` that matches wins, then the first name.
@@ -115,28 +106,41 @@ class Route(models.Model):
 
     @property
     def written(self) -> schema.Written:
-        rule = rules.Rule(
-            name=self.name,
-            when=schema.conditions_from(self.pattern, self.when),
-            team=None if self.team is None else _team(self.team),
-            service=None if self.service is None else self.service.slug,
-            severity=None if self.severity is None else check_severity("severity", self.severity),
-            policy=self.policy,
-            grouping=schema.grouping_from(self.grouping),
-            follow_suggestion=self.follow_suggestion,
-        )
-        return schema.Written(rule, None if self.parent is None else self.parent.name, self.order)
+        team, team_name = (None, None) if self.team is None else (self.team.slug, self.team.name)
+        parent = None if self.parent is None else self.parent.name
+        service = None if self.service is None else self.service.slug
+        return _written(
+            self.name, parent, self.order, self.pattern, self.when, team, team_name, service, self.severity, self.policy,
+            self.grouping, self.follow_suggestion,
+        )  # fmt: skip
+
+
+_ROUTE = (
+    "name", "parent__name", "order", "pattern", "when", "team__slug", "team__name", "service__slug", "severity",
+    "policy", "grouping", "follow_suggestion",
+)  # fmt: skip
+_SERVICE = ("slug", "name", "team__slug", "team__name", "patterns")
+Rows = list[tuple[Any, ...]]
+_last: list[tuple[tuple[Rows, ...], rules.RoutingTable]] = []
+"""The rows that the routing table was last parsed from in this process, and the table."""
 
 
 def routing_table() -> rules.RoutingTable:
-    """The rules in force now."""
-    written, passed_over = rules_as_written()
-    return rules.RoutingTable(
+    """The rules in force now. They are read every time, and parsed when they are others than last time."""
+    default = Team.objects.filter(is_default=True).values_list("slug", "name")
+    version = (_route_rows(), list(default), *_service_rows())
+    for known, table in _last:
+        if known == version:
+            return table
+    written, passed_over = _as_written(version[0])
+    table = rules.RoutingTable(
         rules=schema.tree_from(written),
-        default=_team(Team.objects.get(is_default=True)),
-        services=services_by_slug(),
+        default=rules.Team(*version[1][0]),
+        services=_services(*version[2:]),
         passed_over=passed_over,
     )
+    _last[:] = [(version, table)]
+    return table
 
 
 def rules_as_written() -> tuple[list[schema.Written], dict[str, str]]:
@@ -145,30 +149,69 @@ def rules_as_written() -> tuple[list[schema.Written], dict[str, str]]:
     What was right when it was written may be no more (a time zone that its database has dropped); one rule must not
     keep all alerts from their incidents.
     """
-    rows = list(Route.objects.select_related("team", "service", "parent"))
+    return _as_written(_route_rows())
+
+
+def services_by_slug() -> dict[str, rules.Service]:
+    return _services(*_service_rows())
+
+
+def _route_rows() -> Rows:
+    return list(Route.objects.values_list(*_ROUTE))
+
+
+def _service_rows() -> tuple[Rows, Rows]:
+    needs = Service.depends_on.through.objects.order_by("from_service__slug", "to_service__slug")
+    return (
+        list(Service.objects.values_list(*_SERVICE)),
+        list(needs.values_list("from_service__slug", "to_service__slug")),
+    )
+
+
+def _as_written(rows: Rows) -> tuple[list[schema.Written], dict[str, str]]:
     written: list[schema.Written] = []
     unreadable: dict[str, str] = {}
     for row in rows:
         try:
-            written.append(row.written)
+            written.append(_written(*row))
         except InvalidValueError as error:
-            unreadable[row.name] = str(error)
-    parents = {row.name: None if row.parent is None else row.parent.name for row in rows}
-    passed_over = schema.beneath_unreadable(unreadable, parents)
+            unreadable[row[0]] = str(error)
+    passed_over = schema.beneath_unreadable(unreadable, {row[0]: row[1] for row in rows})
     return [one for one in written if one.rule.name not in passed_over], passed_over
 
 
-def services_by_slug() -> dict[str, rules.Service]:
-    rows = Service.objects.select_related("team").prefetch_related("depends_on")
-    return {row.slug: row.rule for row in rows}
+def _written(
+    name: str, parent: str | None, order: int, pattern: str, when: Any, team: str | None, team_name: str | None,
+    service: str | None, severity: str | None, policy: str | None, grouping: Any, follow_suggestion: bool | None,
+) -> schema.Written:  # fmt: skip
+    rule = rules.Rule(
+        name=name,
+        when=schema.conditions_from(pattern, when),
+        team=None if team is None else rules.Team(team, team_name or ""),
+        service=service,
+        severity=None if severity is None else check_severity("severity", severity),
+        policy=policy,
+        grouping=schema.grouping_from(grouping),
+        follow_suggestion=follow_suggestion,
+    )
+    return schema.Written(rule, parent, order)
+
+
+def _services(rows: Rows, needs: Rows) -> dict[str, rules.Service]:
+    needed: dict[str, list[str]] = {}
+    for slug, other in needs:
+        needed.setdefault(slug, []).append(other)
+    return {
+        slug: rules.Service(
+            slug, name, None if team is None else rules.Team(team, team_name), tuple(patterns),
+            tuple(sorted(needed.get(slug, ()))),
+        )
+        for slug, name, team, team_name, patterns in rows
+    }  # fmt: skip
 
 
 def teams_by_slug() -> dict[str, rules.Team]:
-    return {row.slug: _team(row) for row in Team.objects.all()}
-
-
-def _team(team: Team) -> rules.Team:
-    return rules.Team(team.slug, team.name)
+    return {row.slug: rules.Team(row.slug, row.name) for row in Team.objects.all()}
 
 
 class Silence(models.Model):
