@@ -275,16 +275,27 @@ def _or_away(probe: Callable[[], str | None], away: str | None) -> str | None:
         return away
 
 
-def unknown_migrations() -> list[str]:
-    """Migrations of this database that the code does not have (`app.name`): a newer version made them."""
+def foreign_database() -> str | None:
+    """Why this version may not use or migrate this database: one of another version made it. None where it may."""
     loader = MigrationExecutor(connection).loader
     replaced = {key for migration in loader.disk_migrations.values() for key in migration.replaces}
     known = {*loader.disk_migrations, *replaced}
-    return sorted(
+    unknown = sorted(
         f"{app}.{name}"
         for app, name in loader.applied_migrations
         if app in loader.migrated_apps and (app, name) not in known
     )
+    if "log.0001_event_log" in unknown:
+        return (
+            "The database was made by a version before 0.1.0, whose tables have other names. Start with an empty"
+            " database: an empty DOSSIER_HOME, or `make demo-reset`."
+        )
+    if unknown:
+        return (
+            f"The database was migrated by a newer version: this one does not know {', '.join(unknown)}. Start that"
+            " version or a later one; to go back, restore the back-up from before the upgrade."
+        )
+    return None
 
 
 def migrated() -> bool:

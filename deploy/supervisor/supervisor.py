@@ -321,14 +321,11 @@ def make_ready(say: Say) -> None:
     database has secrets under another key, or migrations of a newer version."""
     collect()  # before the import, which lists the files that are there
     preload()
-    from deploy.observability.health import migrated, unknown_migrations  # when Django is set up
+    from deploy.observability.health import foreign_database, migrated  # when Django is set up
     from incidents.notifications.key import WrongKeyError, check_key
 
-    if unknown := unknown_migrations():
-        raise StartupError(
-            f"The database was migrated by a newer version: this one does not know {', '.join(unknown)}. Start that"
-            " version or a later one; to go back, restore the back-up from before the upgrade."
-        )
+    if reason := foreign_database():
+        raise StartupError(reason)
     if not migrated():
         say("database: migrating")
         call_command("migrate", verbosity=0, interactive=False)

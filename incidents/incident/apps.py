@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 
 
-class ProjectionsConfig(AppConfig):
+class IncidentConfig(AppConfig):
     name = "incidents.incident"
-    label = "projections"
+    label = "incident"
     verbose_name = "Incidents"

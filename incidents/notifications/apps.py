@@ -1,10 +1,10 @@
 from django.apps import AppConfig
 
 
-class DeliveryConfig(AppConfig):
+class NotificationsConfig(AppConfig):
     name = "incidents.notifications"
-    label = "delivery"
-    verbose_name = "Delivery"
+    label = "notifications"
+    verbose_name = "Notifications"
 
     def ready(self) -> None:
         from incidents.notifications.ended import notify_ended

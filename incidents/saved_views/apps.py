@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 
 
-class SavedConfig(AppConfig):
+class SavedViewsConfig(AppConfig):
     name = "incidents.saved_views"
-    label = "saved"
+    label = "saved_views"
     verbose_name = "Saved views"

@@ -1,10 +1,10 @@
 from django.apps import AppConfig
 
 
-class CorrelationConfig(AppConfig):
+class SuppressionConfig(AppConfig):
     name = "incidents.suppression"
-    label = "correlation"
-    verbose_name = "Correlation"
+    label = "suppression"
+    verbose_name = "Suppression"
 
     def ready(self) -> None:
         from incidents.suppression.maintenance import windows_on

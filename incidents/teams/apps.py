@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 
 
-class CatalogConfig(AppConfig):
+class TeamsConfig(AppConfig):
     name = "incidents.teams"
-    label = "catalog"
+    label = "teams"
     verbose_name = "Teams and routes"

@@ -35,13 +35,13 @@ _HELD = (
 )
 _STANDS = (
     f"SELECT {_HELD.format(kind=KIND, number='%s', more=' AND pid = pg_backend_pid()')}"
-    " AND EXISTS (SELECT FROM delivery_process WHERE number = %s)"
+    " AND EXISTS (SELECT FROM worker_process WHERE number = %s)"
 )
-_GONE = f"SELECT number FROM delivery_process WHERE NOT {_HELD.format(kind=KIND, number='number', more='')}"
+_GONE = f"SELECT number FROM worker_process WHERE NOT {_HELD.format(kind=KIND, number='number', more='')}"
 _BURY = (
-    f"WITH gone AS (DELETE FROM delivery_process WHERE number = %s"
+    f"WITH gone AS (DELETE FROM worker_process WHERE number = %s"
     f" AND NOT {_HELD.format(kind=KIND, number='number', more='')} RETURNING number)"
-    " UPDATE delivery_notificationdelivery SET lease_until = NULL, holder = NULL FROM gone"
+    " UPDATE notifications_notificationdelivery SET lease_until = NULL, holder = NULL FROM gone"
     " WHERE holder = gone.number AND state = 'waiting' AND lease_until IS NOT NULL"
 )
 
@@ -102,11 +102,11 @@ class Presence:
     def _enter(self, cursor: CursorWrapper) -> bool:
         """Take the lock: under the number that it had, unless others gave that up because they saw no lock for too
         long. Not while a session that is lost still has it."""
-        cursor.execute("SELECT EXISTS (SELECT FROM delivery_process WHERE number = %s)", (self._number,))
+        cursor.execute("SELECT EXISTS (SELECT FROM worker_process WHERE number = %s)", (self._number,))
         number = self._number if cursor.fetchone()[0] else secrets.randbelow(2**31 - 1) + 1
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", (KIND, number))
         if not cursor.fetchone()[0]:
             return False
-        cursor.execute("INSERT INTO delivery_process (number) VALUES (%s) ON CONFLICT DO NOTHING", (number,))
+        cursor.execute("INSERT INTO worker_process (number) VALUES (%s) ON CONFLICT DO NOTHING", (number,))
         self._number = number
         return True

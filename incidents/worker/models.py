@@ -11,9 +11,6 @@ class Process(models.Model):
 
     number = models.IntegerField(primary_key=True)
 
-    class Meta:
-        db_table = "delivery_process"
-
     def __str__(self) -> str:
         return f"deliverer {self.number}"
 
@@ -25,9 +22,6 @@ class Heartbeat(models.Model):
     at = models.DateTimeField(default=timezone.now)
     did = models.PositiveIntegerField(default=0)
     error = models.TextField(blank=True, default="")
-
-    class Meta:
-        db_table = "delivery_heartbeat"
 
     def __str__(self) -> str:
         return f"{self.name} at {self.at}"

@@ -27,6 +27,7 @@ class Web:
             "DATABASE_URL": database_url,
             "PORT": str(self.port),
             "DOSSIER_LOG_LEVEL": "WARNING",
+            "DOSSIER_ALLOW_ROOT": "true",
         }
         self.address = f"http://127.0.0.1:{self.port}"
         self.socket = socket.create_server(("127.0.0.1", self.port))

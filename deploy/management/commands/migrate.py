@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import connections
 from django.db.backends.utils import CursorWrapper
+
+from deploy.observability.health import foreign_database
 
 LOCK = "SELECT pg_try_advisory_lock(hashtextextended('dossier migrate', 0))"
 PAUSE = 0.2  # seconds between tries; a statement that waited would hold back CREATE INDEX CONCURRENTLY
@@ -18,6 +21,8 @@ PAUSE = 0.2  # seconds between tries; a statement that waited would hold back CR
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> Any:
         with alone(options["database"]):
+            if reason := foreign_database():
+                raise CommandError(reason)
             return super().handle(*args, **options)
 
 

@@ -142,7 +142,7 @@ def test_a_signed_webhook_whose_secret_is_lost_is_not_sent_without_its_signature
         sealed, settings.SECRET_KEY = str(settings.SECRET_KEY), "of another secret"
         ContactMethod.objects.filter(pk=row.pk).update(secret="s3cret")
         settings.SECRET_KEY = sealed
-        cursor.execute("SELECT secret FROM delivery_contactmethod")
+        cursor.execute("SELECT secret FROM notifications_contactmethod")
         assert cursor.fetchone()[0].startswith("sealed:")
     call(ticket(), "bob")
     deliver(0)

@@ -91,6 +91,7 @@ def test_the_process_shows_life_and_ends_when_asked(log_database: str) -> None:
     command = [sys.executable, "manage.py", "run", "delivery"]
     environment = {**os.environ, "DATABASE_URL": log_database, "DJANGO_SETTINGS_MODULE": "deploy.settings"}
     environment["DOSSIER_SECRET_KEY"] = "tests"  # what this process sealed, that one opens
+    environment["DOSSIER_ALLOW_ROOT"] = "true"
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + PATIENCE
         while "sending" not in silences():

@@ -1,8 +1,7 @@
-from __future__ import annotations
+"""Counters of the sign-in limits, shared by all web processes: the table as `createcachetable` makes it."""
 
 from django.db import migrations
 
-# As `createcachetable` makes it.
 CREATE = """
 CREATE TABLE shared_limits (
     cache_key varchar(255) NOT NULL PRIMARY KEY,
@@ -15,4 +14,4 @@ CREATE INDEX shared_limits_expires ON shared_limits (expires);
 
 class Migration(migrations.Migration):
     initial = True
-    operations = [migrations.RunSQL(CREATE, "DROP TABLE shared_limits")]
+    operations = [migrations.RunSQL(CREATE)]

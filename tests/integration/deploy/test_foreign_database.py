@@ -1,12 +1,14 @@
-"""A version that is older than the database does not start on it."""
+"""A version does not start on the database of another one that it does not know."""
 
 from __future__ import annotations
 
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from deploy.observability.health import unknown_migrations
+from deploy.observability.health import foreign_database
 from deploy.supervisor import supervisor
 from deploy.supervisor.supervisor import StartupError, make_ready
 
@@ -21,7 +23,7 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_database_of_this_version_is_taken() -> None:
-    assert unknown_migrations() == []
+    assert foreign_database() is None
     make_ready(lambda _: None)
 
 
@@ -33,6 +35,14 @@ def test_a_migration_of_a_newer_version_is_named() -> None:
         make_ready(lambda _: None)
 
 
+def test_a_database_of_a_version_before_the_first_release_is_refused_with_what_to_do() -> None:
+    MigrationRecorder(connection).record_applied("log", "0001_event_log")
+    with pytest.raises(StartupError, match=r"before 0\.1\.0.* Start with an empty database"):
+        make_ready(lambda _: None)
+    with pytest.raises(CommandError, match=r"before 0\.1\.0"):
+        call_command("migrate", verbosity=0)
+
+
 def test_what_an_app_left_behind_that_is_no_longer_used_is_no_newer_version() -> None:
     MigrationRecorder(connection).record_applied("gone", "0001_initial")
-    assert unknown_migrations() == []
+    assert foreign_database() is None
