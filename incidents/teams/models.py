@@ -110,8 +110,8 @@ class Route(models.Model):
         parent = None if self.parent is None else self.parent.name
         service = None if self.service is None else self.service.slug
         return _written(
-            self.name, parent, self.order, self.pattern, self.when, team, team_name, service, self.severity, self.policy,
-            self.grouping, self.follow_suggestion,
+            self.name, parent, self.order, self.pattern, self.when, team, team_name, service, self.severity,
+            self.policy, self.grouping, self.follow_suggestion,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from incidents.domain.routing import schema
+from incidents.domain.routing.conditions import Conditions
 from incidents.teams import models
 from incidents.teams.models import Route, Service, Team, routing_table
 
@@ -17,11 +18,11 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     parsed: list[str] = []
     parse = schema.conditions_from
 
-    def counted(pattern: object, when: object) -> schema.Conditions:
+    def counted(pattern: object, when: object) -> Conditions:
         parsed.append(str(pattern))
         return parse(pattern, when)
 
-    monkeypatch.setattr(models.schema, "conditions_from", counted)
+    monkeypatch.setattr(schema, "conditions_from", counted)
     monkeypatch.setattr(models, "_last", [])
     Route.objects.update(parent=None)
     Route.objects.all().delete()
