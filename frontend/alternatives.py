@@ -30,16 +30,16 @@ def alternatives(
     """Each component once, at the place that is nearest to blame."""
     found: dict[str, Alternative] = {}
     for name in state.ambiguous_with:
-        found.setdefault(name, Alternative(name, "not told apart", None, "the data fits both equally well"))
+        found.setdefault(name, Alternative(name, "indistinguishable", None, "the data supports both equally"))
     for one in state.opinions.values():
         if one.says == "blames_other" and one.component is not None:
-            says = f"{one.analyzer} names it instead"
-            found.setdefault(one.component, Alternative(one.component, "blamed instead", one.score, says))
+            says = f"{one.analyzer} suspects it instead"
+            found.setdefault(one.component, Alternative(one.component, "suspected instead", one.score, says))
     for suspect in suspects:
         name = suspect["component"]
         if not suspect["own"]:
             also = Alternative(
-                name, "also blamed", suspect["score"], "a failure of its own", suspect["number"]
+                name, "also suspected", suspect["score"], "separate failure", suspect["number"]
             )
             found.setdefault(name, also)
     for clear in looked_into:

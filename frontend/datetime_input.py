@@ -26,7 +26,7 @@ def parse_day(text: str) -> tuple[datetime, datetime]:
     try:
         return instant(first, time_zones.here()), instant(first + timedelta(days=1), time_zones.here())
     except OverflowError:
-        raise ValueError("must be a day that ends") from None
+        raise ValueError("must be an existing day") from None
 
 
 def field_value(moment: datetime) -> str:

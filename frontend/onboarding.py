@@ -8,10 +8,10 @@ from datetime import date
 from typing import Any, Final
 
 STEPS: Final = (
-    ("team", "Make your team"),
-    ("sender", "Connect what sends alerts"),
-    ("sample", "See what an analyzer finds"),
-    ("reach", "Be reachable"),
+    ("team", "Create your team"),
+    ("sender", "Connect an alert source"),
+    ("sample", "Try an analyzer"),
+    ("reach", "Add a contact method"),
     ("call", "Get paged"),
 )
 NAMES: Final = tuple(name for name, _ in STEPS)

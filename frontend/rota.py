@@ -159,7 +159,7 @@ def _hours_of(
         within = [one for one in told if one[0] < end and start < one[1]]
         person, override = (within[0][2], within[0][3]) if within else (None, False)
         exists = start < end and wall(start, zone) == at
-        name = (person or "nobody") if exists and (person, override) != before else ""
+        name = (person or "no one") if exists and (person, override) != before else ""
         later = within[1] if len(within) > 1 else None
         cells.append(
             Hour(
@@ -171,7 +171,7 @@ def _hours_of(
                 hue=hues.get(person or "", 0),
                 override=override,
                 now=start <= now < end,
-                changes="" if later is None else f"{wall(later[0], zone):%H:%M} {later[2] or 'nobody'}",
+                changes="" if later is None else f"{wall(later[0], zone):%H:%M} {later[2] or 'no one'}",
                 exists=exists,
             )
         )
@@ -187,8 +187,8 @@ def _local_words(text: str) -> str:
 
 def _who(person: str | None, override: bool, exists: bool) -> str:
     if not exists:
-        return "an hour that the clock skips"
-    return f"{person or 'nobody'}{' by an override' if override else ''}"
+        return "skipped hour (clock change)"
+    return f"{person or 'no one'}{' by an override' if override else ''}"
 
 
 def _words(begins: datetime | None, ends: datetime | None, zone: ZoneInfo) -> str:

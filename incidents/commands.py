@@ -127,7 +127,7 @@ def hand_over(incident_id: str, team: str, reason: str, context: Context) -> Com
     command = c.HandOver(team, reason)
     slugs = list(Team.objects.values_list("slug", flat=True))
     if command.team not in slugs:
-        raise InvalidValueError("team", f"there is no such team; there are {', '.join(slugs)}")
+        raise InvalidValueError("team", f"no such team; use {', '.join(slugs)}")
     return _carry_out(incident_id, command, context)
 
 

@@ -48,10 +48,10 @@ TABS = (
     Tab(
         "unresolved",
         "Unresolved",
-        (("Waiting for someone", ("open",)), ("In work", ("acknowledged", "snoozed"))),
+        (("Needs response", ("open",)), ("In progress", ("acknowledged", "snoozed"))),
     ),
-    Tab("open", "Open", (("Waiting for someone", ("open",)),)),
-    Tab("work", "In work", (("In work", ("acknowledged", "snoozed")),)),
+    Tab("open", "Open", (("Needs response", ("open",)),)),
+    Tab("work", "In progress", (("In progress", ("acknowledged", "snoozed")),)),
     Tab("resolved", "Resolved", (("Resolved", ("resolved",)),)),
     Tab("all", "All", (("All incidents", ("open", "acknowledged", "snoozed", "resolved")),)),
 )

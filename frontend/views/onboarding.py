@@ -113,18 +113,20 @@ def _sending() -> list[IntegrationKey]:
 @require_POST
 def make_team(request: HttpRequest) -> HttpResponse:
     """A team, made or one that is there, with the one who asks as its admin."""
-    staff_only(request, "Teams are made by staff.")
+    staff_only(request, "Only staff can create teams.")
     slug, name = request.POST.get("team", "").replace("\0", ""), request.POST.get("name", "").strip()
     try:
         row = Team.objects.filter(slug=slug).first() if slug else _made_team(request, name)
         if row is None:
-            raise InvalidValueError("name", "choose a team, or name a new one")
+            raise InvalidValueError("name", "choose a team or enter a name for a new one")
         people.set_member(row, _user(request), "admin", context_of(request))
     except InvalidValueError as error:
         return _shown(request, "team", {"name": error.reason})
     except (IntegrityError, ConflictError, StreamVersionError):
-        return _shown(request, "team", {"name": "somebody else did this a moment ago; look again"})
-    messages.success(request, f"You are admin of {row.name}. Others are let in under Settings, People.")
+        return _shown(
+            request, "team", {"name": "changed by someone else in the meantime; reload and try again"}
+        )
+    messages.success(request, f"You are admin of {row.name}. Add other people under Settings, People.")
     return HttpResponseRedirect(reverse("welcome"))
 
 
@@ -142,16 +144,16 @@ def _made_team(request: HttpRequest, name: str) -> Team:
 @require_POST
 def connect(request: HttpRequest) -> HttpResponse:
     """A key for a sender, in the answer to this request and nowhere else, with what to paste."""
-    staff_only(request, "Keys are made by staff.")
+    staff_only(request, "Only staff can create keys.")
     sender = BY_SLUG.get(request.POST.get("sender", ""))
     if sender is None:
-        return _shown(request, "sender", {"sender": "choose what will send"})
+        return _shown(request, "sender", {"sender": "choose a source"})
     taken = set(IntegrationKey.objects.values_list("name", flat=True))
     name = slug_of(sender.slug, taken)
     try:
         secret = make_key(sender, name, None, context_of(request))
     except keys.KeyNameTakenError:
-        return _shown(request, "sender", {"sender": "somebody else did this a moment ago; try again"})
+        return _shown(request, "sender", {"sender": "changed by someone else in the meantime; try again"})
     row = IntegrationKey.objects.get(name=name)
     return _shown(request, "sender", made=_made(row, secret, sender), **_arrival(row))
 
@@ -212,16 +214,16 @@ def have_called(request: HttpRequest) -> HttpResponse:
     user, context = _user(request), context_of(request)
     team = _team_of(user)
     if team is None:
-        return _shown(request, "call", {"call": "be in a team first: incidents belong to one"})
+        return _shown(request, "call", {"call": "join a team first: every incident belongs to a team"})
     try:
         _call(team, user.username, context)
     except InvalidValueError as error:
         return _shown(request, "call", {"call": error.reason})
     except (IntegrityError, ConflictError, StreamVersionError):
-        return _shown(request, "call", {"call": "somebody else did this a moment ago; look again"})
-    messages.success(
-        request, f"Incidents of {team.name} call you from now on, and after 5 min all of the team."
-    )
+        return _shown(
+            request, "call", {"call": "changed by someone else in the meantime; reload and try again"}
+        )
+    messages.success(request, f"Incidents of {team.name} now notify you, and the whole team after 5 min.")
     return HttpResponseRedirect(f"{reverse('welcome')}?step=call")
 
 

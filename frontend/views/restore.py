@@ -32,7 +32,7 @@ PAGES: Final = {
     ReportSchedulesView.kind: "reports",
 }
 """Where what is of a kind stands, of all kinds that can be put back."""
-ANEW: Final = {ReportSchedulesView.kind: " Who had subscribed to it subscribes anew."}
+ANEW: Final = {ReportSchedulesView.kind: " Subscribers must subscribe again."}
 """What the log does not keep of a kind."""
 TAG: Final = "restore"
 
@@ -47,19 +47,21 @@ def removed(request: HttpRequest, kind: str, key: str, words: str) -> None:
 def put_back(request: HttpRequest) -> HttpResponse:
     kind, key = request.POST.get("kind", ""), request.POST.get("key", "").replace("\0", "")[:300]
     if kind not in PAGES:
-        raise Http404("nothing of that kind can be put back")
+        raise Http404("this kind of object cannot be restored")
     asking = rights(request)
     if not (asking.staff or (asking.some and _by_team(kind, context_of(request)))):
-        raise PermissionDenied("What was removed is put back by those who may configure it.")
+        raise PermissionDenied("You do not have permission to restore this.")
     try:
         messages.success(
-            request, f"{_restored(kind, key, context_of(request))} is back as it was.{ANEW.get(kind, '')}"
+            request, f"{_restored(kind, key, context_of(request))} restored.{ANEW.get(kind, '')}"
         )
     except RestoreError as error:
         text = str(error)
         messages.error(request, f"{text[:1].upper()}{text[1:]}.")
     except StreamVersionError:
-        messages.error(request, "Someone else changed it at the same time; look again.")
+        messages.error(
+            request, "Not restored: changed by someone else in the meantime. Reload and try again."
+        )
     return HttpResponseRedirect(reverse(PAGES[kind]))
 
 

@@ -47,7 +47,7 @@ def named(rows: QuerySet[M], name: str, what: str) -> M:
     """The one of that name. Raises Http404."""
     row = rows.filter(name=name).first()
     if row is None:
-        raise Http404(f"there is no {what} {name}")
+        raise Http404(f"no {what} {name}")
     return row
 
 

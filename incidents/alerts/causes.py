@@ -131,7 +131,7 @@ def _touched(incidents: Collection[str]) -> dict[str, str]:
         Q(actor__startswith="system:") | Q(actor="")
     )
     told = entries.order_by("version").values_list("incident_id", "actor")
-    return {str(pk): f"{actor.partition(':')[2]} worked on it" for pk, actor in told}
+    return {str(pk): f"{actor.partition(':')[2]} worked on this incident" for pk, actor in told}
 
 
 def _note(source: Incident, by: Ticket, symptoms: Sequence[Symptom], kept: str, context: Context) -> None:
@@ -148,7 +148,7 @@ def _move(
     here = _ticket(source)
     for part in parts(symptoms):
         alerts = tuple(one.member.alert for one in part)
-        why = f"{part[-1].explanation.how}, which #{target.number} is about"
+        why = f"{part[-1].explanation.how}, the subject of #{target.number}"
         record(source.id, c.RemoveAlerts(alerts, len(alerts), why, target), context)
         record(target.id, c.JoinSymptoms(part, here), context)
     after = source.firing - len(symptoms)

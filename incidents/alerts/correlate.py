@@ -56,7 +56,7 @@ from incidents.teams.models import routing_table
 from ingest.queries import Context, Event, alert_components, firing_alerts
 
 ACTOR = "system:incidents"
-LAST_TIME = "all of its alerts are over"
+LAST_TIME = "all alerts resolved"
 
 
 def place_alerts(events: Sequence[Event], at: datetime | None = None, back: str | None = None) -> None:
@@ -149,7 +149,7 @@ class _Placing:
         back = [alert for alert in heard if alert.alert in self._members]
         for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
             members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
-            why = self._because("they were part of this incident before")
+            why = self._because("previously part of this incident")
             self._resume(record(incident, c.JoinAlerts(members, why), self._context).incident, again)
         new = [alert for alert in heard if alert.alert not in self._members]
         self._join_groups(self._grouped(self._join_causes(new)))
@@ -370,7 +370,7 @@ def on_incident_resolved(event: Event) -> None:
     incident = event.stream.removeprefix("incident/")
     if event.body["confirmed_cause"] == NO_CAUSE:
         number = IncidentRow.objects.values_list("number", flat=True).get(pk=incident)
-        why = f"#{number} was resolved with nothing at fault, so it explains them no more"
+        why = f"#{number} was resolved as a false alarm and no longer explains them"
         _send_back(incident, [one.alert for one in causes.symptoms_of(incident) if one.hops], why, event)
     settling.begin(event)
 
@@ -378,7 +378,7 @@ def on_incident_resolved(event: Event) -> None:
 def release_withdrawn_symptoms(event: Event) -> None:
     """After a run's verdict: symptoms whose cause nobody blames any more go back to incidents of their own."""
     for ticket, alerts in causes.withdrawn():
-        why = f"the cause that #{ticket.number} blamed them on is withdrawn"
+        why = f"the finding of #{ticket.number} was withdrawn"
         _send_back(ticket.id, alerts, why, event)
 
 

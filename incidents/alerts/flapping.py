@@ -1,4 +1,4 @@
-"""Incidents that are held open for alerts that flap, and are over once nothing has fired for a while."""
+"""Incidents that are held open for alerts that flap, and are over once no alert has fired for a while."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def quiet_flapping(now: datetime, but: Collection[str] = (), most: int = 250) ->
 
 def auto_resolve(ids: Sequence[str], now: datetime) -> int:
     """Resolve those of the incidents that are quiet still; how many."""
-    why = f"nothing has fired for {int(SETTLED.total_seconds() // 60)} minutes"
+    why = f"no alert has fired for {int(SETTLED.total_seconds() // 60)} minutes"
     over = c.AutoResolve(why, known_until(None, now))
     quiet = _quiet(now).filter(pk__in=ids).order_by("number").values_list("pk", flat=True)
     return sum(bool(record(str(pk), over, Context(ACTOR)).events) for pk in quiet)

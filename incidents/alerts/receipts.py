@@ -60,7 +60,7 @@ def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
     }
 
 
-NOT_YET = "it has no incident yet"
+NOT_YET = "no incident yet"
 
 
 def _configuration(id: str) -> tuple[str, dict[str, Any]] | None:
@@ -69,7 +69,7 @@ def _configuration(id: str) -> tuple[str, dict[str, Any]] | None:
     return events[0].actor, {
         "kind": "configuration",
         "recorded_at": rfc3339(events[0].recorded_at),
-        "outcome": f"{_in_words([_changed(event) for event in events])}; configuration opens no incident",
+        "outcome": f"{_in_words([_changed(event) for event in events])}; configuration does not open incidents",
         "incident": None,
         "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
     }
@@ -100,11 +100,11 @@ def _payload(delivery: AlertDelivery) -> dict[str, Any]:
 def _change(delivery: AlertDelivery) -> dict[str, Any]:
     (fate,) = delivery.fates
     events = read_stream(f"change/{fate.alert}")
-    outcome = "kept; a change opens no incident and is shown on those that it may have caused"
+    outcome = "stored; changes do not open incidents and are shown on related ones"
     return {
         "kind": "change",
         "recorded_at": rfc3339(delivery.received_at),
-        "outcome": outcome if fate.outcome == "recorded" else "the same change was kept before",
+        "outcome": outcome if fate.outcome == "recorded" else "duplicate of a stored change",
         "incident": None,
         "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
         "change": fate.alert,
@@ -155,8 +155,8 @@ def _not_yet(outcome: str, *, has_ticket: bool) -> str | None:
 
 
 def _in_words(outcomes: Sequence[str], refused: int = 0, left_out: int = 0) -> str:
-    counted = Counter([*outcomes, *["refused"] * refused, *["left out"] * left_out])
-    return ", ".join(f"{count} {outcome}" for outcome, count in counted.items()) or "empty: nothing to do"
+    counted = Counter([*outcomes, *["refused"] * refused, *["ignored"] * left_out])
+    return ", ".join(f"{count} {outcome}" for outcome, count in counted.items()) or "empty"
 
 
 def _reference(incident: Incident) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _stored(receipt: TelemetryReceipt) -> dict[str, Any]:
     return {
         "kind": "telemetry",
         "recorded_at": rfc3339(receipt.recorded_at),
-        "outcome": "stored; rows open no incident themselves, a run that reads them may",
+        "outcome": "stored; incidents are opened by analyzer runs on these rows",
         "incident": None,
         "events": [
             {"id": f"receipt/{receipt.id}@{n}", "type": "telemetry.received", "position": str(one.position)}

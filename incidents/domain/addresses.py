@@ -49,10 +49,10 @@ class Target:
 def target(url: str) -> Target:
     """The parts of a URL that a person typed; `AddressRefusedError` if it is no plain http or https address."""
     if len(url) > LONGEST_URL:
-        raise AddressRefusedError(f"the URL has {len(url)} characters; at most {LONGEST_URL} are taken")
+        raise AddressRefusedError(f"the URL has {len(url)} characters; at most {LONGEST_URL} are allowed")
     # urlsplit drops tabs and line ends silently; others read a backslash as a slash.
     if any(letter <= " " or letter == "\x7f" or letter == "\\" for letter in url):
-        raise AddressRefusedError("the URL has a space, a backslash or a control character in it")
+        raise AddressRefusedError("the URL contains a space, a backslash or a control character")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -63,9 +63,7 @@ def target(url: str) -> Target:
             f"the URL begins with {parts.scheme or 'no scheme'!r}; it must begin with http:// or https://"
         )
     if parts.username is not None or parts.password is not None:
-        raise AddressRefusedError(
-            "the URL has a user name in it; whoever reads the configuration would see the password"
-        )
+        raise AddressRefusedError("the URL contains credentials, which would be visible in the configuration")
     port = _PORTS[parts.scheme] if port is None else port
     if port in _PORTS_OF_OTHERS or 6665 <= port <= 6669 or (port < 1024 and port not in _PORTS.values()):
         raise AddressRefusedError(f"port {port} belongs to another protocol; use 80, 443 or one from 1024")
@@ -92,7 +90,7 @@ def check_literal(url: str, allow: Sequence[Network] = ()) -> Target:
 def _host(host: str) -> str:
     """The name as the DNS knows it (punycode for others than ASCII)."""
     if not host:
-        raise AddressRefusedError("the URL names no host")
+        raise AddressRefusedError("the URL has no host")
     try:
         return host if ":" in host else host.encode("idna").decode("ascii")
     except UnicodeError as error:
@@ -107,7 +105,7 @@ def check(address: IPAddress, allow: Sequence[Network] = ()) -> None:
     if (kind := _kind(real)) is not None:
         shown = f"{address}" if real == address else f"{address} (that is {real})"
         raise AddressRefusedError(
-            f"{shown} is {kind}; DOSSIER_OUTBOUND_ALLOWED_NETWORKS lists the networks that may be sent to all the same"
+            f"{shown} is {kind}; DOSSIER_OUTBOUND_ALLOWED_NETWORKS lists allowed exceptions"
         )
 
 

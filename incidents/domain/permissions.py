@@ -75,9 +75,13 @@ def refusal(person: Person, command: str, teams: Collection[str], can: Collectio
     where = f" of {' or '.join(sorted(teams))}" if teams and command not in ANYWHERE else ""
     held = ", ".join(f"{role} of {team}" for team, role in sorted(person.roles.items())) or "in no team"
     if command == ADMINISTER:
-        reason = f"this is for staff; {person.name} is {held}"
+        reason = f"requires staff permissions; {person.name} is {held}"
     else:
-        reason = f"to {words} takes a {needed(command)}{where or ' of any team'}; {person.name} is {held}"
+        reason = (
+            f"{words} requires the role {needed(command)}{where or ' of any team'}; {person.name} is {held}"
+        )
     names = sorted(can)
     others = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{reason}. {', '.join(names[:3])}{others} can" if names else f"{reason}. Staff can"
+    return (
+        f"{reason}. {', '.join(names[:3])}{others} can do this" if names else f"{reason}. Staff can do this"
+    )

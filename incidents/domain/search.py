@@ -20,19 +20,19 @@ MOST_TERMS: Final = 50
 
 FIELDS: Final = {
     "team": "slug of a team, such as team:storage",
-    "component": "how its name begins, or with * anywhere: component:tor/dc1-*, component:none",
+    "component": "start of the name, or with *: component:tor/dc1-*, component:none",
     "state": f"{', '.join(STATES)}, or unresolved",
     "severity": ", ".join(SEVERITIES),
     "owner": "a login, me or none",
     "label": "label:rack=r12, or label:rack for any value",
-    "analyzer": "the analyzer whose verdict it shows",
+    "analyzer": "analyzer of the verdict",
     "service": "slug of a service, or none",
     "is": "flapping, firing, blamed, merged, handed_over or storm",
-    "number": "number of an incident; #12 is short for it",
+    "number": "incident number; short form #12",
     "cause": "the confirmed cause: a component, a class such as firmware, or none",
-    "age": "age:<2h is younger, age:>1d older; in min, h, d or w",
-    "alerts": "how many: alerts:>10",
-    "hops": "how many hand-overs: hops:>=2",
+    "age": "age:<2h (younger), age:>1d (older); units min, h, d, w",
+    "alerts": "number of alerts: alerts:>10",
+    "hops": "number of hand-overs: hops:>=2",
     "confidence": "from 0 to 1: confidence:>0.9",
 }
 """What can be asked by name, and what stands behind the colon."""
@@ -102,17 +102,15 @@ def _term(written: str) -> Term | str:
     if named is None:
         if re.fullmatch(r"#[0-9]{1,15}", word):
             return Term("number", (word[1:],), negated, written)
-        return (
-            Term("", (_bare(word),), negated, written) if _bare(word) else "says nothing between the quotes"
-        )
+        return Term("", (_bare(word),), negated, written) if _bare(word) else "is empty"
     field = named[1].lower()
     if field not in FIELDS:
         near = get_close_matches(field, FIELDS, 1)
-        hint = f"did you mean {near[0]}:?" if near else f"there are {', '.join(FIELDS)}"
-        return f'is not a field; {hint} To look for it as text, put it in quotes: "{_bare(word)}"'
+        hint = f"did you mean {near[0]}:?" if near else f"fields are {', '.join(FIELDS)}"
+        return f'is not a field; {hint} To search for it as text, use quotes: "{_bare(word)}"'
     values = tuple(value for piece in _PIECE.findall(named[2]) if (value := _bare(piece)))
     return (
-        Term(field, values, negated, written) if values else f"says nothing after the colon: {FIELDS[field]}"
+        Term(field, values, negated, written) if values else f"needs a value after the colon: {FIELDS[field]}"
     )
 
 
@@ -133,9 +131,7 @@ def _wrong_value(field: str, value: str, teams: Sequence[str] | None) -> str:
     if field == "team" and teams is not None:
         return _not_one_of(value, teams)
     if field == "number":
-        return (
-            "" if re.fullmatch(r"#?[0-9]{1,15}", value) else "must be the number of an incident, such as #12"
-        )
+        return "" if re.fullmatch(r"#?[0-9]{1,15}", value) else "must be an incident number such as #12"
     if field == "age":
         return "" if _AGE.fullmatch(value) else f"must be such as {FIELDS['age']}"
     if field in NUMBERS:

@@ -35,5 +35,5 @@ def read_zone(field: str, text: object) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidValueError(
-            field, f"{name!r} is no time zone; give one such as Europe/Berlin or UTC"
+            field, f"{name!r} is not a time zone; use one such as Europe/Berlin or UTC"
         ) from None

@@ -168,7 +168,7 @@ def _check_item(field: str, item: object) -> dict[str, Json]:
     ]
     chart = item.get("chart", {})
     if not isinstance(chart, Mapping) or (item["kind"] == "chart") != bool(chart):
-        raise InvalidValueError(f"{field}.chart", "must be a Vega-Lite object, and stand in a chart only")
+        raise InvalidValueError(f"{field}.chart", "must be a Vega-Lite object, for charts only")
     _refuse_addresses(f"{field}.chart", chart)
     return {
         "kind": item["kind"],

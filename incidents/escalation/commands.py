@@ -40,7 +40,7 @@ def escalate(incident_id: str, reason: str, context: Context) -> CommandResult:
 def _escalate(incident_id: str, reason: str, context: Context) -> CommandResult:
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
-        raise IncidentNotFoundError(f"there is no incident {incident_id}")
+        raise IncidentNotFoundError(f"no incident {incident_id}")
     backfill_timers([incident_id])
     state, now = loaded(row), now_utc()
     refuse_resolved(state)
@@ -56,6 +56,6 @@ def _asked(state: Incident, reason: str, directory: Directory) -> c.Command:
         return step(escalation, state, directory, reason)
     found = directory.policy(state.team, escalation)
     if isinstance(found, str):
-        raise CommandRefusedError(f"nobody can be called for #{state.number}: {found}")
+        raise CommandRefusedError(f"no one can be notified for #{state.number}: {found}")
     overriding = incidents.overriding(state.id, directory.now)
     return c.StartEscalation(found, reason, asked=True, overriding=overriding)

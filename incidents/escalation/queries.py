@@ -131,8 +131,8 @@ def _people(reached: Iterable[ReachedTarget]) -> dict[str, str]:
 
 
 def _does(action: Action) -> str:
-    words = {"severity": f"raise the severity to {action.value}", "bridge": "open a call to join"}
-    return words.get(action.kind, f"tell {action}")
+    words = {"severity": f"raise the severity to {action.value}", "bridge": "add a call link"}
+    return words.get(action.kind, f"notify {action}")
 
 
 def as_json(standing: EscalationStatus, now: datetime) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def _command(escalation: Escalation, state: Incident, directory: Directory) -> c
     if what == "policy" or escalation.phase == "uncalled":
         found = directory.policy(state.team, escalation)
         if isinstance(found, Policy):
-            return c.StartEscalation(found, escalation.why if what else f"{found.name} is its policy now")
+            return c.StartEscalation(found, escalation.why if what else f"policy is now {found.name}")
         return c.SkipEscalation(found) if what else None
     if what == "step":
         return step(escalation, state, directory)

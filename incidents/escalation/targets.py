@@ -51,7 +51,7 @@ class Directory:
         """Whom it reaches now."""
         if action.kind == "owner":
             if state.owner is None:
-                return ReachedTarget(action, (), "nobody owns it")
+                return ReachedTarget(action, (), "no owner")
             return ReachedTarget(action, *self._people(Action("person", state.owner)))
         return ReachedTarget(action, *self._people(action))
 
@@ -85,14 +85,14 @@ def _of_team(slug: str) -> Policy | str:
 def _look_up(action: Action, now: datetime) -> Found:
     if action.kind == "person":
         found = _active([action.value])
-        return found, None if found else "there is nobody of that name who can sign in"
+        return found, None if found else "no active account with this name"
     if action.kind == "schedule":
         return _on_call(action.value, now)
     if action.kind == "team":
         return _team(action.value)
     if action.kind == "channel":
         known = channel_kind(action.value) is not None
-        return (), None if known else "there is no such channel"
+        return (), None if known else "no such channel"
     return (), None
 
 
@@ -100,16 +100,16 @@ def _on_call(schedule: str, now: datetime) -> Found:
     try:
         found = _active(on_call(schedule, now))
     except ScheduleNotFoundError:
-        return (), "there is no such schedule"
+        return (), "no such schedule"
     except UNREADABLE as error:
         return (), f"the schedule cannot be read: {error}"
-    return found, None if found else "nobody is on call"
+    return found, None if found else "no one is on call"
 
 
 def _team(slug: str) -> Found:
     members = Membership.objects.filter(team__slug=slug).exclude(role=Membership.Role.VIEWER)
     found = _active(members.values_list("user__username", flat=True))
-    return found, None if found else "nobody in it can be called"
+    return found, None if found else "no member can be notified"
 
 
 def _active(names: Iterable[str]) -> tuple[str, ...]:
@@ -124,13 +124,13 @@ def missing(action: Action) -> str | None:
     """
     name = action.value
     if action.kind == "person":
-        return None if _active([name]) else "there is nobody of that name who can sign in"
+        return None if _active([name]) else "no active account with this name"
     if action.kind == "schedule":
-        return None if Schedule.objects.filter(slug=name).exists() else "there is no such schedule"
+        return None if Schedule.objects.filter(slug=name).exists() else "no such schedule"
     if action.kind == "team":
-        return None if Team.objects.filter(slug=name).exists() else "there is no such team"
+        return None if Team.objects.filter(slug=name).exists() else "no such team"
     if action.kind == "channel":
-        return None if channel_kind(name) is not None else "there is no such channel"
+        return None if channel_kind(name) is not None else "no such channel"
     return None
 
 

@@ -26,7 +26,7 @@ def seen_from(field: str, text: str) -> str | None:
     if position in ("", "*"):
         return None
     if not _POSITION.fullmatch(position):
-        raise InvalidValueError(field, "must be the ETag of the incident, as it was given")
+        raise InvalidValueError(field, "must be an ETag of the incident")
     return position
 
 

@@ -46,7 +46,7 @@ def split(incident_id: str, reason: str, context: Context) -> CommandResult:
     keep_reactor_out()
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is None:
-        raise IncidentNotFoundError(f"there is no incident {incident_id}")
+        raise IncidentNotFoundError(f"no incident {incident_id}")
     if row.merged_into is None:
         return record(incident_id, c.Split(loaded(row), (), reason), context)
     refuse_second(row)
@@ -81,7 +81,7 @@ def _locked(source: str, target: str) -> _Pair:
     found = {str(row.pk): loaded(row) for row in rows}
     for id_ in (source, target):
         if id_ not in found:
-            raise IncidentNotFoundError(f"there is no incident {id_}")
+            raise IncidentNotFoundError(f"no incident {id_}")
     return _Pair(found[source], found[target])
 
 

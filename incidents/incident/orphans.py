@@ -33,7 +33,7 @@ def reassign_orphans(ids: Sequence[str], now: datetime) -> int:
     rows = list(_orphaned_rows().select_for_update(of=("self",)).filter(pk__in=ids).order_by("number"))
     default = Team.objects.get(is_default=True).slug
     for row in rows:
-        why = f"its team {row.team} was removed, and {default} gets what nobody else does"
+        why = f"team {row.team} was removed; {default} is the default team"
         record(str(row.pk), c.HandOver(default, why), Context(ACTOR), now)
     return len(rows)
 

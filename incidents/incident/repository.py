@@ -63,7 +63,7 @@ def record(
     """
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
-        raise IncidentNotFoundError(f"there is no incident {incident_id}")
+        raise IncidentNotFoundError(f"no incident {incident_id}")
     return record_on(row, command, context, when)
 
 
@@ -188,7 +188,7 @@ def refuse_second(row: IncidentRow) -> None:
     lock_key(row.dedup_key)
     same = IncidentRow.objects.filter(dedup_key=row.dedup_key).exclude(state="resolved")
     if (other := same.exclude(pk=row.pk).first()) is not None:
-        raise CommandRefusedError(f"#{other.number} is open for the same dedup key; work on that one")
+        raise CommandRefusedError(f"#{other.number} is already open for the same dedup key")
 
 
 def keep_reactor_out() -> None:

@@ -32,27 +32,25 @@ from incidents.incident.repository import (
 from incidents.incident.telemetry_horizon import known_until
 from ingest.queries import Alert, Context, alerts
 
-ALL_OVER = "the alerts that are left are over"
+ALL_OVER = "the remaining alerts are resolved"
 
 
 def check_alerts(given: object) -> tuple[str, ...]:
     """Ids of alerts, each once. Raises InvalidValueError."""
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise InvalidValueError("alerts", "must be a list of ids of alerts")
+        raise InvalidValueError("alerts", "must be a list of alert ids")
     if not given:
         raise InvalidValueError("alerts", "choose at least one alert")
     if len(given) > MOST:
-        raise InvalidValueError(
-            "alerts", f"must be at most {MOST}; what is more is a storm, and wants a route of its own"
-        )
+        raise InvalidValueError("alerts", f"must be at most {MOST}; for larger groups, add a route")
     ids: dict[str, None] = {}
     for place, one in enumerate(given):
         try:
             ids.setdefault(str(uuid.UUID(one)) if isinstance(one, str) else "", None)
         except ValueError:
-            raise InvalidValueError("alerts", f"number {place + 1} is no id of an alert") from None
+            raise InvalidValueError("alerts", f"number {place + 1} is not an alert id") from None
     if "" in ids:
-        raise InvalidValueError("alerts", "must be a list of ids of alerts")
+        raise InvalidValueError("alerts", "must be a list of alert ids")
     return tuple(ids)
 
 
@@ -65,7 +63,7 @@ def split_off(
     keep_reactor_out()
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is None:
-        raise IncidentNotFoundError(f"there is no incident {incident_id}")
+        raise IncidentNotFoundError(f"no incident {incident_id}")
     lock_key(row.dedup_key)
     source = loaded(IncidentRow.objects.select_for_update().get(pk=incident_id))
     members = MemberAlert.objects.filter(incident__pk=incident_id, alert__in=chosen).order_by("pk")
@@ -113,5 +111,5 @@ def put_back(incident_id: str, context: Context) -> CommandResult:
     entry = TimelineEntry.objects.filter(incident__pk=incident_id, type="incident.split_from").first()
     if entry is None:
         number = IncidentRow.objects.filter(pk=incident_id).values_list("number", flat=True).first()
-        raise CommandRefusedError(f"#{number} was not split off another incident")
+        raise CommandRefusedError(f"#{number} was not split off from another incident")
     return merge(incident_id, str(entry.body["source"]["id"]), "", context)

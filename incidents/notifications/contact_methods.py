@@ -82,13 +82,13 @@ def add_method(user: User | None, given: Mapping[str, Any], context: Context) ->
     try:
         return retrying(lambda: _kept(row, None, context, ()))
     except IntegrityError:
-        raise InvalidValueError("name", "was taken a moment ago") from None
+        raise InvalidValueError("name", "is already taken") from None
 
 
 def change_method(row: ContactMethod, given: Mapping[str, Any], context: Context) -> ContactMethod:
     """Only what is given changes. Its name is what rules and policies know it by, and stays."""
     if given.get("name", row.name) != row.name:
-        raise InvalidValueError("name", "is what rules know it by, and stays; add another method")
+        raise InvalidValueError("name", "cannot be changed because rules refer to it; add another method")
     before, kept = method_as_json(row), hidden(row)
     _fill(row, {"address": row.address, **given})
     if row.address != kept["address"]:
@@ -113,7 +113,7 @@ def remove_method(row: ContactMethod, context: Context) -> None:
             if row.user is not None:
                 _refuse_in_rules(row)
             elif named := named_by("channel", row.name):
-                raise CommandRefusedError(f"{row.name} is named by {named}; change that first")
+                raise CommandRefusedError(f"{row.name} is used by {named}; change that first")
             record_configuration(_kind(row), _key(row), method_as_json(row), None, context)
             ContactMethod.objects.filter(pk=row.pk).delete()
 
@@ -136,9 +136,9 @@ def _kept(
             get_user_model().objects.select_for_update().get(pk=row.user.pk)
         others = ContactMethod.objects.filter(user=row.user)
         if others.filter(name=row.name).exists():
-            raise InvalidValueError("name", f"there is a {row.name} already")
+            raise InvalidValueError("name", f"{row.name} already exists")
         if row.user is not None and others.count() >= METHODS_LIMIT:
-            raise CommandRefusedError(f"there are {METHODS_LIMIT} contact methods already; remove one first")
+            raise CommandRefusedError(f"at most {METHODS_LIMIT} contact methods; remove one first")
     row.save()
     after = method_as_json(row)
     for name in changed:  # what it is stays untold, and that it changed must not
@@ -157,7 +157,7 @@ def _key(row: ContactMethod) -> str:
 
 def _fill(row: ContactMethod, given: Mapping[str, Any]) -> None:
     if unknown := sorted(set(given) - FIELDS):
-        raise InvalidValueError(unknown[0][:100], "is not a field here")
+        raise InvalidValueError(unknown[0][:100], "is not a known field")
     if "name" in given:
         row.name = _name(given["name"])
     if "kind" in given:
@@ -180,7 +180,7 @@ def _name(given: object) -> str:
             "name", "must be letters, digits, hyphens and underscores, such as my-phone"
         ) from None
     if name == ACCOUNT:
-        raise InvalidValueError("name", f"{ACCOUNT} is the e-mail address of the account")
+        raise InvalidValueError("name", f"{ACCOUNT} is reserved for the account's e-mail address")
     return name
 
 
@@ -267,7 +267,7 @@ def _try(whose: str, kind: Kind, address: str, secret: str, who: str) -> Reply:
     if not address:
         return refused("the account has no e-mail address")
     if not _may_try(whose):
-        return refused(f"{MOST_TESTS} test messages an hour are enough; try again in the next one")
+        return refused(f"limit of {MOST_TESTS} test messages per hour reached; try again in the next hour")
     id_ = uuid.uuid4()
     message = test_message(str(id_), who, settings.PUBLIC_URL)
     return send(Outgoing(id_, "test", kind, address, secret, message, ()))

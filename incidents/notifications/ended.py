@@ -23,7 +23,7 @@ from ingest.commands import retrying
 
 AT_ONCE: Final = 1_000
 AWAKE: Final = timedelta(hours=1)
-WHY: Final = "you were told of it, and it is over"
+WHY: Final = "you were notified, and the incident is resolved"
 
 
 def notify_ended(now: datetime) -> int:

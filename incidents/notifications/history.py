@@ -44,7 +44,7 @@ def recent_notifications(person: str, most: int) -> list[RecentNotification]:
             number=ticket.number if (ticket := tickets.get(one.incident)) else None,
             label="–",
             at=one.ended_at or one.made_at,
-            words=f"could not reach you: {one.ended_why}",
+            words=f"not delivered: {one.ended_why}",
             failed=True,
         )
         for one in failed
@@ -56,9 +56,9 @@ def _words(one: NotificationDelivery) -> str:
     if one.state == "sent":
         return f"sent: {one.notification.why}"
     if one.state == "stopped":
-        return f"not sent any more: {one.why}"
+        return f"cancelled: {one.why}"
     if one.state == "given_up":
-        return f"given up: {one.why}"
+        return f"failed: {one.why}"
     if one.attempts:
-        return f"tried {one.attempts} time{'' if one.attempts == 1 else 's'}, tried again: {one.why}"
-    return f"held back: {one.held}" if one.held else "waits for its time"
+        return f"tried {one.attempts} time{'' if one.attempts == 1 else 's'}, retrying: {one.why}"
+    return f"delayed: {one.held}" if one.held else "scheduled"

@@ -65,9 +65,9 @@ def _planned(
     row: Notification, ticket: Ticket | None, known: Mapping[str, Reachable]
 ) -> tuple[list[NotificationDelivery], str]:
     if ticket is None:
-        return [], "there is no such incident"
+        return [], "no such incident"
     if row.about == OVER:
-        return _as_before(row), "what it was told by is gone"
+        return _as_before(row), "the contact method was removed"
     return _addressed(row) if row.person is None else _called(row, ticket, known.get(row.person))
 
 
@@ -86,7 +86,7 @@ def _called(
     row: Notification, ticket: Ticket, known: Reachable | None
 ) -> tuple[list[NotificationDelivery], str]:
     if known is None:
-        return [], f"there is no open account {row.person}"
+        return [], f"no active account {row.person}"
     found = steps(known.person, ticket.severity, row.urgent, row.made_at)
     return planned(row, found, known), NO_METHOD
 
@@ -119,7 +119,7 @@ def _addressed(row: Notification) -> tuple[list[NotificationDelivery], str]:
     """A call of an address: a shared channel by its name, or what was given."""
     ref, method = row.address_ref, channel(row.address_ref)
     if method is None and "://" not in ref:
-        return [], f"there is no channel {ref[:60]}"
+        return [], f"no channel {ref[:60]}"
     kind, address = (row.kind, ref) if method is None else (method.kind, method.address)
     sending = NotificationDelivery(
         notification=row,

@@ -175,10 +175,10 @@ class _Judging:
     def _judge(self, one: NotificationDelivery) -> Send | Stop | Wait:
         row, ticket = one.notification, self.tickets.get(one.notification.incident)
         if ticket is None:
-            return Stop("there is no such incident")
+            return Stop("no such incident")
         person = self._reachable(row)
         if row.person is not None and person is None:
-            return Stop(f"there is no open account {row.person}")
+            return Stop(f"no active account {row.person}")
         due = Due(
             method=self.methods[one.pk],
             at=one.at,

@@ -14,7 +14,7 @@ from incidents.notifications.recipients import Reachable, people
 
 UNREADABLE = "contact method encrypted under another DOSSIER_SECRET_KEY"
 NO_METHOD = "no contact method"
-NO_MAIL_SERVER = "mail only, and no mail server is set up (DOSSIER_EMAIL_URL)"
+NO_MAIL_SERVER = "mail only, and no mail server is configured (DOSSIER_EMAIL_URL)"
 
 
 def unreachable(names: Iterable[str]) -> dict[str, str]:
@@ -74,7 +74,7 @@ def _waiting_for_a_key(incident: str) -> dict[str, str]:
     sent = NotificationDelivery.objects.filter(notification__incident=incident, state="sent")
     reached = set(sent.values_list("notification", flat=True))
     return {
-        one.notification.person or one.label: f"{one.label}: {one.why}; tried again every minute"
+        one.notification.person or one.label: f"{one.label}: {one.why}; retried every minute"
         for one in steps
         if one.notification_id not in reached
     }

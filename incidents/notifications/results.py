@@ -27,7 +27,7 @@ from incidents.notifications.recipients import people
 from incidents.notifications.result_events import Notes, save_locked
 from ingest.commands import in_halves, retrying
 
-UNREADABLE = "(what it answered cannot be kept)"
+UNREADABLE = "(response not stored)"
 
 log = structlog.get_logger("deliver")
 
@@ -50,7 +50,7 @@ def record_results(results: Sequence[Result], now: datetime) -> int:
     failed: dict[Result, Exception] = {}
     done = in_halves(results, lambda part: retrying(partial(_record, part, now)), failed)
     for result, error in failed.items():
-        log.error("an answer cannot be recorded as it is", deliveries=result.deliveries, exc_info=error)
+        log.error("a response cannot be stored unchanged", deliveries=result.deliveries, exc_info=error)
     plain = [replace(one, reply=replace(one.reply, why=UNREADABLE)) for one in failed]
     return done + sum(retrying(partial(_record, [one], now)) for one in plain)
 
@@ -169,5 +169,5 @@ def _further(row: Notification, steps: Sequence[NotificationDelivery], now: date
 def _why(how: Outcome, steps: Sequence[NotificationDelivery]) -> str:
     if how == "given_up":
         tried = "; ".join(f"{one.label}: {one.why}" for one in steps)
-        return f"no method is left ({tried})"[:1000]
+        return f"all contact methods failed ({tried})"[:1000]
     return next((one.why for one in reversed(steps) if one.state == how), "")

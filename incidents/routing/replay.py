@@ -117,7 +117,7 @@ def latest_alerts(most: int) -> list[Alert]:
 def _alert(id: str) -> Alert:
     found = alerts([id])
     if not found:
-        raise AlertNotFoundError(f"there is no alert {id}")
+        raise AlertNotFoundError(f"no alert {id}")
     return found[0]
 
 

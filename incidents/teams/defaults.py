@@ -9,7 +9,7 @@ TEAMS: Final = (
     ("storage", "Storage", "Storage clusters and disks"),
     ("compute", "Compute", "Compute clusters, hosts and virtual machines"),
     ("services", "Services", "Services and their instances"),
-    ("on-call", "On-call", "Whatever no rule gives to another team"),
+    ("on-call", "On-call", "Incidents without a matching rule"),
 )
 DEFAULT_TEAM: Final = "on-call"
 ROUTES: Final = (

@@ -98,7 +98,7 @@ def test_a_storm_of_symptoms_under_one_cause_that_is_withdrawn() -> None:
     assert titles == ["DiskSlow", "Unreachable"]
     told = [entry.text for entry in queries.timeline(str(cause.number))]
     assert (
-        f"{min(2 * HOSTS, 1_000)} alerts left it: the cause that #{cause.number} blamed them on is withdrawn"
+        f"{min(2 * HOSTS, 1_000)} alerts left this incident: the finding of #{cause.number} was withdrawn"
         in " ".join(told)
     )
 

@@ -117,9 +117,7 @@ def test_acknowledged_and_forgotten_it_escalates_again(pager: HookSink) -> None:
     assert (story.state, len(pager.taken)) == ("acknowledged", 1)
     story.later(2)
     assert (story.state, len(pager.taken)) == ("open", 2)
-    assert "it is open again: acknowledged by alice, and nothing was done about it for 31 min" in told(
-        story.id
-    )
+    assert "it is open again: acknowledged by alice, no progress for 31 min" in told(story.id)
 
 
 def test_who_answers_stops_it_for_everybody(pager: HookSink) -> None:
@@ -285,5 +283,5 @@ def test_nobody_is_called_for_a_ticket_of_the_past() -> None:
     opened = datetime.now(UTC) - timedelta(days=3)
     past = record_past(PastTicket(Report("Disks failed", component="storage_cluster/s7"), opened), MONITORING)
     assert stands(past.id).due_at is None
-    assert told(past.id)[-1] == f"nobody is called: {NOBODY}"
+    assert told(past.id)[-1] == f"no one is paged: {NOBODY}"
     assert IncidentRow.objects.get(pk=past.id).state == "open"

@@ -87,7 +87,7 @@ def test_what_a_tickets_alerts_have_in_common_is_silenced_and_heard_again(consol
     inbox.set_viewport_size({"width": 1280, "height": 900})
     send(disk("f1", "DiskBusy"))
     page = console.open("/silences")
-    expect(page.get_by_role("region", name="Held back")).to_contain_text("Rack 12 is rebuilt")
+    expect(page.get_by_role("region", name="Suppressed")).to_contain_text("Rack 12 is rebuilt")
     pictured(page, "silences")
     page.get_by_role("button", name="End now: Rack 12 is rebuilt").click()
     expect(page.get_by_text("Nothing is silenced")).to_have_count(0)
@@ -96,9 +96,9 @@ def test_what_a_tickets_alerts_have_in_common_is_silenced_and_heard_again(consol
 
 def test_a_sender_gets_a_key_and_a_test_alert_becomes_a_ticket(console: Console) -> None:
     page = console.open("/integrations")
-    page.get_by_label("What will send?").select_option("Grafana")
+    page.get_by_label("Source").select_option("Grafana")
     page.get_by_label("Name", exact=True).fill("grafana-dc1")
-    page.get_by_role("button", name="Make a key").click()
+    page.get_by_role("button", name="Create key").click()
     expect(page.get_by_role("region", name="The key of grafana-dc1")).to_contain_text(
         "/integrations/grafana/dsr_"
     )
@@ -106,7 +106,7 @@ def test_a_sender_gets_a_key_and_a_test_alert_becomes_a_ticket(console: Console)
     page.get_by_role("region", name="grafana-dc1", exact=True).get_by_role(
         "button", name="Send a test alert"
     ).click()
-    expect(page.get_by_role("heading", name="What became of it")).to_be_visible()
+    expect(page.get_by_role("heading", name="Delivery receipt")).to_be_visible()
     follow_to_the_end(follower())
     page.reload()
     expect(page.get_by_role("link", name=re.compile(r"^#\d+$")).first).to_be_visible()
@@ -115,13 +115,13 @@ def test_a_sender_gets_a_key_and_a_test_alert_becomes_a_ticket(console: Console)
 
 def test_a_mapping_is_tried_before_it_is_kept(console: Console) -> None:
     page = console.open("/integrations")
-    page.get_by_label("What will send?").select_option("Any JSON or form")
+    page.get_by_label("Source").select_option("Any JSON or form")
     page.get_by_label("Name", exact=True).fill("checks")
-    page.get_by_role("button", name="Make a key").click()
+    page.get_by_role("button", name="Create key").click()
     page.get_by_role("region", name="checks", exact=True).get_by_role("link", name="Mapping…").click()
     page.get_by_label("Mapping", exact=True).fill('{"title": "{check} on {host}", "key": "{host}/{check}"}')
-    page.get_by_label("A payload of the sender").fill('{"host": "srv1", "check": "Fan"}')
-    page.get_by_role("button", name="Try it").click()
+    page.get_by_label("Example payload").fill('{"host": "srv1", "check": "Fan"}')
+    page.get_by_role("button", name="Test", exact=True).click()
     expect(page.get_by_role("region", name="Alert 1")).to_contain_text("Fan on srv1")
     pictured(page, "mapping")
     pictured(console.open("/docs/integrate/nagios"), "door")

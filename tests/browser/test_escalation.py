@@ -19,10 +19,10 @@ def test_a_policy_is_made_and_a_ticket_says_whom_it_calls(console: Console) -> N
     page = console.open("/settings/policies")
     page.get_by_label("Name", exact=True).fill("Storage on call")
     page.get_by_label("Short name").fill(slug)
-    page.get_by_label("For the incidents of").select_option(label="Storage")
+    page.get_by_label("Team").select_option(label="Storage")
     page.get_by_label("Steps").fill("at once: person alice\nafter 5 min: person bob, severity critical")
-    page.get_by_label("Acknowledged counts as forgotten after").fill("30 min")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_label("Re-page if not resolved after").fill("30 min")
+    page.get_by_role("button", name="Create", exact=True).click()
     expect(page.get_by_role("heading", name="Storage on call")).to_be_visible()
     pictured(page, "policies")
     opened = commands.open_incident(
@@ -30,10 +30,10 @@ def test_a_policy_is_made_and_a_ticket_says_whom_it_calls(console: Console) -> N
     ).incident
     sweep(queries.get(opened.id).incident.opened_at)
     page.goto(page.url.replace("/settings/policies", f"/incidents/{opened.number}"))
-    expect(page.get_by_text("Calls bob in ")).to_be_visible()
+    expect(page.get_by_text("Notifies bob in ")).to_be_visible()
     pictured(page, "escalation")
     page.get_by_text("Escalate", exact=True).first.click()
-    page.get_by_label("Why are the next people needed now?").fill("Alice is on a plane")
+    page.get_by_label("Reason for escalating").fill("Alice is on a plane")
     page.get_by_role("button", name="Escalate").last.click()
     expect(
         page.get_by_text("alice called bob (step 2 of 2, round 1 of 2): Alice is on a plane")

@@ -16,8 +16,8 @@ def test_what_was_handed_over_is_bounced_by_keyboard_with_a_reason(console: Cons
     page = console.open(f"/incidents/{number}")
     expect(page.locator(".handed")).to_contain_text("the disks time out")
     page.keyboard.press("b")
-    page.get_by_label("Why is it not Storage’s?").fill("The disks answer in 2 ms.")
-    page.locator("[data-panel=bounce]").get_by_role("button", name="Bounce back").click()
+    page.get_by_label("Reason for the rejection").fill("The disks answer in 2 ms.")
+    page.locator("[data-panel=bounce]").get_by_role("button", name="Reject").click()
     expect(page.locator(".timeline")).to_contain_text("bounced it back from storage to network")
     expect(page.locator(".facts-card")).to_contain_text("1 of them bounced back")
 
@@ -27,7 +27,7 @@ def test_what_was_handed_over_is_accepted_by_keyboard(console: Console) -> None:
     commands.hand_over(content.ticket_id(number), "storage", "the disks time out", content.BOB)
     page = console.open(f"/incidents/{number}")
     page.keyboard.press("y")
-    expect(page.locator(".timeline")).to_contain_text("alice accepted it for storage")
+    expect(page.locator(".timeline")).to_contain_text("alice accepted the incident for storage")
 
 
 def test_a_ticket_is_snoozed_by_keyboard_and_woken(console: Console) -> None:
@@ -60,12 +60,12 @@ def test_whoever_is_too_late_sees_who_was_faster_and_may_try_again(console: Cons
     content.without_updates(page)
     page.keyboard.press("h")
     page.get_by_role("radio", name="Storage").check()
-    page.get_by_label("Why is it theirs?").fill("The disks time out.")
+    page.get_by_label("Reason for the hand-over").fill("The disks time out.")
     commands.acknowledge(content.ticket_id(number), content.BOB)
     panel = page.locator("[data-panel=hand_over]")
     panel.get_by_role("button", name="Hand over").click()
-    expect(panel.get_by_role("alert")).to_contain_text("bob acknowledged it")
-    expect(page.get_by_label("Why is it theirs?")).to_have_value("The disks time out.")
+    expect(panel.get_by_role("alert")).to_contain_text("bob acknowledged the incident")
+    expect(page.get_by_label("Reason for the hand-over")).to_have_value("The disks time out.")
     panel.get_by_role("button", name="Hand over").click()
     expect(page.locator(".timeline")).to_contain_text("alice handed it over")
     console.problems.clear()  # the browser logs the answer 409 and the aborted request, as it should

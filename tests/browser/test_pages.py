@@ -85,9 +85,9 @@ def test_a_report_with_its_chart_fits_a_phone(console: Console) -> None:
 
 def test_a_report_is_subscribed_to_and_left_on_its_page(console: Console) -> None:
     page = console.open(f"/reports/daily-{datetime.now(UTC).date()}")
-    page.get_by_label("Mail address").fill("alice@example.com")
+    page.get_by_label("E-mail address").fill("alice@example.com")
     page.get_by_role("button", name="Subscribe").click()
-    expect(page.get_by_role("status")).to_contain_text("alice@example.com gets this report from now on")
+    expect(page.get_by_role("status")).to_contain_text("alice@example.com now receives this report")
     page.get_by_role("button", name="Unsubscribe").click()
     expect(page.get_by_text("Nobody gets")).to_be_visible()
 
@@ -153,7 +153,7 @@ def test_a_slider_changes_the_answer_and_the_address_without_leaving_the_page(co
     assert "rebooted=100&" in page.url
     page.get_by_label("A reboot takes", exact=True).fill("soon")
     expect(page.locator("#answer .problem")).to_contain_text("must be a number from 0 to 43,200")
-    page.get_by_role("link", name="Back to the example").click()
+    page.get_by_role("link", name="Reset to example").click()
     expect(shown).to_have_text("99.99993 %")
     assert "?" not in page.url
     assert violations(page) == []

@@ -98,15 +98,15 @@ def test_pages_come_back_with_the_database_and_what_was_typed(
         ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"
         _administer(postgres, ended)
         page.goto(console.address)
-        expect(page.get_by_role("heading")).to_have_text("The database does not answer")
+        expect(page.get_by_role("heading")).to_have_text("Database unavailable")
         keeps_nobody_out(page)
         form.get_by_role("button", name="Silence", exact=True).click()
-        expect(form.get_by_role("button", name="Send it again")).to_be_visible()
+        expect(form.get_by_role("button", name="Send again")).to_be_visible()
         inbox.locator(".live[data-state=offline]").wait_for()
     finally:
         _administer(postgres, f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
     expect(page.locator("header.bar")).to_be_visible()
-    form.get_by_role("button", name="Send it again").click()
+    form.get_by_role("button", name="Send again").click()
     # The database is all browser tests': whoever comes next finds no silence of this one's.
     form.get_by_role("button", name="End now: New cables").click()
     expect(form.get_by_role("region", name="Over")).to_contain_text("New cables")

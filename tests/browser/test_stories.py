@@ -86,7 +86,7 @@ def test_from_the_finding_to_resolved_with_the_mouse_alone(console: Console, sto
         cause = str(queries.get(str(number)).incident.component)
         row(page, number).locator("a.title").click()
         read(page, number, cause)
-        page.get_by_text("Why is it here?").click()
+        page.get_by_text("Why this team, why this incident").click()
         expect(page.get_by_role("heading", name="This team")).to_be_visible()
         page.get_by_role("button", name="Acknowledge", exact=False).first.click()
         expect(page.locator(".verdict .pill:not([data-failure])")).to_have_text("Acknowledged")

@@ -103,7 +103,7 @@ def test_what_was_refused_of_several_is_said_and_the_rest_is_undone(console: Con
     expect(toast).to_contain_text("Acknowledged 2 incidents")
     expect(toast).to_contain_text(f"#{numbers[0]}: ")
     toast.get_by_role("button", name="Undo").click()
-    expect(inbox.locator(".toast.several")).to_contain_text("Taken back for 2 incidents")
+    expect(inbox.locator(".toast.several")).to_contain_text("Undone for 2 incidents")
     assert [state(number) for number in numbers] == ["acknowledged", "open", "open"]
     console.problems.clear()  # the browser logs the aborted request
 
@@ -116,7 +116,7 @@ def test_a_letter_opens_the_panel_for_the_row_at_hand_and_leads_back_to_it(conso
     inbox.get_by_label("To team").select_option("storage")
     inbox.get_by_role("button", name="Hand over", exact=True).click()
     expect(inbox.get_by_role("alert").filter(has_text="Reason")).to_be_visible()
-    inbox.get_by_label("Why is it theirs?").fill("The disks time out.")
+    inbox.get_by_label("Reason for the hand-over").fill("The disks time out.")
     inbox.get_by_role("button", name="Hand over", exact=True).click()
     expect(inbox.locator(row(number))).to_contain_text("not yet accepted")
     assert inbox.evaluate("document.activeElement.closest('tr')?.dataset.number") == str(number)
@@ -138,10 +138,10 @@ def test_what_is_being_typed_survives_an_update(console: Console) -> None:
     page = console.open(f"/incidents/{number}")
     expect(page.locator(".live")).to_have_text("Live")
     page.keyboard.press("h")
-    page.get_by_label("Why is it theirs?").fill("The fabric is")
+    page.get_by_label("Reason for the hand-over").fill("The fabric is")
     commands.comment(content.ticket_id(number), "Meanwhile", content.BOB)
     expect(page.locator(".timeline")).to_contain_text("Meanwhile", timeout=3000)
-    expect(page.get_by_label("Why is it theirs?")).to_have_value("The fabric is")
+    expect(page.get_by_label("Reason for the hand-over")).to_have_value("The fabric is")
 
 
 def test_a_ticket_is_handed_over_with_a_reason(console: Console) -> None:
@@ -149,7 +149,7 @@ def test_a_ticket_is_handed_over_with_a_reason(console: Console) -> None:
     page = console.open(f"/incidents/{number}")
     page.keyboard.press("h")
     page.get_by_role("radio", name="Storage").check()
-    page.get_by_label("Why is it theirs?").fill("The switch is fine; the disks time out.")
+    page.get_by_label("Reason for the hand-over").fill("The switch is fine; the disks time out.")
     page.locator("[data-panel=hand_over]").get_by_role("button", name="Hand over").click()
     expect(page.locator(".timeline")).to_contain_text("the disks time out")
     assert queries.get(str(number)).incident.team == "storage"
@@ -171,7 +171,9 @@ def test_an_action_that_comes_too_late_says_why(console: Console) -> None:
     content.without_updates(page)
     commands.acknowledge(content.ticket_id(number), content.BOB)
     page.get_by_role("button", name="Acknowledge").click()
-    expect(page.get_by_role("alert").filter(has_text="faster")).to_contain_text("bob acknowledged it")
+    expect(page.get_by_role("alert").filter(has_text="Not done")).to_contain_text(
+        "bob acknowledged the incident"
+    )
     console.problems.clear()  # the browser logs the answer 409 and the aborted request, as it should
 
 

@@ -14,7 +14,7 @@ export async function send(form, button) {
     showPage(page, { force: true });
     if (!response.ok) document.querySelector(".problem")?.scrollIntoView({ block: "nearest" });
   } catch (error) {
-    say(`That did not go through: ${error.message}. Nothing was changed as far as we know; try again.`);
+    say(`Failed: ${error.message}. Try again.`);
   } finally {
     buttons.forEach((one) => { one.disabled = false; });
     if (here && document.activeElement === document.body) backTo(panel);

@@ -21,7 +21,7 @@ function count() {
   bar.querySelector("[data-count]").textContent = numbers.length ? `${numbers.length.toLocaleString("en")} selected` : "";
   const whole = bar.querySelector("[data-pick-all]"), shown = boxes();
   whole.hidden = all !== null || shown.length === 0 || shown.some((box) => !box.checked) || total <= shown.length;
-  whole.textContent = total > most ? `Select the first ${most.toLocaleString("en")} of all that match` : `Select all ${total.toLocaleString("en")} that match`;
+  whole.textContent = total > most ? `Select the first ${most.toLocaleString("en")} matching` : `Select all ${total.toLocaleString("en")} matching`;
   const head = document.querySelector("input[data-all]");
   if (head) {
     head.checked = shown.length > 0 && shown.every((box) => box.checked);
@@ -95,7 +95,7 @@ async function post(verb, fields, numbers) {
   body.set("verb", verb);
   numbers.forEach((number) => body.append("number", number));
   const response = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" } });
-  if (response.status !== 400 && !response.ok) throw new Error(`the server answered ${response.status}`);
+  if (response.status !== 400 && !response.ok) throw new Error(`the server responded ${response.status}`);
   return { ok: response.ok, answer: await response.json() };
 }
 
@@ -163,9 +163,9 @@ function tell(words, { done, refused, wrong, trouble, left }) {
   const text = document.createElement("div");
   const say = (line) => text.append(Object.assign(document.createElement("div"), { textContent: line }));
   if (done.length) say(`${words} ${tickets(done.length)}`);
-  if (trouble) say(`Then ${trouble}; ${tickets(left)} not reached`);
+  if (trouble) say(`${trouble}; ${tickets(left)} not processed`);
   else if (wrong) say(`Not done: ${wrong.field} ${wrong.reason}`);
-  else if (left) say(`Stopped; ${tickets(left)} not reached`);
+  else if (left) say(`Stopped; ${tickets(left)} not processed`);
   if (refused.length) {
     const why = document.createElement("details"), list = document.createElement("ul");
     why.append(Object.assign(document.createElement("summary"), { textContent: `Not done for ${tickets(refused.length)}` }), list);
@@ -202,14 +202,14 @@ async function undo(done) {
     const body = new FormData();
     body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
     Object.entries(fields).forEach(([name, value]) => body.set(`${verb}-${name}`, value));
-    const result = await inBatches(verb, body, numbers, "Taken back");
+    const result = await inBatches(verb, body, numbers, "Undone");
     sum.done.push(...result.done.map(({ number }) => ({ number })));
     sum.refused.push(...result.refused);
     sum.trouble ||= result.trouble;
     sum.wrong ??= result.wrong;
     sum.left += result.left;
   }
-  tell("Taken back for", sum);
+  tell("Undone for", sum);
 }
 
 count();

@@ -58,7 +58,7 @@ function inspect({ row: at, column }) {
   shown.push(element("p", `${figure(sum.failed)} of ${figure(sum.carried)} failed`, { className: "muted" }));
   if (both) for (const [name, edge] of [[names[0], now.rows[at]], [names[1], now.columns[column]]]) shown.push(element("p", `${short(name)} in all: ${percent(edge.failed, edge.carried)}`, { className: "small" }));
   for (const name of names) for (const mark of name ? marksOf(name) : []) {
-    const line = element("p", `${short(name)} is blamed by `, { className: "small" });
+    const line = element("p", `${short(name)} is suspected by `, { className: "small" });
     line.append(element("a", mark.number ? `#${mark.number} ${mark.title}` : mark.title, { href: mark.number ? `/incidents/${mark.number}` : `/runs/${mark.run}` }));
     shown.push(line);
   }
@@ -101,7 +101,7 @@ function line(parts, numbers) {
 }
 
 function fill(body, list, columns) {
-  body.replaceChildren(...(list.length ? list : [line([element("span", "nothing failed", { className: "muted" })], [])]));
+  body.replaceChildren(...(list.length ? list : [line([element("span", "no failures", { className: "muted" })], [])]));
   if (!list.length) body.querySelector("td").colSpan = columns;
 }
 
@@ -127,7 +127,7 @@ function tell() {
     for (const mark of marks) made.append(element("a", mark.number ? `#${mark.number}` : `${mark.title}${mark.score === null ? "" : ` ${percent(mark.score, 1)}`}`, { href: mark.number ? `/incidents/${mark.number}` : `/runs/${mark.run}` }), " ");
     return made;
   }));
-  if (!by.size) blamed.append(element("span", "nothing shown here", { className: "muted" }));
+  if (!by.size) blamed.append(element("span", "none in view", { className: "muted" }));
 }
 
 function show() {
@@ -260,7 +260,7 @@ async function begin() {
   const answer = await fetch(grid.dataset.cells, { headers: { Accept: "application/json" } });
   if (!answer.ok) {
     const why = await answer.json().catch(() => ({}));
-    document.querySelector("[data-inspect]").replaceChildren(element("p", why.detail || `The cells could not be read (${answer.status}).`, { className: "problem" }));
+    document.querySelector("[data-inspect]").replaceChildren(element("p", why.detail || `Failed to load the cells (${answer.status}).`, { className: "problem" }));
     return;
   }
   take(await answer.text());

@@ -27,7 +27,7 @@ function beside(step) {
   const list = document.querySelector(".among");
   const link = list?.querySelector(step > 0 ? "[rel=next]" : "[rel=prev]");
   if (link) link.click();
-  else if (list) document.querySelector("#announce").textContent = step > 0 ? "This is the last of the list" : "This is the first of the list";
+  else if (list) document.querySelector("#announce").textContent = step > 0 ? "This is the last of the list" : "First in the list";
 }
 
 /** In the inbox the focus goes on to the row below at once, so that `e e e` works through a list. */

@@ -104,7 +104,7 @@ function sayArrivals() {
   if (bar.hidden) return;
   const [latest] = arrived.values();
   const news = arrived.size === 1 ? `1 new incident: ${latest}` : arrived.size ? `${arrived.size} new incidents, first ${latest}` : "Show";
-  const words = storm ? `A storm is on. ${news}` : news;
+  const words = storm ? `Alert storm. ${news}` : news;
   if (bar.querySelector(".words").textContent !== words) bar.querySelector(".words").textContent = words;
 }
 

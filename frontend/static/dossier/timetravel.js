@@ -45,7 +45,7 @@ async function go() {
   try {
     ({ page } = await readPage(to, { signal: asking.signal }));
   } catch (error) {
-    if (error.name !== "AbortError") words.textContent = `That moment cannot be shown: ${error.message}`;
+    if (error.name !== "AbortError") words.textContent = `Cannot show that time: ${error.message}`;
     return;
   }
   // From now into the past is a step of the browser's history, from one past moment to another is not.

@@ -131,7 +131,7 @@ def run_now(request: HttpRequest, name: str) -> HttpResponse:
         except commands.InvalidRunError as error:
             problems[error.field] = str(error)
         else:
-            messages.success(request, "Queued. This page shows the verdict when it is there.")
+            messages.success(request, "Queued. The verdict appears on this page.")
             return HttpResponseRedirect(reverse("run", args=[run.pk]))
     return _form(request, found, form, problems)
 

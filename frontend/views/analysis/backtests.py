@@ -117,9 +117,9 @@ def cancel(request: HttpRequest, id: UUID) -> HttpResponse:
     allow("analyze", context_of(request))
     row = _found(id)
     if requests.cancel(row.pk, timezone.now()):
-        messages.success(request, "Cancelled. What was judged until now stays below.")
+        messages.success(request, "Cancelled. Finished windows are listed below.")
     else:
-        messages.error(request, "It was over already.")
+        messages.error(request, "Already finished.")
     return HttpResponseRedirect(reverse("backtest", args=[id]))
 
 

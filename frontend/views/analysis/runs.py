@@ -117,7 +117,7 @@ def rerun(request: HttpRequest, id: UUID) -> HttpResponse:
     except Run.DoesNotExist as error:
         raise Http404("no such run") from error
     except commands.RunNotRepeatableError as error:
-        messages.error(request, f"Not run again: {error}")
+        messages.error(request, f"Run not repeated: {error}")
         return HttpResponseRedirect(reverse("run", args=[id]))
-    messages.success(request, "Queued on the same kept window. This page shows the verdict when it is there.")
+    messages.success(request, "Queued on the same stored window. The verdict appears on this page.")
     return HttpResponseRedirect(reverse("run", args=[again.id]))

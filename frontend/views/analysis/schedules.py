@@ -27,7 +27,7 @@ from frontend.views.restore import removed
 from frontend.views.serializer_forms import Read, edited, named
 from ingest.queries import regions
 
-STAFF = "Schedules are changed by staff."
+STAFF = "Only staff can change schedules."
 _SPANS = ("length", "every", "grace")
 _USUAL = {"length": "1 h", "every": "5 min", "grace": "30 s"}
 
@@ -79,7 +79,7 @@ def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
     """One schedule with its parameters: a new one, of the analyzer that the address names, without `name`."""
     staff_only(request, STAFF)
     if name is None and not request.GET.get("analyzer"):
-        messages.info(request, "Choose the analyzer that the new schedule runs.")
+        messages.info(request, "Choose the analyzer for the new schedule.")
         return HttpResponseRedirect(reverse("analyzers"))
     row = None if name is None else _found(name)
     analyzer = _analyzer(row.analyzer if row else request.GET.get("analyzer", ""))
@@ -111,11 +111,7 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
     row = _found(name)
     row.enabled = "resume" in request.POST
     keeping.save(row, context_of(request), "enabled")
-    said = (
-        "runs again from the next window on"
-        if row.enabled
-        else "is paused: no window is run until it goes on"
-    )
+    said = "resumes with the next window" if row.enabled else "is paused"
     messages.success(request, f"{row.name} {said}")
     return HttpResponseRedirect(reverse("analyzer", args=[row.analyzer]) + "#schedules")
 
@@ -126,7 +122,7 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
     staff_only(request, STAFF)
     row = _found(name)
     keeping.remove(row, context_of(request))
-    removed(request, keeping.KIND, name, f"Removed {name}. Its runs stay.")
+    removed(request, keeping.KIND, name, f"Removed {name}. Its runs are kept.")
     return HttpResponseRedirect(reverse("analyzer", args=[row.analyzer]) + "#schedules")
 
 

@@ -21,7 +21,7 @@ SLIDER = 1000
 def what_if(request: HttpRequest, slug: str) -> HttpResponse:
     calculator = CALCULATORS.get(slug)
     if calculator is None:
-        raise Http404(f"there is no calculator {slug}")
+        raise Http404(f"no calculator {slug}")
     values, wrong = what_if_inputs(calculator, request.GET)
     found, together = None, ""
     if not wrong:

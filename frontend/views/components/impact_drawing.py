@@ -10,7 +10,7 @@ from incidents.domain.components.impact_graph import Above, Beneath, BlastGraph,
 WIDTHS = (185, 185, 185, 170)
 """Of what it rests on, of itself, of what fails with it, of services. A column that is empty takes no place."""
 BETWEEN = 45
-HEADS = ("Rests on", "This component", "Fails with it", "Services hit")
+HEADS = ("Depends on", "This component", "Dependents", "Affected services")
 BOX, GAP, TOP = 46, 10, 24
 LETTERS = 24
 """Characters of a name that fit into a box."""

@@ -24,7 +24,7 @@ from incidents.domain.values import InvalidValueError, check_component, check_li
 from incidents.teams.models import Service
 from ingest.queries import StreamVersionError, regions
 
-WHO = "Services are changed by staff, and by managers those of their team."
+WHO = "Only staff, and managers for their own team, can change services."
 MOST = 30
 """Components of a blast radius that the page lists."""
 
@@ -54,9 +54,9 @@ def _posted(request: HttpRequest) -> HttpResponse:
     except ForbiddenError as refused:
         return _shown(request, edited, typed, {"team": refused.reason})
     except (IntegrityError, StreamVersionError, ConflictError):
-        changed = {"slug": "someone else changed this at the same time; look again"}
+        changed = {"slug": "changed by someone else in the meantime; reload and try again"}
         return _shown(request, edited, typed, changed)
-    messages.success(request, f"{typed['name']} is kept. Incidents that are open stay as they are.")
+    messages.success(request, f"{typed['name']} saved. Open incidents are unchanged.")
     return HttpResponseRedirect(reverse("services"))
 
 
@@ -132,11 +132,11 @@ def service_act(request: HttpRequest, slug: str, verb: str) -> HttpResponse:
         raise Http404("no such verb")
     try:
         ServicesView.acting_for(context_of(request)).perform_destroy(row)
-        removed(request, "service", slug, f"{row.name} is gone. Incidents keep its name.")
+        removed(request, "service", slug, f"{row.name} removed. Incidents keep its name.")
     except ConflictError as error:
         messages.error(request, str(error.detail))
     except StreamVersionError:
-        messages.error(request, "Someone else changed it at the same time; look again.")
+        messages.error(request, "Not saved: changed by someone else in the meantime. Reload and try again.")
     return HttpResponseRedirect(reverse("services"))
 
 

@@ -61,7 +61,7 @@ def keep(request: HttpRequest) -> HttpResponse:
         return _refused(request, error)
     if post.get("default"):
         commands.open_with(row.pk, context_of(request))
-    messages.success(request, f"Kept as {row.name}")
+    messages.success(request, f"Saved as {row.name}")
     return HttpResponseRedirect(f"{reverse('inbox')}?{row.query}")
 
 
@@ -72,14 +72,14 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
     try:
         if verb == "rename":
             row = commands.change(id, context, name=request.POST.get("name", ""))
-            messages.success(request, f"It is named {row.name} now")
+            messages.success(request, f"Renamed to {row.name}")
         elif verb == "remove":
             row = commands.remove(id, context)
             messages.success(request, f"Removed the view {row.name}", extra_tags=f"{TAG} {row.pk}")
             return HttpResponseRedirect(f"{here}?tab=unresolved")
         elif verb == "bring-back":
             row = commands.bring_back(id, context)
-            messages.success(request, f"{row.name} is back")
+            messages.success(request, f"{row.name} restored")
             return HttpResponseRedirect(f"{here}?{row.query}")
         elif verb == "open-with":
             commands.open_with(id if request.POST.get("default") else None, context)

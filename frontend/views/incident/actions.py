@@ -29,7 +29,7 @@ Form = Any  # the request's POST data
 def cause_of(form: Form) -> str:
     chosen = str(form.get("cause", ""))
     if chosen == "":
-        raise InvalidValueError("cause", "choose what was at fault, or that nothing was")
+        raise InvalidValueError("cause", "choose a root cause or “False alarm”")
     return str(form.get("other", "")).strip() if chosen == "other" else chosen
 
 
@@ -44,7 +44,7 @@ def until_of(form: Form) -> datetime | None:
         except ValueError:
             raise InvalidValueError("time", "must be a date and a time") from None
     if chosen not in HOURS:
-        raise InvalidValueError("for", "choose for how long")
+        raise InvalidValueError("for", "choose a duration")
     return timezone.now() + timedelta(hours=int(chosen))
 
 
@@ -73,7 +73,7 @@ HOURS = ("1", "4", "24", "72")
 Verb = Callable[[str, Form, Context], Any]
 VERBS: dict[str, tuple[Verb, str, str]] = {
     "acknowledge": (lambda i, _, c: commands.acknowledge(i, c), "Acknowledged", "unacknowledge"),
-    "unacknowledge": (lambda i, _, c: commands.unacknowledge(i, c), "Acknowledgement taken back for", ""),
+    "unacknowledge": (lambda i, _, c: commands.unacknowledge(i, c), "Unacknowledged", ""),
     "assign": (lambda i, f, c: commands.assign(i, f.get("owner", "").strip() or None, c), "Assigned", ""),
     "hand_over": (
         lambda i, f, c: commands.hand_over(i, f.get("team", ""), f.get("reason", ""), c),
@@ -81,7 +81,7 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
         "undo",
     ),
     "accept": (lambda i, _, c: commands.accept(i, c), "Accepted", ""),
-    "bounce": (lambda i, f, c: commands.bounce(i, f.get("reason", ""), c), "Bounced back", ""),
+    "bounce": (lambda i, f, c: commands.bounce(i, f.get("reason", ""), c), "Rejected", ""),
     "snooze": (
         lambda i, f, c: commands.snooze(i, until_of(f), f.get("reason", ""), c),
         "Snoozed",
@@ -90,10 +90,10 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
     "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated", ""),
     "merge": (lambda i, f, c: commands.merge(i, ticket_of(f), f.get("reason", ""), c), "Merged", "undo"),
     "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
-    "put_back": (lambda i, _, c: commands.undo(i, "split_off", c), "Put back what was split off into", ""),
+    "put_back": (lambda i, _, c: commands.undo(i, "split_off", c), "Undid the split into", ""),
     "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),
     "link": (lambda i, f, c: _linked(i, f, c), "Link added to", ""),
-    "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Taken back:", ""),
+    "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Undone:", ""),
     "set_severity": (
         lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c),
         "Severity set for",

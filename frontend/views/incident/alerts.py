@@ -105,7 +105,7 @@ def _since(one: Alert) -> datetime:
 def receipt(request: HttpRequest, id: str) -> HttpResponse:
     found = outcomes_of(id)
     if found is None:
-        raise Http404("no such receipt; what was sent may be older than what is kept")
+        raise Http404("no such receipt; it may be older than the retention time")
     actor, told = found
     delivery = alert_delivery(id) if told["kind"] in ("alerts", "change") else None
     text = "" if delivery is None else _readable(delivery.payload)

@@ -87,9 +87,9 @@ def _numbers(form: QueryDict) -> list[int]:
     ]
     numbers = list(dict.fromkeys(int(text) for text in given))
     if not numbers:
-        raise InvalidValueError("number", "says no incident; select some first")
+        raise InvalidValueError("number", "is empty; select incidents first")
     if len(numbers) > MOST_IN_ONE:
-        raise InvalidValueError("number", f"must be at most {MOST_IN_ONE} at once")
+        raise InvalidValueError("number", f"must list at most {MOST_IN_ONE}")
     return numbers
 
 

@@ -20,7 +20,7 @@ SNOOZES = (
     ("4", "For 4 hours"),
     ("24", "For a day"),
     ("72", "For 3 days"),
-    ("change", "Until it changes: an alert joins, or another analyzer blames it"),
+    ("change", "Until a new alert or finding"),
 )
 SEVERITIES = ("critical", "error", "warning", "info")
 

@@ -57,7 +57,7 @@ def inputs(request: HttpRequest, id: UUID) -> HttpResponse:
     sums = analyzers.kept_sums(run)
     if wanted := request.GET.get("sum"):
         if sums is None or wanted not in sums:
-            raise Http404("no such sum is kept")
+            raise Http404("no such stored sum")
         return _csv(f"{run.analyzer}-{run.window_end:%Y%m%dT%H%M}-{wanted}", *_all(sums[wanted]))
     shown = [
         {"name": name, "rows": one.rows, "unmatched": one.unmatched, "table": _first(one)}

@@ -61,12 +61,12 @@ def plan_of(found: EscalationStatus) -> Plan:
 
 
 _PHASES = {
-    "starting": "About to begin",
-    "climbing": "Waits for somebody to answer",
-    "exhausted": "Nobody is called any more",
-    "uncalled": "Nobody is called",
-    "acknowledged": "Somebody is on it",
-    "resting": "Nobody is called",
+    "starting": "Starting",
+    "climbing": "Waiting for a response",
+    "exhausted": "Escalation ended",
+    "uncalled": "No one is paged",
+    "acknowledged": "Being worked on",
+    "resting": "No one is paged",
 }
 
 
@@ -89,7 +89,9 @@ def past_words(found: EscalationStatus) -> Line | None:
     # Until a policy is looked up, nobody knows of a call: there may be no policy.
     if one.due_at is None or one.phase != "climbing":
         return None
-    what = "All were called; it was to give up" if one.at_end else f"The next call was due{_place(found)}"
+    what = (
+        "All steps done; escalation was due to end" if one.at_end else f"The next step was due{_place(found)}"
+    )
     return Line(f"{what} at {_clock(one.due_at)}", at=one.due_at)
 
 
@@ -101,19 +103,19 @@ def words(found: EscalationStatus, now: datetime) -> Line | None:
     one = found.escalation
     due = one.due_at
     if one.phase == "uncalled":
-        return Line(f"Nobody is called: {one.why}", "bad")
+        return Line(f"No one is paged: {one.why}", "bad")
     if one.phase == "exhausted":
-        return Line(f"Nobody is called any more: {one.why}", "bad")
+        return Line(f"Escalation ended: {one.why}", "bad")
     if due is None or one.phase == "resting":
         return None
     if now - due > LATE:
         late = spoken((now - due).total_seconds())
-        return Line(f"The next call is late by {late}; manage.py deliver may not be running", "bad", due)
+        return Line(f"The next step is late by {late}; manage.py deliver may not be running", "bad", due)
     when = f"in {spoken((due - now).total_seconds())}, at {_clock(due)}" if due > now else "now"
     if one.phase == "acknowledged":
-        return Line(f"Calls for somebody again {when} if nothing is done", at=due) if one.settled else None
+        return Line(f"Re-pages {when} without progress", at=due) if one.settled else None
     if one.at_end:
-        return Line(f"All were called; gives up {when}", at=due)
+        return Line(f"All steps done; escalation ends {when}", at=due)
     lost = {} if found.next is None else unreachable(person for person, _ in found.next.people)
     missing = [_missing(found.next), *(f"{person}: {why}" for person, why in lost.items())]
     alone = found.next is not None and bool(lost) and len(lost) == len(found.next.people)
@@ -123,10 +125,10 @@ def words(found: EscalationStatus, now: datetime) -> Line | None:
 
 def _whom(following: Next | None) -> str:
     if following is None:
-        return "Looks for whom to call"
+        return "Determining recipients"
     if not following.people:
-        return "Calls nobody" if not following.actions else f"Will {following.actions[0]}"
-    return f"Calls {', '.join(person for person, _ in following.people)}"
+        return "Notifies no one" if not following.actions else f"Will {following.actions[0]}"
+    return f"Notifies {', '.join(person for person, _ in following.people)}"
 
 
 def _place(found: EscalationStatus) -> str:

@@ -29,7 +29,7 @@ from incidents.notifications.queries import unreachable
 from ingest.queries import StreamVersionError
 
 EXAMPLE = "at once: person alice\nafter 5 min: person bob\nafter 15 min: team storage, severity critical"
-WHO = "Policies are changed by staff, and by managers those of their team."
+WHO = "Only staff, and managers for their own team, can change policies."
 _SPANS = ("repeat_after", "acknowledgement_timeout")
 
 
@@ -45,7 +45,7 @@ def policies(request: HttpRequest) -> HttpResponse:
     errors = _kept(request, edited, typed)
     if errors:
         return _listed(request, edited, typed, errors)
-    messages.success(request, f"Kept {typed['name']}. Incidents that begin to wait from now on follow it.")
+    messages.success(request, f"Saved {typed['name']}. New incidents use it.")
     return HttpResponseRedirect(reverse("policies"))
 
 
@@ -56,7 +56,7 @@ def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
     row = _found(slug)
     try:
         PoliciesView.acting_for(context_of(request)).perform_destroy(row)
-        words = f"{row.name} is gone. Incidents that follow it already go on as they are."
+        words = f"{row.name} removed. Running escalations are unchanged."
         removed(request, "escalation_policy", slug, words)
     except ConflictError as error:
         messages.error(request, str(error.detail))
@@ -104,15 +104,15 @@ def _words(policy: Policy) -> list[str]:
     wait = spoken(policy.repeat_after)
     times = "once more" if policy.repeats == 1 else f"{policy.repeats} times more"
     told = [
-        f"Then all of it {times}, each {wait} after the last step; then it is recorded that nobody answered."
+        f"Then all steps {times}, each time {wait} after the last step; then the escalation ends."
         if policy.repeats
-        else f"{wait} after the last step it is recorded that nobody answered."
+        else f"{wait} after the last step the escalation ends."
     ]
     if policy.acknowledgement_timeout is not None:
         silence = spoken(policy.acknowledgement_timeout)
-        told.append(f"Begins again when nothing is done about an acknowledged incident for {silence}.")
+        told.append(f"Restarts if an acknowledged incident is not resolved within {silence}.")
     if policy.restart_when_worse:
-        told.append("Begins again when the severity rises.")
+        told.append("Restarts when the severity rises.")
     return told
 
 
@@ -146,7 +146,7 @@ def _kept(request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[
     except ForbiddenError as refused:
         return {"team": refused.reason}
     except (ConflictError, IntegrityError, StreamVersionError):
-        return {"slug": "somebody else changed this a moment ago; look again"}
+        return {"slug": "changed by someone else in the meantime; reload and try again"}
     return {}
 
 
@@ -191,5 +191,5 @@ def _found(slug: str) -> EscalationPolicy:
         else None
     )
     if row is None:
-        raise Http404(f"there is no policy {slug[:60]}")
+        raise Http404(f"no policy {slug[:60]}")
     return row

@@ -25,8 +25,8 @@ from incidents.oncall import calendars as files
 from incidents.oncall.models import Calendar, Schedule
 from ingest.queries import StreamVersionError
 
-WHO = "Schedules are changed by staff, and by managers those of their team."
-OVERTAKEN = "Somebody else changed this at the same time; look at it again."
+WHO = "Only staff, and managers for their own team, can change schedules."
+OVERTAKEN = "Not saved: changed by someone else in the meantime. Reload and try again."
 
 
 @page
@@ -56,7 +56,7 @@ def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
         problems = _save(request, row, read)
     if problems:
         return _form(request, row, [*typed, schedule_form.as_fields([])[0]], problems)
-    messages.success(request, "Kept. It counts from now on.")
+    messages.success(request, "Saved.")
     return HttpResponseRedirect(reverse("on_call_schedule", args=[row.slug if row else request.POST["slug"]]))
 
 
@@ -123,7 +123,7 @@ def calendar(request: HttpRequest) -> HttpResponse:
     errors = _kept(request, CalendarsView, CalendarSerializer(row, data=told))
     if errors:
         return _listed(request, errors)
-    messages.success(request, f"Kept {form.get('name', '')}.")
+    messages.success(request, f"Saved {form.get('name', '')}.")
     return HttpResponseRedirect(reverse("on_call_schedules") + "#calendars")
 
 
@@ -141,11 +141,11 @@ def _removed(request: HttpRequest, catalog: type[Catalog], row: Schedule | Calen
     try:
         catalog.acting_for(context_of(request)).perform_destroy(row)
         if isinstance(row, Schedule):
-            removed(request, "schedule", row.slug, f"{row.name} is gone, with its overrides.")
+            removed(request, "schedule", row.slug, f"{row.name} and its overrides removed.")
         else:
-            messages.success(request, f"{row.name} is gone.")
+            messages.success(request, f"{row.name} removed.")
     except ConflictError as refused:
-        messages.error(request, f"{row.name} stays. {refused.detail}")
+        messages.error(request, f"{row.name} not removed. {refused.detail}")
     except StreamVersionError:
         messages.error(request, OVERTAKEN)
     return HttpResponseRedirect(reverse("on_call_schedules"))

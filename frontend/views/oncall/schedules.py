@@ -81,7 +81,7 @@ def swap(request: HttpRequest, slug: str) -> HttpResponse:
         raise  # the page around it says who may
     except CommandRefusedError as refused:
         return shown(request, row, {"second": refused.reason}, status=400)
-    messages.success(request, f"{first.person} and {second.person} have swapped.")
+    messages.success(request, f"{first.person} and {second.person} swapped shifts.")
     return HttpResponseRedirect(reverse("on_call_schedule", args=[slug]))
 
 
@@ -128,7 +128,7 @@ def remove_feed(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
 def _taken_back(request: HttpRequest, slug: str, command: Callable[[], None]) -> HttpResponse:
     try:
         command()
-        messages.success(request, "Taken back.")
+        messages.success(request, "Override removed.")
     except (queries.ScheduleNotFoundError, commands.OverrideNotFoundError) as error:
         raise Http404(str(error)) from error
     except ForbiddenError:

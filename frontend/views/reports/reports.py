@@ -100,18 +100,18 @@ def _with_pieces(analysis: Mapping[str, Any]) -> dict[str, Any]:
 @require_POST
 def produce(request: HttpRequest) -> HttpResponse:
     """Have the report of a past period made and recorded: of `schedule`, over the period that `day` lies in."""
-    staff_only(request, "Reports are recorded for everybody: staff have them made.")
+    staff_only(request, "Only staff can generate reports.")
     schedule = ReportSchedule.objects.filter(name=request.POST.get("schedule", "").replace("\0", "")).first()
     if schedule is None:
-        raise Http404("there is no such report schedule")
+        raise Http404("no such report schedule")
     try:
         day = date.fromisoformat(request.POST.get("day", ""))
         id = on_demand.demand(schedule, day, context_of(request).actor, timezone.now())
     except on_demand.InvalidPeriodError as error:
-        messages.error(request, f"Not made: {error}")
+        messages.error(request, f"Not generated: {error}")
         return redirect("reports")
     except ValueError:
-        messages.error(request, "Not made: the day must be a date such as 2026-11-20")
+        messages.error(request, "Not generated: the day must be a date such as 2026-11-20")
         return redirect("reports")
     return redirect("report", id)
 
@@ -122,20 +122,20 @@ def subscribe(request: HttpRequest, name: str) -> HttpResponse:
     """Add or take away one address (`address`, `leave`) and go back to the report. Of others than staff their own."""
     schedule = ReportSchedule.objects.filter(name=name).first()
     if schedule is None:
-        raise Http404(f"there is no report schedule {name}")
+        raise Http404(f"no report schedule {name}")
     address, who = typed_in(request).get("address", "").strip(), context_of(request)
     if address != getattr(request.user, "email", ""):
-        staff_only(request, "Addresses of others are subscribed, and taken away, by staff.")
+        staff_only(request, "Only staff can subscribe or unsubscribe other addresses.")
     if "leave" in request.POST:
         mail.unsubscribe(name, address, who)
-        messages.success(request, f"{address} gets this report no longer")
+        messages.success(request, f"{address} no longer receives this report")
     else:
         try:
             validate_email(address)
             mail.subscribe(schedule, address, who)
-            messages.success(request, f"{address} gets this report from now on")
+            messages.success(request, f"{address} now receives this report")
         except ValidationError:
-            messages.error(request, f"{address[:80]!r} is no mail address, such as alice@example.com")
+            messages.error(request, f"{address[:80]!r} is not an e-mail address, such as alice@example.com")
     back = request.POST.get("back") or ""
     return redirect(back if back.startswith("/reports/") else "/reports")
 
@@ -146,7 +146,7 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     """For whoever has the link of a mail, signed in or not. Looking at it changes nothing: scanners do."""
     found = mail.subscription_of(token)
     if found is None:
-        raise Http404("this link is not one of ours")
+        raise Http404("invalid unsubscribe link")
     schedule, address = found
     done = request.method == "POST"
     if done:

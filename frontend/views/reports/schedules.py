@@ -25,7 +25,7 @@ from incidents.reports.serializers import ReportScheduleSerializer
 from incidents.reports.views import ReportSchedulesView
 from ingest.queries import regions
 
-STAFF = "Report schedules are changed by staff."
+STAFF = "Only staff can change report schedules."
 _TEXTS = ("name", "title", "cadence", "region", "team", "zone", "hour")
 
 
@@ -71,7 +71,7 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
     staff_only(request, STAFF)
     row = _found(name)
     ReportSchedulesView.acting_for(context_of(request)).perform_destroy(row)
-    words = f"Removed {row.title}. Its reports stay; nobody gets new ones."
+    words = f"Removed {row.title}. Its reports are kept; no new ones are sent."
     removed(request, ReportSchedulesView.kind, name, words)
     return redirect("reports")
 

@@ -22,7 +22,7 @@ FILTERS = ("q", "kind", "who", "since", "until")
 @page
 @require_safe
 def audit(request: HttpRequest) -> HttpResponse:
-    staff_only(request, "The audit is for staff.")
+    staff_only(request, "Only staff can see the audit log.")
     typed = {name: request.GET.get(name, "").strip().replace("\0", "")[:300] for name in FILTERS}
     told = {name: request.GET.get(name, "") for name in ("before", "after")}
     before, after = (one if _POSITION.fullmatch(one) else "" for one in told.values())

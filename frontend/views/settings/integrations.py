@@ -66,7 +66,7 @@ def integrations(request: HttpRequest) -> HttpResponse:
     errors, name = {}, request.POST.get("name", "").strip()
     sender = BY_SLUG.get(request.POST.get("sender", ""))
     if sender is None:
-        errors["sender"] = "choose what will send here"
+        errors["sender"] = "choose a source"
     if not 1 <= len(name) <= 100 or not name.isprintable():
         errors["name"] = "must be one line of 1 to 100 characters"
     expires_at = None
@@ -79,7 +79,7 @@ def integrations(request: HttpRequest) -> HttpResponse:
     try:
         secret = make_key(sender, name, expires_at, context_of(request))
     except keys.KeyNameTakenError:
-        return _listed(request, errors={"name": "is taken; a revoked integration keeps its name"})
+        return _listed(request, errors={"name": "is taken (revoked integrations keep their names)"})
     return _listed(request, made=(name, secret, [sender]))
 
 
@@ -164,10 +164,10 @@ def _taken_again(request: HttpRequest, row: IntegrationKey) -> HttpResponse:
     one = _unread_of(row, request.POST.get("receipt", ""))
     parsed = _read_again(row, one)
     if parsed is None:
-        messages.error(request, "Not read: the mapping makes no alert of this payload.")
+        messages.error(request, "Not processed: the mapping produces no alert from this payload.")
         return HttpResponseRedirect(reverse("integration", args=[row.pk]))
     taken = receive(parsed, Delivery(row.name, GENERIC, one.content_type, one.payload))
-    messages.success(request, "Read and committed. The incident follows within seconds.")
+    messages.success(request, "Processed. The incident opens within seconds.")
     return HttpResponseRedirect(reverse("receipt", args=[taken.receipt]))
 
 
@@ -183,7 +183,7 @@ def _confirmed(request: HttpRequest, row: IntegrationKey) -> HttpResponse:
         messages.error(request, f"Not confirmed: {error}.")
     else:
         if reply.taken:
-            messages.success(request, "Subscription confirmed. Amazon SNS sends its notifications here now.")
+            messages.success(request, "Subscription confirmed. Amazon SNS now sends its notifications here.")
         else:
             messages.error(request, f"Not confirmed: Amazon SNS answered {reply.status}.")
     return HttpResponseRedirect(reverse("integration", args=[row.pk]))
@@ -325,7 +325,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
         return _rotated(request, row, overlap)
     if verb == "revoke":
         keys.revoke(row.name, context_of(request))
-        messages.success(request, f"Revoked {row.name}. It is refused everywhere within seconds.")
+        messages.success(request, f"Revoked {row.name}. Its requests are rejected within seconds.")
         return HttpResponseRedirect(reverse("integrations"))
     if verb == "confirm":
         return _confirmed(request, row)
@@ -335,9 +335,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
     if verb != "test" or door not in _doors(row):
         raise Http404(verb)
     taken = test_alerts.send_sample(row.name, door, user_name(request))
-    messages.success(
-        request, "Sent and committed. The incident follows within seconds and is over in five minutes."
-    )
+    messages.success(request, "Sent. The incident opens within seconds and resolves in five minutes.")
     return HttpResponseRedirect(reverse("receipt", args=[taken.receipt]))
 
 
@@ -389,7 +387,7 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
         except InvalidMappingError as error:
             errors["mapping"] = str(error)
         except (ValueError, RecursionError) as error:
-            errors["mapping"] = f"is no JSON: {error}"
+            errors["mapping"] = f"is not valid JSON: {error}"
     context = {
         "it": row,
         "text": text,
@@ -408,5 +406,5 @@ def _saved(request: HttpRequest, row: IntegrationKey, told: Any) -> HttpResponse
     """Store the mapping; what it now reads of the payloads without an alert is offered on the integration's page."""
     keys.set_mapping(row.name, told, context_of(request))
     end_unread(row.name, GENERIC)
-    messages.success(request, f"Mapping saved. {row.name} reads payloads this way from now on.")
+    messages.success(request, f"Mapping saved. New payloads of {row.name} use it.")
     return HttpResponseRedirect(reverse("integration", args=[row.pk]))

@@ -58,7 +58,7 @@ def _added(request: HttpRequest, user: User | None) -> tuple[dict[str, str], dic
         return {error.field: error.reason}, typed
     except CommandRefusedError as error:
         return {"name": error.reason}, typed
-    messages.success(request, f"{row.name} is used from now on. Send a test to see that it works.")
+    messages.success(request, f"{row.name} added. Send a test to check it.")
     return {}, typed
 
 
@@ -66,7 +66,7 @@ def _added(request: HttpRequest, user: User | None) -> tuple[dict[str, str], dic
 @require_http_methods(["GET", "HEAD", "POST"])
 def channels(request: HttpRequest) -> HttpResponse:
     """What teams share; POST adds one."""
-    staff_only(request, "Channels are for staff: their messages go out in everybody's name.")
+    staff_only(request, "Only staff can change channels.")
     errors, typed = _added(request, None) if request.method == "POST" else ({}, {})
     if request.method == "POST" and not errors:
         return HttpResponseRedirect(reverse("channels"))
@@ -80,7 +80,7 @@ def channels(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def act_on_channel(request: HttpRequest, name: str, verb: str) -> HttpResponse:
-    staff_only(request, "Channels are for staff: their messages go out in everybody's name.")
+    staff_only(request, "Only staff can change channels.")
     _act(request, ContactMethod.objects.filter(user=None, name=name).first(), verb)
     return HttpResponseRedirect(f"{reverse('channels')}?{urlencode({'show': name})}")
 
@@ -92,7 +92,7 @@ def keep_rules(request: HttpRequest) -> HttpResponse:
         contact_methods.set_preferences(_user(request), _wishes(request), context_of(request))
     except InvalidValueError as error:
         return _listed(request, {"rules": f"{error.field}: {error.reason}"})
-    messages.success(request, "Kept. Calls that are under way keep their plan.")
+    messages.success(request, "Saved. Notifications already scheduled are unchanged.")
     return _back()
 
 
@@ -116,7 +116,7 @@ def _act(request: HttpRequest, row: ContactMethod | None, verb: str) -> None:
         return
     try:
         contact_methods.remove_method(row, context_of(request))
-        messages.success(request, f"{row.name} is removed.")
+        messages.success(request, f"{row.name} removed.")
     except CommandRefusedError as error:
         messages.error(request, f"{error.reason[:1].upper()}{error.reason[1:]}.")
 
@@ -133,9 +133,9 @@ def _said(row: ContactMethod) -> str:
 
 def _say(request: HttpRequest, tried: contact_methods.Tried) -> None:
     if tried.taken:
-        messages.success(request, f"The test message was taken: {tried.why}.")
+        messages.success(request, f"Test sent: {tried.why}.")
     else:
-        messages.error(request, f"The test message was not taken: {tried.why}.")
+        messages.error(request, f"Test failed: {tried.why}.")
 
 
 def _user(request: HttpRequest) -> User:
@@ -164,7 +164,7 @@ def _wishes(request: HttpRequest) -> Mapping[str, Any]:
     quiet = None
     if form.get("start") or form.get("end"):
         quiet = {name: form.get(name, "").strip() for name in ("zone", "start", "end")}
-    bundle = _seconds("told in one message", form.get("bundle", ""))
+    bundle = _seconds("bundling", form.get("bundle", ""))
     return {"rules": rules, "quiet_hours": quiet, "bundle_seconds": bundle}
 
 

@@ -31,9 +31,9 @@ FEW = 12
 """Members of a team up to which the page unfolds it."""
 MEANS = {
     "viewer": "reads",
-    "responder": "works on the team's incidents; says something, and hands over, anywhere",
-    "manager": "also configures what belongs to the team: routes, schedules, policies, people",
-    "admin": "as a manager, and makes managers",
+    "responder": "works on the team's incidents; comments on and hands over any incident",
+    "manager": "also configures the team: routes, schedules, policies, members",
+    "admin": "as manager; also appoints managers",
 }
 
 
@@ -59,7 +59,7 @@ def people(request: HttpRequest) -> HttpResponse:
     except InvalidValueError as error:
         return _listed(request, {error.field: error.reason}, given)
     except (IntegrityError, StreamVersionError):
-        return _listed(request, {"username": "was taken a moment ago"}, given)
+        return _listed(request, {"username": "is already taken"}, given)
     messages.success(request, f"{user.username} can sign in.")
     return HttpResponseRedirect(reverse("people"))
 
@@ -128,7 +128,7 @@ def _team(slug: str) -> Team | None:
         return None
     team = Team.objects.filter(slug=slug[:60]).first() if "\0" not in slug else None
     if team is None:
-        raise Http404("there is no such team")
+        raise Http404("no such team")
     return team
 
 
@@ -152,14 +152,14 @@ def change_person(request: HttpRequest, username: str, verb: str) -> HttpRespons
     }
     fields = verbs.get(verb)
     if user is None or fields is None:
-        raise Http404("nobody of that name")
+        raise Http404("no such user")
     try:
         writing.change_user(user, fields, context_of(request))
         messages.success(request, f"Done: {username}.")
     except (writing.LastStaffError, InvalidValueError) as error:
         messages.error(request, f"Not done: {error}.")
     except StreamVersionError:
-        messages.error(request, "Someone else changed this at the same time; look again.")
+        messages.error(request, "Not saved: changed by someone else in the meantime. Reload and try again.")
     return HttpResponseRedirect(f"{reverse('people')}?{urlencode({'show': username})}#users-title")
 
 
@@ -174,7 +174,7 @@ def change_member(request: HttpRequest, slug: str) -> HttpResponse:
     role = request.POST.get("role", "")
     try:
         if user is None:
-            raise InvalidValueError("user", "is nobody's name here")
+            raise InvalidValueError("user", "is not a user")
         context = context_of(request)
         if role == "none":
             writing.remove_member(team, user, context)
@@ -187,6 +187,6 @@ def change_member(request: HttpRequest, slug: str) -> HttpResponse:
     except InvalidValueError as error:
         messages.error(request, f"Not done: {error.field} {error.reason}.")
     except StreamVersionError:
-        messages.error(request, "Someone else changed this at the same time; look again.")
+        messages.error(request, "Not saved: changed by someone else in the meantime. Reload and try again.")
     alone = f"?{urlencode({'team': slug})}" if Team.objects.count() > CARDS else ""
     return HttpResponseRedirect(f"{reverse('people')}{alone}#team-{team.slug}")

@@ -100,7 +100,7 @@ def _share(text: str, errors: dict[str, str]) -> float | None:
     try:
         return float(text.rstrip("% ")) / 100
     except ValueError:
-        errors["when"] = "the confidence must be a number of percent, such as 90"
+        errors["when"] = "the confidence must be a percentage, such as 90"
         return None
 
 
@@ -108,7 +108,7 @@ def _follows(text: str, errors: dict[str, str]) -> bool | None:
     for value, word in _FOLLOWS.items():
         if text == word:
             return value
-    errors["follow_suggestion"] = "choose whether suggestions are followed"
+    errors["follow_suggestion"] = "choose a value for auto-assign"
     return None
 
 
@@ -125,6 +125,6 @@ def _grouping(typed: Mapping[str, Any], errors: dict[str, str]) -> dict[str, Any
             errors["grouping"] = f"the time {error}"
     labels = [name.strip() for name in typed.get("by", "").split(",") if name.strip()]
     if kind == "labels" and not labels:
-        errors["grouping"] = "name the labels to group by"
+        errors["grouping"] = "enter the labels to group by"
     by = {"labels": labels, "all": [], "alone": list(EACH_ALONE)}.get(kind)
     return {"by": by, "window_seconds": window}

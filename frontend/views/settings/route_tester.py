@@ -88,7 +88,7 @@ def tested(request: HttpRequest, table: RoutingTable) -> Tested:
     except ValueError:
         return Tested(None, asked, {"alert": "must be the id of an alert"})
     except replay.AlertNotFoundError:
-        return Tested(None, asked, {"alert": "there is no such alert"})
+        return Tested(None, asked, {"alert": "no such alert"})
 
 
 def _pasted(request: HttpRequest, table: RoutingTable) -> Tested:
@@ -111,7 +111,7 @@ def _labels(text: str) -> dict[str, str]:
     except InvalidValueError as error:
         raise InvalidValueError("labels", error.reason) from None
     if any(one["isRegex"] or not one["isEqual"] for one in read):
-        raise InvalidValueError("labels", 'must be such as rack="r1", one a line: what the alert carries')
+        raise InvalidValueError("labels", 'must be label pairs such as rack="r1", one per line')
     return {one["name"]: one["value"] for one in read}
 
 
@@ -119,7 +119,7 @@ def _confidence(text: str) -> float:
     try:
         return float(text.rstrip("% ")) / 100
     except ValueError:
-        raise InvalidValueError("confidence", "must be a number of percent, such as 90") from None
+        raise InvalidValueError("confidence", "must be a percentage, such as 90") from None
 
 
 def _described(subject: Subject) -> dict[str, str]:

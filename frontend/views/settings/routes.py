@@ -36,7 +36,7 @@ from incidents.routing import replay
 from incidents.teams.models import Route, routing_table
 from ingest.queries import StreamVersionError
 
-WHO = "Rules are changed by staff, and by managers those beneath a rule of their team."
+WHO = "Only staff, and managers below a rule of their team, can change rules."
 DAYS = 7
 LATEST = 5
 """Alerts that the page offers to try."""
@@ -95,11 +95,9 @@ def _posted(request: HttpRequest) -> HttpResponse:
         told.errors = {"parent": _text(error.detail)}
         return _shown(request, told)
     except (ConflictError, IntegrityError, StreamVersionError):
-        told.errors = {"name": "someone else changed the rules at the same time; look again"}
+        told.errors = {"name": "the rules were changed by someone else in the meantime; reload and try again"}
         return _shown(request, told)
-    messages.success(
-        request, f"{serializer.data['name']} is in force. Incidents that are open stay where they are."
-    )
+    messages.success(request, f"{serializer.data['name']} saved. Open incidents are not moved.")
     return HttpResponseRedirect(reverse("routes"))
 
 
@@ -210,7 +208,7 @@ def _names(level: dict[str, Any]) -> set[str]:
     return {level["rule"].name}.union(*map(_names, level["children"]))
 
 
-_BY: dict[tuple[str, ...], str] = {(): "all in one incident", EACH_ALONE: "each alone"}
+_BY: dict[tuple[str, ...], str] = {(): "all in one incident", EACH_ALONE: "one incident per alert"}
 
 
 def _gives(rule: Rule) -> list[str]:
@@ -223,7 +221,7 @@ def _gives(rule: Rule) -> list[str]:
         words = "grouped by alert rule" if by is None else _BY.get(by) or f"grouped by {', '.join(by)}"
         said.append(words if window is None else f"{words} for {int(window.total_seconds() // 60)} min")
     if rule.follow_suggestion is not None:
-        said.append("follows suggestions" if rule.follow_suggestion else "follows no suggestion")
+        said.append("auto-assign" if rule.follow_suggestion else "no auto-assign")
     return said
 
 
@@ -238,7 +236,7 @@ def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     try:
         if verb == "remove":
             catalog.perform_destroy(row)
-            removed(request, "route", name, f"{name} is gone. Incidents that are open stay where they are.")
+            removed(request, "route", name, f"{name} removed. Open incidents are not moved.")
         elif verb in ("up", "down"):
             catalog.move(row, down=verb == "down")
         else:
@@ -246,7 +244,10 @@ def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     except ConflictError as error:
         messages.error(request, str(error.detail))
     except StreamVersionError:
-        messages.error(request, "Someone else changed the rules at the same time; look again.")
+        messages.error(
+            request,
+            "Not saved: the rules were changed by someone else in the meantime. Reload and try again.",
+        )
     return HttpResponseRedirect(f"{reverse('routes')}?{urlencode({'show': name})}#rule-{name}")
 
 

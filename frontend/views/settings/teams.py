@@ -29,7 +29,7 @@ def teams(request: HttpRequest) -> HttpResponse:
     row = _found(edited) if edited else None
     if request.method != "POST":
         return _shown(request, row, {} if row is None else _typed(row), {})
-    staff_only(request, "Teams are made and changed by staff.")
+    staff_only(request, "Only staff can create and change teams.")
     typed: dict[str, Any] = {
         **{name: request.POST.get(name, "").strip() for name in ("name", "slug", "description")},
         "is_default": request.POST.get("is_default") == "on",
@@ -41,23 +41,25 @@ def teams(request: HttpRequest) -> HttpResponse:
     try:
         TeamsView.acting_for(context_of(request)).put(serializer)
     except (ConflictError, IntegrityError, StreamVersionError):
-        return _shown(request, row, typed, {"slug": "somebody else changed this a moment ago; look again"})
-    messages.success(request, f"{typed['name']} is kept. Incidents that are open stay where they are.")
+        return _shown(
+            request, row, typed, {"slug": "changed by someone else in the meantime; reload and try again"}
+        )
+    messages.success(request, f"{typed['name']} saved. Open incidents are not moved.")
     return HttpResponseRedirect(reverse("teams"))
 
 
 @page
 @require_POST
 def remove_team(request: HttpRequest, slug: str) -> HttpResponse:
-    staff_only(request, "Teams are made and changed by staff.")
+    staff_only(request, "Only staff can create and change teams.")
     row = _found(slug)
     try:
         TeamsView.acting_for(context_of(request)).perform_destroy(row)
-        removed(request, "team", slug, f"{row.name} is gone, with who was in it.")
+        removed(request, "team", slug, f"{row.name} and its memberships removed.")
     except ConflictError as error:
         messages.error(request, str(error.detail))
     except StreamVersionError:
-        messages.error(request, "Someone else changed it at the same time; look again.")
+        messages.error(request, "Not saved: changed by someone else in the meantime. Reload and try again.")
     return HttpResponseRedirect(reverse("teams"))
 
 
@@ -89,5 +91,5 @@ def _typed(row: Team) -> dict[str, Any]:
 def _found(slug: str) -> Team:
     row = Team.objects.filter(slug=slug[:60]).first() if "\0" not in slug else None
     if row is None:
-        raise Http404("there is no such team")
+        raise Http404("no such team")
     return row

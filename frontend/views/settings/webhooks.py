@@ -51,7 +51,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
         catalog = WebhooksView.acting_for(context_of(request))
         catalog.put(told)
     except (IntegrityError, StreamVersionError):
-        return _listed(request, errors={"name": "was taken a moment ago"}, typed=given)
+        return _listed(request, errors={"name": "is already taken"}, typed=given)
     except ConflictError as error:
         return _listed(request, errors={"name": str(error.detail)}, typed=given)
     return _listed(request, secret=(str(given["name"]), catalog.secret))
@@ -114,7 +114,7 @@ def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     try:
         answer = _VERBS[verb](request, row)
     except StreamVersionError:
-        messages.error(request, "Someone else changed it at the same time; look again.")
+        messages.error(request, "Not saved: changed by someone else in the meantime. Reload and try again.")
         answer = None
     return answer or HttpResponseRedirect(f"{reverse('webhooks')}?{urlencode({'show': name})}")
 
@@ -127,9 +127,9 @@ def _test(request: HttpRequest, row: Webhook) -> None:
         return
     said = f"{tried.status or 'no answer'}: {tried.said}".strip(": ")
     if tried.outcome == "taken":
-        messages.success(request, f"{row.name} took it in {tried.milliseconds} ms ({said}).")
+        messages.success(request, f"{row.name} accepted the test in {tried.milliseconds} ms ({said}).")
     else:
-        messages.error(request, f"{row.name} did not take it. {said}")
+        messages.error(request, f"{row.name} rejected the test. {said}")
 
 
 def _rotate(request: HttpRequest, row: Webhook) -> HttpResponse | None:
@@ -146,11 +146,11 @@ def _replay(request: HttpRequest, row: Webhook) -> None:
     try:
         commands.replay(row, queries.parse_moment(_with_offset(told)), context_of(request))
     except commands.ReplayAheadError as error:
-        messages.error(request, f"Nothing is told again: {error}.")
+        messages.error(request, f"Not replayed: {error}.")
     except InvalidValueError as error:
-        messages.error(request, f"Nothing is told again: the time {error.reason}.")
+        messages.error(request, f"Not replayed: the time {error.reason}.")
     else:
-        messages.success(request, f"{row.name} is told again what came after {told}.")
+        messages.success(request, f"{row.name}: replaying events after {told}.")
 
 
 def _with_offset(text: str) -> str:
@@ -166,13 +166,13 @@ def _switch(request: HttpRequest, row: Webhook) -> None:
     told.is_valid(raise_exception=True)
     WebhooksView.acting_for(context_of(request)).put(told)
     active = told.instance is not None and told.instance.active
-    words = "goes on from where it stood" if active else "is told nothing until you switch it on"
+    words = "enabled; continues from the last position" if active else "disabled"
     messages.success(request, f"{row.name} {words}.")
 
 
 def _remove(request: HttpRequest, row: Webhook) -> None:
     WebhooksView.acting_for(context_of(request)).perform_destroy(row)
-    messages.success(request, f"{row.name} is gone.")
+    messages.success(request, f"{row.name} removed.")
 
 
 _VERBS = {"test": _test, "rotate": _rotate, "replay": _replay, "switch": _switch, "remove": _remove}

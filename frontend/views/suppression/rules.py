@@ -33,7 +33,7 @@ from incidents.domain.time import read_zone
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
 from incidents.suppression.silences import holding
 
-WORDS = {"unreadable": "Cannot be read", "active": "Now", "pending": "To come", "over": "Over"}
+WORDS = {"unreadable": "Invalid", "active": "Now", "pending": "Scheduled", "over": "Over"}
 Typed = Mapping[str, str]
 
 
@@ -120,7 +120,7 @@ def _kept(
 ) -> dict[str, str]:
     """Make what was typed; the reason by field where it cannot be."""
     if not request.user.is_staff:
-        return {"slug": "is not yours to make: that is for staff"}
+        return {"slug": "requires staff permissions"}
     if not serializer.is_valid():
         return {name: _first(told) for name, told in dict(serializer.errors).items()}
     try:
@@ -153,7 +153,8 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
         errors = _kept(request, InhibitionsView, InhibitionSerializer(data=told))
         if not errors:
             messages.success(
-                request, "In force. Open incidents whose firing alerts it covers page nobody until it ends."
+                request,
+                "Active. Open incidents whose firing alerts all match page no one until the window ends.",
             )
             return HttpResponseRedirect(reverse("inhibitions"))
     found = listed(request, list(InhibitionRule.objects.all()), _words_of_rule, lambda row: (row.slug,))
@@ -197,11 +198,11 @@ def _removed(request: HttpRequest, kind: type[SuppressionCatalog], slug: str, ba
     catalog = kind.acting_for(context_of(request))
     row = catalog.get_queryset().filter(slug=slug).first()
     if row is None:
-        raise Http404("there is none of that name")
+        raise Http404("no entry with this name")
     if getattr(request.user, "is_staff", False):
         catalog.perform_destroy(row)
-        words = f"{slug} is gone. What it held back gets its incident within a minute."
+        words = f"{slug} removed. Suppressed alerts that still fire open incidents within a minute."
         removed(request, kind.kind, slug, words)
     else:
-        messages.error(request, "That is for staff.")
+        messages.error(request, "Requires staff permissions.")
     return HttpResponseRedirect(reverse(back))

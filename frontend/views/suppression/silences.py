@@ -39,7 +39,7 @@ AGAIN = (
 MOST = 2_000
 MOST_OVER = 50
 """Silences that are over that the page lists, the latest first."""
-WORDS = {"unreadable": "Cannot be read", "active": "Active", "pending": "Not begun yet", "expired": "Over"}
+WORDS = {"unreadable": "Invalid", "active": "Active", "pending": "Scheduled", "expired": "Over"}
 
 
 @page
@@ -124,11 +124,11 @@ def _created(request: HttpRequest, made: Silence) -> HttpResponse:
     view = _ticket(request.POST.get("ticket", ""))
     back = f"silence {made.pk}"
     if view is None:
-        messages.success(request, "Silenced. Open incidents that it covers notify nobody.", extra_tags=back)
+        messages.success(request, "Silenced. Matching open incidents notify no one.", extra_tags=back)
         return HttpResponseRedirect(reverse("silences"))
     one, until = view.incident, exact_words(made.ends_at)
     if one.silence is not None:
-        told = f"Silenced #{one.number} until {until}. Nobody is paged for it meanwhile."
+        told = f"Silenced #{one.number} until {until}. It pages no one until then."
     elif made.starts_at > timezone.now():
         told = f"#{one.number} will be silenced from {exact_words(made.starts_at)}."
     else:
@@ -156,7 +156,7 @@ def _create(request: HttpRequest) -> tuple[Silence | None, dict[str, str]]:
     except ValueError as error:
         errors["span"] = str(error)
     if not form.get("comment", "").strip():
-        errors["comment"] = "must say why: those on call read it"
+        errors["comment"] = "must not be empty: people on call need the reason"
     try:
         matchers = read_matchers(form.get("matchers", ""))
         again = typed_again(form)
@@ -203,7 +203,7 @@ def end_silence(request: HttpRequest, id: UUID) -> HttpResponse:
     if row is None:
         raise Http404("no such silence")
     if writing.end_silence(row, context_of(request)):
-        messages.success(request, "Silence ended. Alerts that still fire page again.")
+        messages.success(request, "Silence ended. Alerts still firing page again.")
     else:
-        messages.error(request, "That silence was over already.")
+        messages.error(request, "The silence had already ended.")
     return HttpResponseRedirect(safe_next(request, reverse("silences")))

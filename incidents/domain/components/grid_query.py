@@ -94,5 +94,5 @@ def _time(field: str, text: str) -> datetime | None:
         reason = "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
         raise InvalidValueError(field, reason) from None
     if not 1971 <= found.year <= 9990:
-        raise InvalidValueError(field, "must be a time of this age")
+        raise InvalidValueError(field, "is out of range")
     return found

@@ -95,9 +95,9 @@ def blast_graph(
     troubles: Mapping[str, Trouble],
 ) -> BlastGraph:
     """`far` are the components that fail with it, nearest first; `troubles` is told of those that have some."""
-    above = [Above(name, "contains it", troubles.get(name, Trouble())) for name in parents]
+    above = [Above(name, "contains this component", troubles.get(name, Trouble())) for name in parents]
     above += [
-        Above(name, "it depends on", troubles.get(name, Trouble())) for name in needs if name not in parents
+        Above(name, "dependency", troubles.get(name, Trouble())) for name in needs if name not in parents
     ]
     above.sort(key=lambda one: -_weight(one.trouble))
     groups = sorted(_gathered(far, troubles), key=lambda one: (one.hops, -_weight(one.trouble), -one.count))
@@ -121,7 +121,7 @@ def _weight(trouble: Trouble) -> int:
 def _gathered(far: Iterable[AffectedComponent], troubles: Mapping[str, Trouble]) -> list[Beneath]:
     groups: dict[tuple[str, int, str], list[str]] = {}
     for one in far:
-        relation = "depend on it" if one.because.startswith("depends") else "within it"
+        relation = "dependents" if one.because.startswith("depends") else "contents"
         groups.setdefault((one.component.partition("/")[0], one.hops, relation), []).append(one.component)
     return [_group(*key, names, troubles) for key, names in groups.items()]
 

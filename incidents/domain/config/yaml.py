@@ -86,14 +86,14 @@ def read(text: str, kinds: Sequence[str]) -> Document:
         ) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise InvalidConfigurationError(
-            [Fault(1, "", f"is no YAML: {str(error) or 'nested too deeply'}")]
+            [Fault(1, "", f"is not valid YAML: {str(error) or 'nested too deeply'}")]
         ) from None
     lines.setdefault((), 1)
     return _document(told, lines, kinds)
 
 
 def _said(error: yaml.MarkedYAMLError) -> str:
-    return f"is no YAML: {', '.join(filter(None, (error.context, error.problem)))}"
+    return f"is not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}"
 
 
 def _document(told: Any, lines: Mapping[Path, int], kinds: Sequence[str]) -> Document:
@@ -104,15 +104,13 @@ def _document(told: Any, lines: Mapping[Path, int], kinds: Sequence[str]) -> Doc
         )
     faults = []
     if told.get("version", VERSION) != VERSION:
-        faults.append(document.fault(("version",), f"must be {VERSION}, the only form that there is"))
+        faults.append(document.fault(("version",), f"must be {VERSION}"))
     items: dict[str, tuple[Item, ...]] = {}
     for kind, values in told.items():
         if kind == "version":
             continue
         if kind not in kinds:
-            faults.append(
-                document.fault((kind,), f"is no kind of configuration; there are {', '.join(kinds)}")
-            )
+            faults.append(document.fault((kind,), f"is not a section; use {', '.join(kinds)}"))
         elif not isinstance(values, list):
             faults.append(document.fault((kind,), "must be a list"))
         else:
@@ -132,7 +130,7 @@ class _Plain(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
-            raise _refused("references (*) are not taken, write it out", event)
+            raise _refused("aliases (*) are not supported", event)
         if self.deep > MOST_DEEP:
             raise _refused("nested too deeply", event)
         self.deep += 1
@@ -176,7 +174,7 @@ def _value(node: yaml.Node, path: Path, lines: dict[Path, int]) -> Any:
             return float(node.value)
         case "str":
             return node.value
-    raise _refused(f"the tag {node.tag} is not taken", node)
+    raise _refused(f"the tag {node.tag} is not supported", node)
 
 
 def _pairs(node: yaml.MappingNode, path: Path, lines: dict[Path, int]) -> Iterator[tuple[str, Any]]:
@@ -184,7 +182,7 @@ def _pairs(node: yaml.MappingNode, path: Path, lines: dict[Path, int]) -> Iterat
     for key, value in node.value:
         name = key.value if isinstance(key, yaml.ScalarNode) else None
         if name is None or name in seen:
-            problem = "a key must be a text" if name is None else f"`{name[:60]}` stands here twice"
+            problem = "a key must be a text" if name is None else f"`{name[:60]}` is a duplicate key"
             raise _refused(problem, key)
         seen.add(name)
         yield name, _value(value, (*path, name), lines)

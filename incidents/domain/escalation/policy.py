@@ -113,7 +113,7 @@ def steps_from(value: object) -> tuple[Step, ...]:
     steps = tuple(_step(f"steps[{i}]", one) for i, one in enumerate(_some("steps", value, MOST_STEPS)))
     if not any(action.kind in CALLING for step in steps for action in step.actions):
         raise InvalidValueError(
-            "steps", f"at least one action must tell somebody: {', '.join(sorted(CALLING))}"
+            "steps", f"at least one action must notify someone: {', '.join(sorted(CALLING))}"
         )
     return steps
 
@@ -138,7 +138,7 @@ def _action(field: str, value: object) -> Action:
     ((name, given),) = value.items()
     kind = next((one for one in KINDS if one == name), None)
     if kind is None:
-        raise InvalidValueError(f"{field}.{str(name)[:60]}", f"is no action; there are {', '.join(KINDS)}")
+        raise InvalidValueError(f"{field}.{str(name)[:60]}", f"is not an action; use {', '.join(KINDS)}")
     return Action(kind, _value(f"{field}.{kind}", kind, given))
 
 

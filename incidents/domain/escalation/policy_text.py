@@ -61,11 +61,11 @@ def _action(number: int, text: str) -> dict[str, Any]:
     kind, _, value = text.strip().partition(" ")
     if kind not in KINDS:
         raise InvalidValueError(
-            "steps", f"line {number}: “{kind[:40]}” is no action; there are {', '.join(KINDS)}"
+            "steps", f"line {number}: “{kind[:40]}” is not an action; use {', '.join(KINDS)}"
         )
     if kind == "owner":
         if value.strip():
-            raise InvalidValueError("steps", f"line {number}: the owner has no name here")
+            raise InvalidValueError("steps", f"line {number}: “owner” takes no name")
         return {"owner": True}
     if not value.strip():
         raise InvalidValueError("steps", f"line {number}: {kind} needs a name after it")

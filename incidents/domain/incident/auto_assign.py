@@ -39,11 +39,11 @@ def heeded(
         return None
     if any(_touched(event) for event in past):
         return None
-    record = f", and of its last {suggested.made} suggestions {suggested.right} were right"
+    record = f"; {suggested.right} of the last {suggested.made} predictions for it were right"
     return HandOver(
         suggested.team,
-        f"suggested with {100 * suggested.probability:.0f} % by resolved incidents that say the same"
-        f"{record if suggested.made else ''}; the route `{route}` says to follow suggestions",
+        f"predicted with {100 * suggested.probability:.0f} % from similar resolved incidents"
+        f"{record if suggested.made else ''}; the route `{route}` has auto-assign",
     )
 
 

@@ -56,7 +56,7 @@ def decide(state: Incident | None, command: c.Command, now: datetime) -> list[Ne
             raise CommandRefusedError(f"#{state.number} is already open")
         bodies = _OPEN[type(command)](command)
     elif state is None:
-        raise CommandRefusedError("there is no such incident")
+        raise CommandRefusedError("no such incident")
     else:
         timed = _DECIDE_BY_TIME.get(type(command))
         bodies = timed(state, command, now) if timed else _DECIDE[type(command)](state, command)
@@ -133,7 +133,7 @@ def _join(state: Incident, command: c.Join) -> Bodies:
     raised: Bodies = []
     severity = report.severity or state.severity
     if is_worse(severity, state.severity) and not state.severity_by_person:
-        raised = [raise_severity(severity, state, "a report that joined is worse")]
+        raised = [raise_severity(severity, state, "a joined report has a higher severity")]
     return [("incident.report_joined", body), *raised, *_attached(report.evidence)]
 
 
@@ -157,7 +157,7 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     events: Bodies = [("incident.finding_joined", body)]
     severity = command.severity or severity_of(finding)
     if leads and not state.severity_by_person and is_worse(severity, state.severity):
-        events.append(raise_severity(severity, state, "the latest finding is worse"))
+        events.append(raise_severity(severity, state, "the latest finding has a higher severity"))
     return events + (_attached(finding.evidence, finding) if shows else [])
 
 
@@ -257,7 +257,7 @@ def _acknowledge(state: Incident, _: c.Acknowledge) -> Bodies:
 
 def _unacknowledge(state: Incident, _: c.Unacknowledge) -> Bodies:
     if state.state != "acknowledged":
-        raise CommandRefusedError(f"#{state.number} is not acknowledged, it is {state.state}")
+        raise CommandRefusedError(f"#{state.number} is not acknowledged (state: {state.state})")
     return [("incident.unacknowledged", {"why": ""})]
 
 
@@ -275,7 +275,7 @@ def _undo(state: Incident, command: c.Undo) -> Bodies:
     if what == "merge":
         raise CommandRefusedError(f"#{state.number} is not merged")
     if what == "split_off":
-        raise CommandRefusedError(f"#{state.number} was not split off another incident")
+        raise CommandRefusedError(f"#{state.number} was not split off from another incident")
     return undo_snooze(state, command.overriding) if what == "snooze" else undo_hand_over(state)
 
 
@@ -323,7 +323,7 @@ def _resolve(state: Incident, command: c.Resolve) -> Bodies:
 def _reopen(state: Incident, command: c.Reopen) -> Bodies:
     refuse_merged(state)
     if state.state != "resolved":
-        raise CommandRefusedError(f"#{state.number} is not resolved, it is {state.state}")
+        raise CommandRefusedError(f"#{state.number} is not resolved (state: {state.state})")
     return [("incident.reopened", {"reason": command.reason})]
 
 

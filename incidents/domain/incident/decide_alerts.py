@@ -70,12 +70,12 @@ def join_alerts(state: Incident, command: c.JoinAlerts) -> Bodies:
     severity = worst(member.severity for member in command.members)
     return [
         _members_joined(command.members, command.why),
-        *_worsened(state, severity, "an alert that joined is worse"),
+        *_worsened(state, severity, "a joined alert has a higher severity"),
     ]
 
 
 def note_worse(state: Incident, command: c.RaiseSeverity) -> Bodies:
-    return _worsened(state, command.severity, f"an alert got worse: {command.title}")
+    return _worsened(state, command.severity, f"severity of an alert raised: {command.title}")
 
 
 def _worsened(state: Incident, severity: Severity, reason: str) -> Bodies:

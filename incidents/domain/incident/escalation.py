@@ -117,9 +117,9 @@ def start(state: Incident, command: StartEscalation) -> Bodies:
     refuse_resolved(state)
     events = override(command.overriding)
     if command.asked and state.state == "snoozed":
-        events.append(("incident.unsnoozed", {"why": "it was escalated", "undone": False}))
+        events.append(("incident.unsnoozed", {"why": "escalated by hand", "undone": False}))
     if command.asked and state.state == "acknowledged":
-        events.append(("incident.unacknowledged", {"why": "it was escalated"}))
+        events.append(("incident.unacknowledged", {"why": "escalated by hand"}))
     return [
         *events,
         ("incident.escalation_started", {"policy": command.policy.as_json(), "why": command.why}),
@@ -140,13 +140,13 @@ def exhaust(state: Incident, command: Exhaust, now: datetime) -> Bodies:
     body = {
         "rounds": one.policy.rounds,
         "called": list(one.called),
-        "why": f"{_whom(one.called)}, and nobody answered within {_since(one, now)}",
+        "why": f"{_whom(one.called)}; no response within {_since(one, now)}",
     }
     return [("incident.escalation_exhausted", body)]
 
 
 def _whom(called: Sequence[str]) -> str:
-    return f"called {', '.join(called)}" if called else "nobody could be called"
+    return f"notified {', '.join(called)}" if called else "no one could be notified"
 
 
 def _since(escalation: Escalation, now: datetime) -> str:
@@ -160,7 +160,7 @@ def forget(state: Incident, command: Forget, now: datetime) -> Bodies:
     if due(one, now) != "forgotten" or one.worked_at is None:
         return []
     silence = spoken((now - one.worked_at).total_seconds())
-    why = f"acknowledged by {state.acknowledged_by}, and nothing was done about it for {silence}"
+    why = f"acknowledged by {state.acknowledged_by}, no progress for {silence}"
     return [("incident.unacknowledged", {"why": why})]
 
 
@@ -204,7 +204,7 @@ def _why(escalation: Escalation, reason: str | None, now: datetime) -> str:
     if reason is not None:
         return reason
     first = escalation.round == 1 and escalation.step == 0
-    return escalation.why if first else f"nobody answered for {_since(escalation, now)}"
+    return escalation.why if first else f"no response for {_since(escalation, now)}"
 
 
 def _next_at(escalation: Escalation, policy: Policy, somebody: bool, now: datetime) -> datetime:

@@ -81,7 +81,7 @@ def follow(known: Escalation | None, after: Incident, event: Fact) -> Escalation
     """The escalation after `event`; `after` is the incident after it. None before the incident was opened."""
     if event.type == "incident.opened":
         team, policy = event.body["routing"]["team"], event.body["policy"]
-        return Escalation("starting", "it was opened", event.occurred_at, team, policy)
+        return Escalation("starting", "opened", event.occurred_at, team, policy)
     if known is None:
         return None
     if event.type in _TURNS:
@@ -98,21 +98,19 @@ _MOVES: Final = frozenset(
     {"incident.reassigned", "incident.reassignment_rejected", "incident.reassignment_undone"}
 )
 _TURNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "incident.acknowledged": lambda _: "it was acknowledged",
-    "incident.unacknowledged": lambda body: body["why"] or "the acknowledgement was taken back",
-    "incident.reassigned": lambda body: f"it was handed over to {body['to']}",
-    "incident.reassignment_rejected": lambda body: f"it was bounced back to {body['to']}",
-    "incident.reassignment_undone": lambda body: (
-        f"the hand-over was taken back, it is with {body['to']} again"
-    ),
-    "incident.snoozed": lambda body: "its alerts are silenced" if body.get("silence") else "it is snoozed",
+    "incident.acknowledged": lambda _: "acknowledged",
+    "incident.unacknowledged": lambda body: body["why"] or "acknowledgement removed",
+    "incident.reassigned": lambda body: f"handed over to {body['to']}",
+    "incident.reassignment_rejected": lambda body: f"hand-over rejected, back with {body['to']}",
+    "incident.reassignment_undone": lambda body: f"hand-over undone, back with {body['to']}",
+    "incident.snoozed": lambda body: "alerts silenced" if body.get("silence") else "snoozed",
     "incident.unsnoozed": lambda body: (
-        body["why"] or "the snooze was taken back" if body["undone"] else f"it woke: {body['why']}"
+        body["why"] or "snooze undone" if body["undone"] else f"snooze ended: {body['why']}"
     ),
-    "incident.merged": lambda body: f"it was merged into #{body['into']['number']}",
-    "incident.unmerged": lambda body: f"it was split from #{body['from']['number']}",
-    "incident.resolved": lambda _: "it is resolved",
-    "incident.reopened": lambda _: "it was reopened",
+    "incident.merged": lambda body: f"merged into #{body['into']['number']}",
+    "incident.unmerged": lambda body: f"merge into #{body['from']['number']}",
+    "incident.resolved": lambda _: "resolved",
+    "incident.reopened": lambda _: "reopened",
 }
 
 
@@ -168,7 +166,7 @@ def _severity_set(known: Escalation, _: Incident, event: Fact) -> Escalation:
     restarts = known.policy is not None and known.policy.restart_when_worse
     # What a step of the escalation itself raises does not send it back to its first step.
     if worse and restarts and known.phase in ("climbing", "exhausted") and event.actor != ENGINE:
-        why = f"it got worse: {event.body['severity']}"
+        why = f"severity raised: {event.body['severity']}"
         return replace(known, phase="starting", why=why, due_at=event.occurred_at)
     return _worked(known, event)
 

@@ -68,9 +68,7 @@ def explain(
 ) -> Explanation | None:
     """Why an alert on `component` is a symptom of one of `causes`; None where it is not, as far as `links` tell."""
     if component in causes:
-        return Explanation(
-            component, component, 0, f"its component {component} is what this incident is about"
-        )
+        return Explanation(component, component, 0, f"same component {component}")
     layer, seen = {component: _Way((), ())}, {component}
     for distance in range(1, hops + 1):
         layer = _next(layer, seen, links)

@@ -81,14 +81,14 @@ def place(
 
 def _open_or_wait(finding: Finding, windows: Sequence[ScheduleWindow]) -> Placement:
     if finding.sure:
-        return OpenNew("opened at once because the analyzer is sure")
+        return OpenNew("opened immediately (high confidence)")
     if finding.schedule is None:
-        return Wait("waits: a single run opens an incident only when the analyzer is sure")
+        return Wait("pending: a single run opens an incident only at high confidence")
     watched = consecutive(windows, finding.window_end)
     blamed = sum(any(cause & finding.cause for cause in window.causes) for window in watched)
     if blamed >= WINDOWS_NEEDED:
-        return OpenNew(f"opened because {blamed} of the last {len(watched)} windows blame it")
-    return Wait(f"waits for {WINDOWS_NEEDED} of {WINDOWS_WATCHED} consecutive windows, has {blamed}")
+        return OpenNew(f"opened after {blamed} of the last {len(watched)} windows")
+    return Wait(f"pending: {blamed} of {WINDOWS_NEEDED} required windows (of {WINDOWS_WATCHED} consecutive)")
 
 
 def consecutive(windows: Iterable[ScheduleWindow], end: datetime) -> list[ScheduleWindow]:
@@ -249,7 +249,7 @@ def title_of(blame: Blame) -> str:
     if "{}" not in blame.phrase:
         return f"{blame.component} {blame.phrase}"[:300]
     if blame.failure_rate is None:
-        return f"{blame.component} is blamed by {blame.analyzer}"[:300]
+        return f"{blame.component} is suspected by {blame.analyzer}"[:300]
     said = blame.phrase.replace("{}", percent(blame.failure_rate), 1)
     return f"{blame.component} {said}"[:300]
 
@@ -265,7 +265,7 @@ def verdict_of(blame: Blame, probability: float | None, agreeing: Sequence[str] 
     if blame.ambiguous_with:
         shown = ", ".join(blame.ambiguous_with[:5])
         more = f" and {len(blame.ambiguous_with) - 5} more" if len(blame.ambiguous_with) > 5 else ""
-        sentence += f"; the data cannot tell it apart from {shown}{more}"
+        sentence += f"; indistinguishable in the data from {shown}{more}"
     return sentence + "."
 
 

@@ -152,7 +152,7 @@ def place_of(alert: Reported, routing: Routing) -> Place:
 
 def _alone_or_by_rule(alert: Reported, team: str, *, alone: bool) -> Place:
     if alone or not alert.group:
-        return Place(f"alert:{alert.integration}:{alert.key}", "the same key of the same integration")
+        return Place(f"alert:{alert.integration}:{alert.key}", "same key of the same integration")
     why = f"all {alert.group} alerts of {team} from {alert.integration} are grouped"
     return Place(f"alerts:{alert.integration}:{team}:{alert.group}", why)
 
@@ -165,7 +165,7 @@ def _group(alert: Reported, routing: Routing, by: Sequence[str]) -> Place:
     # A key has an index, which takes no long texts; and one that is cut would mix up what is not the same.
     key = told if len(told) <= 200 else f"{told[:150]}…{sha256(told.encode()).hexdigest()[:24]}"
     same = " and ".join(f"{name} {value or 'none'}"[:100] for name, value in values.items())
-    why = f"route {rule} groups by {same}" if values else f"route {rule} groups all that it gets"
+    why = f"route {rule} groups by {same}" if values else f"route {rule} groups all its alerts"
     place = Place(f"alerts:{alert.integration}:{key}", why, f"route:{key}", routing.grouping.window)
     return place if place.window is None else replace(place, why=_within(why, routing.grouping))
 
@@ -187,7 +187,7 @@ def _within(why: str, grouping: Grouping) -> str:
 
 def storm_place(integration: str, team: str) -> Place:
     """Where an alert that has no incident yet goes in a storm."""
-    within = f"within {_minutes(STORM_SPAN)}, as severe or worse"
+    within = f"within {_minutes(STORM_SPAN)}, of at least this severity"
     why = f"storm: {integration} opened more than {STORM_TICKETS} incidents {within}"
     return Place(f"{STORM_KEY}{integration}:{team}", why)
 
@@ -198,7 +198,7 @@ def is_storm(dedup_key: str) -> bool:
 
 
 def symptom(component: str) -> str:
-    return f"its component {component} is what this incident is about"
+    return f"same component {component}"
 
 
 def _minutes(span: timedelta) -> str:

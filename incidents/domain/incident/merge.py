@@ -30,7 +30,7 @@ def merge_into(state: Incident, command: c.MergeInto) -> Bodies:
 def absorb(state: Incident, command: c.Absorb) -> Bodies:
     refuse_resolved(state)
     if len(state.merged) >= MOST:
-        raise CommandRefusedError(f"#{state.number} holds {MOST} merged incidents already")
+        raise CommandRefusedError(f"#{state.number} already has {MOST} merged incidents")
     source = command.source
     body = {
         "incident": _reference(source),
@@ -44,7 +44,11 @@ def absorb(state: Incident, command: c.Absorb) -> Bodies:
     }
     events: Bodies = [("incident.merge_received", body)]
     if is_worse(source.severity, state.severity) and not state.severity_by_person:
-        events.append(raise_severity(source.severity, state, f"#{source.number}, merged into it, is worse"))
+        events.append(
+            raise_severity(
+                source.severity, state, f"#{source.number}, merged into this incident, has a higher severity"
+            )
+        )
     return events
 
 
@@ -65,7 +69,7 @@ def separate(state: Incident, command: c.Separate) -> Bodies:
         raise CommandRefusedError(f"#{command.source.number} is not merged into #{state.number}")
     if state.merged_into is not None:
         raise CommandRefusedError(
-            f"#{state.number} itself was merged into #{state.merged_number}; split it from there first"
+            f"#{state.number} is itself merged into #{state.merged_number}; undo that merge first"
         )
     body = {
         "incident": _reference(command.source),

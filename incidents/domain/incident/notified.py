@@ -46,13 +46,13 @@ def sentence(_: str, body: Mapping[str, Any]) -> str:
         together = (
             f", with {others} other incident{'' if others == 1 else 's'} in one message" if others else ""
         )
-        return f"{whom} was told{together}: {body['reason']}"
+        return f"Notified {whom}{together}: {body['reason']}"
     if body["outcome"] == "failed":
-        return f"{whom} could not be told at attempt {body['attempt']}: {body['why']}"
+        return f"Attempt {body['attempt']} to notify {whom} failed: {body['why']}"
     if body["outcome"] == "held":
-        return f"the message to {whom} is held back: {body['why']}"
+        return f"Notification to {whom} delayed: {body['why']}"
     if body["outcome"] == "stopped":
-        return f"{whom} was not told any more: {body['why']}"
+        return f"Notification to {whom} cancelled: {body['why']}"
     return f"Could not reach {whom}: {body['why']}"
 
 

@@ -32,7 +32,7 @@ def accept(state: Incident, _: c.Accept) -> Bodies:
 
 
 def bounce(state: Incident, command: c.Bounce) -> Bodies:
-    sent = _unanswered(state, "bounce back")
+    sent = _unanswered(state, "reject")
     return [
         ("incident.reassignment_rejected", {"from": state.team, "to": sent.team, "reason": command.reason})
     ]
@@ -44,7 +44,7 @@ def undo_hand_over(state: Incident) -> Bodies:
     if state.state != "open" or state.owner is not None:
         who = state.acknowledged_by or state.owner
         raise CommandRefusedError(
-            f"{who} of {state.team} is already on #{state.number}; ask them to bounce it back"
+            f"{who} of {state.team} is already working on #{state.number}; ask them to reject the hand-over"
         )
     return [("incident.reassignment_undone", {"from": state.team, "to": sent.team})]
 
@@ -56,11 +56,9 @@ def _unanswered(state: Incident, what: str) -> HandedOver:
     if state.accepted_by is not None and state.accepted_at is not None:
         when = at_second(state.accepted_at)
         raise CommandRefusedError(
-            f"{state.accepted_by} accepted #{state.number} for {state.team} at {when}; hand it over instead"
+            f"{state.accepted_by} accepted #{state.number} for {state.team} at {when}; hand the incident over instead"
         )
-    raise CommandRefusedError(
-        f"no hand-over of #{state.number} waits for an answer, so there is none to {what}"
-    )
+    raise CommandRefusedError(f"#{state.number} has no pending hand-over to {what}")
 
 
 # Folding

@@ -52,7 +52,7 @@ def resolution(
 def refuse_merged(state: Incident) -> None:
     if state.merged_into is not None:
         where = f"#{state.number} was merged into #{state.merged_number}{_by_whom(state)}"
-        raise CommandRefusedError(f"{where}; work on that one, or split it off")
+        raise CommandRefusedError(f"{where}; use that incident, or undo the merge")
 
 
 def refuse_resolved(state: Incident) -> None:

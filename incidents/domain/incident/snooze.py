@@ -45,7 +45,7 @@ def wake_when_due(state: Incident, _: c.Unsnooze, now: datetime) -> Bodies:
     until = state.snoozed_until
     if state.state != "snoozed" or until is None or until > now:
         return []
-    return [("incident.unsnoozed", {"why": f"its time came, {at_second(until)}", "undone": False})]
+    return [("incident.unsnoozed", {"why": f"end of the snooze at {at_second(until)}", "undone": False})]
 
 
 def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -> Bodies:
@@ -53,10 +53,10 @@ def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -
     if state.state != "snoozed":
         raise CommandRefusedError(f"#{state.number} is not snoozed, it is {state.state}")
     if overriding:
-        why = "requested in spite of the suppression"
+        why = "requested despite the suppression"
         return [*override(overriding), ("incident.unsnoozed", {"why": why, "undone": True})]
     suppressed = (state.snoozed_by or "").startswith("system:")
-    why = "it is no longer suppressed" if suppressed or state.silence is not None else ""
+    why = "no longer suppressed" if suppressed or state.silence is not None else ""
     return [("incident.unsnoozed", {"why": why, "undone": True})]
 
 
@@ -70,20 +70,20 @@ def woken_by(state: Incident, bodies: Bodies) -> Bodies:
 
 def _change(state: Incident, type_: str, body: Mapping[str, Any]) -> str | None:
     if type_ == "incident.severity_set" and not body["by_person"]:
-        return f"it got worse: {body['severity']}"
+        return f"severity raised: {body['severity']}"
     if state.silence is not None and type_ in ("incident.finding_joined", "incident.report_joined"):
-        return "an analyzer blames it" if type_ == "incident.finding_joined" else "it was reported again"
+        return "new finding" if type_ == "incident.finding_joined" else "reported again"
     if state.snoozed_until is not None:
         return None
     if type_ == "incident.merge_received":
-        return f"#{body['incident']['number']} was merged into it"
+        return f"#{body['incident']['number']} was merged into this incident"
     if type_ in ("incident.alerts_joined", "incident.report_joined"):
-        return "an alert joined it" if type_ == "incident.alerts_joined" else "it was reported again"
+        return "new alert" if type_ == "incident.alerts_joined" else "reported again"
     if type_ == "incident.finding_joined":
         analyzer = body["finding"]["analyzer"]
         before = state.opinions.get(analyzer)
         if before is None or before.says != "blames":
-            return f"{analyzer} blames it now"
+            return f"new finding of {analyzer}"
     return None
 
 

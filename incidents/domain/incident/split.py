@@ -57,7 +57,7 @@ class SplitAlertsOff:
 def open_split_off(command: OpenSplitOff) -> Bodies:
     """The incident that they leave was asked first: here nothing is refused."""
     source, first = command.source, command.members[0]
-    stays = f"it stays with {source.team}, as #{source.number} that its alerts were split off"
+    stays = f"stays with {source.team}, split off from #{source.number}"
     # A policy that a route named is for the team that it routed to.
     policy = source.policy if source.hops == 0 else None
     routing = Routing(source.team, None, stays, service=source.service, policy=policy)
@@ -134,7 +134,7 @@ def _count(number: int) -> str:
 
 def split_from_sentence(who: str, body: Mapping[str, Any]) -> str:
     source = body["source"]
-    return f"{who} split {_count(len(body['alerts']))} off #{source['number']} “{source['title']}”{_because(body)}"
+    return f"{who} split {_count(len(body['alerts']))} off from #{source['number']} “{source['title']}”{_because(body)}"
 
 
 def alerts_moved_sentence(who: str, body: Mapping[str, Any]) -> str:
@@ -144,7 +144,7 @@ def alerts_moved_sentence(who: str, body: Mapping[str, Any]) -> str:
 
 def why_there(body: Mapping[str, Any]) -> str:
     """Why an alert is a member of the incident that was split off, after "because"."""
-    return f"it was split off #{body['source']['number']}{_because(body)}"
+    return f"split off from #{body['source']['number']}{_because(body)}"
 
 
 def _because(body: Mapping[str, Any]) -> str:

@@ -83,7 +83,7 @@ def join_symptoms(state: Incident, command: JoinSymptoms) -> Bodies:
     events: Bodies = [("incident.symptoms_joined", body)]
     severity = worst(member.severity for member in members)
     if is_worse(severity, state.severity) and not state.severity_by_person:
-        events.append(raise_severity(severity, state, "a symptom that joined is worse"))
+        events.append(raise_severity(severity, state, "a joined symptom has a higher severity"))
     return events
 
 
@@ -144,7 +144,7 @@ def _count(number: int) -> str:
 
 def symptoms_joined_sentence(body: Mapping[str, Any]) -> str:
     how, others = body["hows"][-1]["how"], len(body["hows"]) - 1
-    more = "" if not others else f", and so for {others} more component{'' if others == 1 else 's'}"
+    more = "" if not others else f", likewise for {others} more component{'' if others == 1 else 's'}"
     source = "" if body["source"] is None else f"; from #{body['source']['number']}"
     joined = "joined as a symptom" if len(body["alerts"]) == 1 else "joined as symptoms, last"
     return f"{_count(len(body['alerts']))} {joined}: {body['title']}; {how}{more}{source}"
@@ -152,13 +152,13 @@ def symptoms_joined_sentence(body: Mapping[str, Any]) -> str:
 
 def alerts_removed_sentence(body: Mapping[str, Any]) -> str:
     target = "" if body["target"] is None else f" for #{body['target']['number']}"
-    return f"{_count(len(body['alerts']))} left it{target}: {body['why']}"
+    return f"{_count(len(body['alerts']))} left this incident{target}: {body['why']}"
 
 
 def linked_to_cause_sentence(body: Mapping[str, Any]) -> str:
     by = body["by"]
-    explains = f"#{by['number']} “{by['title']}” explains {_count(body['alerts'])} of it: {body['how']}"
-    return f"{explains}; it stays an incident of its own because {body['kept']}"
+    explains = f"#{by['number']} “{by['title']}” explains {_count(body['alerts'])}: {body['how']}"
+    return f"{explains}; kept as a separate incident: {body['kept']}"
 
 
 def whys_of(bodies: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -30,15 +30,17 @@ def sentence(event: Fact) -> str:
 def repeated(event: Fact, count: int) -> str:
     """One sentence for `count` events of the kind in a row, the last of which is `event`."""
     if event.type == "incident.report_joined":
-        return f"{actor_name(event.actor)} reported it {count} times again, last: {event.body['title']}"
+        return (
+            f"{actor_name(event.actor)} reported the incident {count} more times, last: {event.body['title']}"
+        )
     if event.type == "incident.opinion_changed":
-        return f"{sentence(event)} (its opinion changed {count} times)"
+        return f"{sentence(event)} (verdict changed {count} times)"
     if event.type in _LAST_OF:
         return f"{sentence(event)} (the last of {count} times)"
     finding = event.body["finding"]
-    over = "" if event.type == "incident.finding_joined" else " over failures before the resolution"
+    over = "" if event.type == "incident.finding_joined" else " for failures before the resolution"
     runs = f"{count} runs of {finding['analyzer']}"
-    return f"{runs} blamed {finding['component']} again{over}{_score(finding, ', last ')}"
+    return f"{runs} again suspected {finding['component']}{over}{_score(finding, ', last ')}"
 
 
 _LAST_OF = frozenset(
@@ -64,8 +66,8 @@ def _score(finding: Mapping[str, Any], before: str = ", ") -> str:
 def _opened(name: str, body: Mapping[str, Any]) -> str:
     finding = body["finding"]
     if finding is None:
-        return f"{name} opened it; {body['routing']['explanation']}"
-    blamed = f"{finding['analyzer']} blamed {finding['component']}"
+        return f"{name} opened the incident; {body['routing']['explanation']}"
+    blamed = f"{finding['analyzer']} suspected {finding['component']}"
     return f"{blamed}; {body['why']}; {body['routing']['explanation']}"
 
 
@@ -80,54 +82,54 @@ def _alerts_joined(_: str, body: Mapping[str, Any]) -> str:
 
 def _alerts_resolved(_: str, body: Mapping[str, Any]) -> str:
     count, flapping = len(body["alerts"]), len(body["flapping"])
-    over = "an alert is over" if count == 1 else f"{count} alerts are over"
+    over = "an alert resolved" if count == 1 else f"{count} alerts resolved"
     if not flapping:
         return over
-    which = "it is" if count == 1 else f"{flapping} of them are"
-    return f"{over}; {which} flapping, so the incident stays open until all is quiet"
+    which = "it is" if count == 1 else f"{flapping} are"
+    return f"{over}; {which} flapping, so the incident stays open until quiet"
 
 
 def _joined(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} reported it again: {body['title']}"
+    return f"{name} reported the incident again: {body['title']}"
 
 
 def _finding_joined(_: str, body: Mapping[str, Any]) -> str:
     finding = body["finding"]
     others = [one for one in body["agreeing"] if one != finding["analyzer"]]
     if not others:
-        return f"{finding['analyzer']} blamed {finding['component']} again{_score(finding)}"
-    agree = f"as {' and '.join(others)} {'does' if len(others) == 1 else 'do'}"
+        return f"{finding['analyzer']} again suspected {finding['component']}{_score(finding)}"
+    agree = f"in agreement with {' and '.join(others)}"
     together = (
         "" if body["confidence"] is None else f": together {percent(body['confidence'])} likely at fault"
     )
-    return f"{finding['analyzer']} blamed {finding['component']}{_score(finding)}, {agree}{together}"
+    return f"{finding['analyzer']} suspected {finding['component']}{_score(finding)}, {agree}{together}"
 
 
 def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
     finding = body["finding"]
-    blamed = f"{finding['analyzer']} blamed {finding['component']}"
-    return f"{blamed} over failures before the resolution; nothing was opened"
+    blamed = f"{finding['analyzer']} suspected {finding['component']}"
+    return f"{blamed} for failures before the resolution; no incident was opened"
 
 
 def _no_longer_blamed(_: str, body: Mapping[str, Any]) -> str:
     # `analyzer` in the body is whose verdict the incident shows from now on, if any is left.
-    return f"{body['schedule']} no longer blames it in the window that ended {_minute(body['window_end'])}"
+    return f"{body['schedule']} found no fault here in the window that ended {_minute(body['window_end'])}"
 
 
 def _opinion_changed(_: str, body: Mapping[str, Any]) -> str:
     opinion = body["opinion"]
     window = f"the window that ended {_minute(opinion['window']['end'])}"
     if opinion["says"] == "blames_other":
-        return f"{opinion['analyzer']} blames {opinion['component']} instead{_score(opinion)}"
+        return f"{opinion['analyzer']} suspects {opinion['component']} instead{_score(opinion)}"
     if opinion["says"] == "no_longer_blames":
-        return f"{opinion['analyzer']} no longer blames it in {window}"
-    return f"{opinion['analyzer']} saw nothing here in {window}"
+        return f"{opinion['analyzer']} no longer suspects this component in {window}"
+    return f"{opinion['analyzer']} found nothing here in {window}"
 
 
 def _cause_missed(_: str, body: Mapping[str, Any]) -> str:
     count = body["windows"]
     windows = f"{count} window{'' if count == 1 else 's'}"
-    return f"{body['analyzer']} judged {windows} over {body['confirmed_cause']} and did not name it"
+    return f"{body['analyzer']} missed {body['confirmed_cause']} in {windows}"
 
 
 def _evidence(name: str, body: Mapping[str, Any]) -> str:
@@ -139,39 +141,38 @@ def _evidence(name: str, body: Mapping[str, Any]) -> str:
 def _assigned(name: str, body: Mapping[str, Any]) -> str:
     owner = body["owner"]
     if owner is None:
-        return f"{name} took {body['previous']} off it"
-    return f"{name} took it" if owner == name else f"{name} gave it to {owner}"
+        return f"{name} unassigned {body['previous']}"
+    return f"{name} took ownership" if owner == name else f"{name} assigned the incident to {owner}"
 
 
 def _handed_over(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} handed it over from {body['from']} to {body['to']}: {body['reason']}"
+    return f"{name} handed the incident over from {body['from']} to {body['to']}: {body['reason']}"
 
 
 def _bounced(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} bounced it back from {body['from']} to {body['to']}: {body['reason']}"
+    return f"{name} rejected the hand-over from {body['from']} to {body['to']}: {body['reason']}"
 
 
 def _hand_over_undone(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} took the hand-over to {body['from']} back; it is with {body['to']} again"
+    return f"{name} undid the hand-over to {body['from']}; back with {body['to']}"
 
 
 def _merged(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} merged it into {_ticket(body['into'])}{_because(body['reason'])}"
+    return f"{name} merged this incident into {_ticket(body['into'])}{_because(body['reason'])}"
 
 
 def _absorbed(name: str, body: Mapping[str, Any]) -> str:
-    taken = f"{_ticket(body['incident'])} into it{_firing(len(body['alerts']))}"
+    taken = f"{_ticket(body['incident'])} into this incident{_firing(len(body['alerts']))}"
     return f"{name} merged {taken}{_because(body['reason'])}"
 
 
 def _split(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} split it from #{body['from']['number']}{_firing(len(body['alerts']))}{_because(body['reason'])}"
+    firing = _firing(len(body["alerts"]))
+    return f"{name} undid the merge into #{body['from']['number']}{firing}{_because(body['reason'])}"
 
 
 def _separated(name: str, body: Mapping[str, Any]) -> str:
-    return (
-        f"{name} split #{body['incident']['number']} off{_firing(body['firing'])}{_because(body['reason'])}"
-    )
+    return f"{name} undid the merge of #{body['incident']['number']}{_firing(body['firing'])}{_because(body['reason'])}"
 
 
 def _ticket(reference: Mapping[str, Any]) -> str:
@@ -187,16 +188,16 @@ def _firing(count: int) -> str:
 
 
 def _snoozed(name: str, body: Mapping[str, Any]) -> str:
-    until = "it changes" if body["until"] is None else _minute(body["until"])
+    until = "a change" if body["until"] is None else _minute(body["until"])
     if body.get("silence") or name == "Dossier":
         return f"Notifications suppressed until {until}{_because(body['reason'])}"
-    return f"{name} snoozed it until {until}{_because(body['reason'])}"
+    return f"{name} snoozed the incident until {until}{_because(body['reason'])}"
 
 
 def _woken(name: str, body: Mapping[str, Any]) -> str:
     if body["undone"] and body["why"]:
         return f"Notifications resumed: {body['why']}"
-    return f"{name} took the snooze back" if body["undone"] else f"it woke: {body['why']}"
+    return f"{name} undid the snooze" if body["undone"] else f"snooze ended: {body['why']}"
 
 
 def _overridden(name: str, body: Mapping[str, Any]) -> str:
@@ -212,9 +213,9 @@ def _severity_set(name: str, body: Mapping[str, Any]) -> str:
 def _resolved(name: str, body: Mapping[str, Any]) -> str:
     cause = body["confirmed_cause"]
     if cause is None:
-        return f"{name} resolved it: {body['note']}"
-    confirmed = "nothing was at fault" if cause == "none" else f"the cause was {cause}"
-    return f"{name} resolved it: {confirmed}{_after(body['note'])}"
+        return f"{name} resolved the incident: {body['note']}"
+    confirmed = "false alarm" if cause == "none" else f"cause {cause}"
+    return f"{name} resolved the incident: {confirmed}{_after(body['note'])}"
 
 
 def _after(text: str) -> str:
@@ -222,19 +223,19 @@ def _after(text: str) -> str:
 
 
 def _unacknowledged(name: str, body: Mapping[str, Any]) -> str:
-    return f"it is open again: {body['why']}" if body["why"] else f"{name} took the acknowledgement back"
+    return f"open again: {body['why']}" if body["why"] else f"{name} removed the acknowledgement"
 
 
 def _escalation_started(name: str, body: Mapping[str, Any]) -> str:
-    begun = "the policy" if name == "Dossier" else f"{name} started the policy"
-    return f"{begun} “{body['policy']['name']}” holds: {body['why']}"
+    begun = "Escalation policy" if name == "Dossier" else f"{name} started escalation policy"
+    return f"{begun} “{body['policy']['name']}”{' started' if name == 'Dossier' else ''}: {body['why']}"
 
 
 def _escalated(name: str, body: Mapping[str, Any]) -> str:
     called = [_called(one) for one in body["called"]] + [f"channel {one}" for one in body["channels"]]
-    missed = "; ".join(f"{one['target']} could not be called: {one['why']}" for one in body["unreachable"])
-    whom = f"called {', '.join(called)}" if called else ""
-    done = "; ".join(part for part in (whom, missed) if part) or "took a step that calls nobody"
+    missed = "; ".join(f"could not notify {one['target']}: {one['why']}" for one in body["unreachable"])
+    whom = f"notified {', '.join(called)}" if called else ""
+    done = "; ".join(part for part in (whom, missed) if part) or "ran a step without recipients"
     place = f"step {body['step']} of {body['steps']}"
     if body["rounds"] > 1:
         place += f", round {body['round']} of {body['rounds']}"
@@ -252,7 +253,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.alerts_resolved": _alerts_resolved,
     "incident.symptoms_joined": lambda _, b: symptoms_joined_sentence(b),
     "incident.alerts_removed": lambda _, b: alerts_removed_sentence(b),
-    "incident.maintenance_noted": lambda _, b: f"planned work at {b['component']}: it is {b['why']}",
+    "incident.maintenance_noted": lambda _, b: f"maintenance at {b['component']}: {b['why']}",
     "incident.linked_to_cause": lambda _, b: linked_to_cause_sentence(b),
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
@@ -260,11 +261,11 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.opinion_changed": _opinion_changed,
     "incident.analyzer_missed_cause": _cause_missed,
     "incident.evidence_attached": _evidence,
-    "incident.acknowledged": lambda name, _: f"{name} acknowledged it",
+    "incident.acknowledged": lambda name, _: f"{name} acknowledged the incident",
     "incident.unacknowledged": _unacknowledged,
     "incident.assigned": _assigned,
     "incident.reassigned": _handed_over,
-    "incident.reassignment_accepted": lambda name, b: f"{name} accepted it for {b['team']}",
+    "incident.reassignment_accepted": lambda name, b: f"{name} accepted the incident for {b['team']}",
     "incident.reassignment_rejected": _bounced,
     "incident.reassignment_undone": _hand_over_undone,
     "incident.snoozed": _snoozed,
@@ -284,7 +285,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.resolved": _resolved,
     "incident.escalation_started": _escalation_started,
     "incident.escalated": _escalated,
-    "incident.escalation_exhausted": lambda _, b: f"nobody is called any more: {b['why']}",
-    "incident.escalation_skipped": lambda _, b: f"nobody is called: {b['why']}",
-    "incident.reopened": lambda name, b: f"{name} reopened it{_after(b['reason'])}",
+    "incident.escalation_exhausted": lambda _, b: f"escalation ended: {b['why']}",
+    "incident.escalation_skipped": lambda _, b: f"no one is paged: {b['why']}",
+    "incident.reopened": lambda name, b: f"{name} reopened the incident{_after(b['reason'])}",
 }

@@ -96,11 +96,9 @@ def compose(id: str, told: Sequence[MessageLine], base_url: str) -> Message:
 
 def test_message(id: str, who: str, base_url: str) -> Message:
     """What somebody sends to themselves to see that they can be reached."""
-    text = (
-        f"This is a test from Dossier for {who}: messages about incidents will look like this one. {base_url}"
-    )
+    text = f"This is a Dossier test message for {who}. Incident notifications look like this. {base_url}"
     body = {"id": id, "type": "test", "text": text, "incidents": [], "others": [], "total": 0}
-    return Message("Dossier can reach you", f"{text}\n", text, None, body)
+    return Message("Dossier test message", f"{text}\n", text, None, body)
 
 
 def _as_json(one: MessageLine) -> dict[str, Any]:
@@ -124,13 +122,13 @@ def _ended(one: MessageLine) -> str:
 
 
 def _who(name: str | None) -> str:
-    return "Dossier: its alerts have ended" if name is None or name.startswith("system:") else name
+    return "Dossier (all alerts resolved)" if name is None or name.startswith("system:") else name
 
 
 def _after(one: MessageLine) -> str:
     if one.opened_at is None or one.resolved_at is None:
         return ""
-    return f", {spoken((one.resolved_at - one.opened_at).total_seconds())} after it was opened"
+    return f", {spoken((one.resolved_at - one.opened_at).total_seconds())} after opening"
 
 
 def _needed(one: MessageLine) -> str:
@@ -149,7 +147,7 @@ def _needed(one: MessageLine) -> str:
         *([f"Verdict: {blamed}"] if blamed else []),
         *_labels(one.labels),
         *(f"{_cut(link.get('text') or 'Link', 80)}: {link['href']}" for link in one.links[:LINKS_SHOWN]),
-        f"Why you: {one.reason}",
+        f"Reason: {one.reason}",
         one.url,
     ]
     return "\n".join(lines) + "\n"

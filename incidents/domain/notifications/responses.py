@@ -31,7 +31,7 @@ class Reply:
 
 def smtp(code: int, text: str) -> Reply:
     """An answer of a mail server."""
-    why = shortened(f"the mail server answered {code} {text}".strip())
+    why = shortened(f"the mail server responded {code} {text}".strip())
     if 200 <= code < 400:
         return Reply("taken", why)
     return Reply("refused" if 500 <= code < 600 else "passing", why)
@@ -39,9 +39,9 @@ def smtp(code: int, text: str) -> Reply:
 
 def http(status: int, headers: Mapping[str, str], text: str, now: datetime) -> Reply:
     """An answer of a web server; names of headers in lower case."""
-    told = f"it answered {status}" + (f": {text}" if text.strip() else "")
+    told = f"response {status}" + (f": {text}" if text.strip() else "")
     if 200 <= status < 300:
-        return Reply("taken", f"it answered {status}")
+        return Reply("taken", f"response {status}")
     if status >= 500 or status in _PASSING:
         return Reply("passing", shortened(told), retry_after(headers.get("retry-after", ""), now))
     return Reply("refused", shortened(told))

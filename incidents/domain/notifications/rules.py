@@ -130,9 +130,7 @@ def _rule(field: str, told: object, methods: Sequence[str]) -> Rule:
     given = _object(field, told, _RULE_FIELDS)
     method = check_line(f"{field}.method", given.get("method"))
     if method not in methods:
-        raise InvalidValueError(
-            f"{field}.method", f"there is no contact method {method}; there are {_listed(methods)}"
-        )
+        raise InvalidValueError(f"{field}.method", f"no contact method {method}; use {_listed(methods)}")
     severities = given.get("severities") or []
     if not isinstance(severities, list) or len(severities) > len(SEVERITIES):
         raise InvalidValueError(f"{field}.severities", f"must be a list of {', '.join(SEVERITIES)}")
@@ -170,12 +168,12 @@ def quiet_from(told: object) -> QuietHours | None:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
         raise InvalidValueError(
-            "quiet_hours.zone", "must be a name of the IANA time zones, as Europe/Berlin"
+            "quiet_hours.zone", "must be an IANA time zone such as Europe/Berlin"
         ) from None
     start, end = _clock("start", given.get("start")), _clock("end", given.get("end"))
     if start == end:
         raise InvalidValueError(
-            "quiet_hours.end", "must differ from the start: quiet all day would be no call at all"
+            "quiet_hours.end", "must differ from the start: quiet hours cannot cover the whole day"
         )
     return QuietHours(zone, start, end)
 
@@ -207,7 +205,7 @@ def _object(field: str, told: object, known: set[str]) -> Mapping[str, Any]:
     if not isinstance(told, Mapping):
         raise InvalidValueError(field, f"must be an object of {', '.join(sorted(known))}")
     if unknown := sorted(set(told) - known):
-        raise InvalidValueError(f"{field}.{unknown[0]}"[:200], "is not a field here")
+        raise InvalidValueError(f"{field}.{unknown[0]}"[:200], "is not a known field")
     return told
 
 

@@ -60,17 +60,17 @@ def answered(ticket: Ticket, made_at: datetime, team: str = "") -> str | None:
     of two processes. A hand-over from before the call was known to whoever called.
     """
     if ticket.merged_number is not None:
-        return f"it was merged into #{ticket.merged_number}"
+        return f"merged into #{ticket.merged_number}"
     if ticket.state == "resolved":
-        return f"{ticket.resolved_by} resolved it"
+        return f"resolved by {ticket.resolved_by}"
     if ticket.state == "snoozed":
-        return "its alerts are silenced" if ticket.silence else f"{ticket.snoozed_by} snoozed it"
+        return "alerts silenced" if ticket.silence else f"snoozed by {ticket.snoozed_by}"
     if ticket.state == "acknowledged":
-        return f"{ticket.acknowledged_by} acknowledged it"
+        return f"acknowledged by {ticket.acknowledged_by}"
     if ticket.team_since > made_at:
-        return f"it was handed over to {ticket.team}"
+        return f"handed over to {ticket.team}"
     if team not in ("", ticket.team):  # a hand-over that was taken back: as if it had never left
-        return f"it is with {ticket.team} again"
+        return f"back with {ticket.team}"
     return None
 
 
@@ -122,7 +122,7 @@ def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: date
     """What to do with a step now. `person` is None for an address without one."""
     if due.over:
         if ticket.state != "resolved":
-            return Stop("it was reopened")
+            return Stop("reopened")
     elif (why := answered(ticket, due.made_at, due.team)) is not None:
         return Stop(why)
     if due.attempts:  # it was let through before
@@ -133,11 +133,11 @@ def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: date
         return Wait(end, f"{QUIET} {end.astimezone(ZoneInfo(quiet.zone)):%H:%M} ({quiet.zone})")
     if (free := _throttled(due, line, now)) is not None:
         minutes = due.method.span.total_seconds() / 60
-        return Wait(free, f"{len(line.sent)} messages in {minutes:g} min; the next at {at_second(free)}")
+        return Wait(free, f"{len(line.sent)} messages in {minutes:g} min; next at {at_second(free)}")
     bundle = timedelta(0) if person is None else person.bundle
     # Two processes may be a little apart; what was sent later still was sent before the clock was set back.
     if line.last is not None and now < (until := line.last + bundle) <= now + 2 * bundle:
-        return Wait(until, f"told with what else comes until {at_second(until)}", bundling=True)
+        return Wait(until, f"bundled until {at_second(until)}", bundling=True)
     return Send()
 
 
@@ -182,7 +182,7 @@ def after(
         return GiveUp(reply.why)
     endless = reply.kind == "unreadable" and not over
     if attempt >= MOST_ATTEMPTS and not endless:
-        return GiveUp(f"{reply.why} (tried {attempt} times)")
+        return GiveUp(f"{reply.why} ({attempt} attempts)")
     seconds = PAUSES[min(attempt, len(PAUSES)) - 1]
     if endless:
         seconds = min(seconds, LONGEST_PAUSE_UNREADABLE)

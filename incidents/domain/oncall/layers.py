@@ -70,9 +70,7 @@ def _object(field: str, told: object, known: Sequence[str], required: Sequence[s
         raise InvalidValueError(field, f"must be an object with {', '.join(required)}")
     for name in told:
         if name not in known:
-            raise InvalidValueError(
-                f"{field}.{str(name)[:60]}", f"is not a field here; there are {', '.join(known)}"
-            )
+            raise InvalidValueError(f"{field}.{str(name)[:60]}", f"is not a field; use {', '.join(known)}")
     for name in required:
         if name not in told:
             raise InvalidValueError(f"{field}.{name}", "is required")
@@ -81,9 +79,7 @@ def _object(field: str, told: object, known: Sequence[str], required: Sequence[s
 
 def _people(field: str, told: object) -> tuple[str, ...]:
     if not isinstance(told, list | tuple) or not 1 <= len(told) <= MOST_PEOPLE:
-        raise InvalidValueError(
-            field, f"must be a list of 1 to {MOST_PEOPLE} user names, in the order of their turns"
-        )
+        raise InvalidValueError(field, f"must be a list of 1 to {MOST_PEOPLE} user names in rotation order")
     return tuple(check_line(f"{field}[{place}]", one, 150) for place, one in enumerate(told))
 
 

@@ -50,7 +50,7 @@ def swapped(schedule: Schedule, first: Stretch, second: Stretch, now: datetime) 
     Raises InvalidValueError where they are not two, or one is not on call for all of their stretch.
     """
     if first.person == second.person:
-        raise InvalidValueError("second.person", "must be somebody else than the first person")
+        raise InvalidValueError("second.person", "must be a different person")
     taken = []
     for name, given, by in (("first", first, second.person), ("second", second, first.person)):
         begins, ends = times_of(given.start, given.end, now, f"{name}.")
@@ -63,10 +63,10 @@ def _check_on_call(schedule: Schedule, field: str, person: str, span: Span) -> N
     others = sorted({one.person for one in shifts(schedule, *span)} - {person})
     if others:
         raise InvalidValueError(
-            field, f"must be on call for all of that time; part of it is of {', '.join(others)}"
+            field, f"must be on call for the whole period; part of it belongs to {', '.join(others)}"
         )
     if gaps(schedule, *span):
-        raise InvalidValueError(field, "must be on call for all of that time; in part of it nobody is")
+        raise InvalidValueError(field, "must be on call for the whole period; part of it is not covered")
 
 
 def ended(override: Span, now: datetime) -> datetime | None:
@@ -76,11 +76,11 @@ def ended(override: Span, now: datetime) -> datetime | None:
     """
     start, end = override
     if end <= now:
-        raise CommandRefusedError("That override is over already.")
+        raise CommandRefusedError("The override has already ended.")
     return None if start >= now else now
 
 
 def check_reversible(swap: Iterable[Span], now: datetime) -> None:
     """Raises CommandRefusedError where a part of a swap has begun."""
     if any(start <= now for start, _ in swap):
-        raise CommandRefusedError("A part of that swap has begun; override what is left of it instead.")
+        raise CommandRefusedError("Part of the swap has begun; override the remaining time instead.")

@@ -103,7 +103,7 @@ class Conditions:
 
     def _component(self, subject: Subject) -> str | None:
         if subject.component is None:
-            return "no component was named"
+            return "no component"
         return None if fnmatchcase(subject.component, self.pattern) else f"it is `{subject.component}`"
 
     def _confidence(self, subject: Subject) -> str | None:
@@ -114,9 +114,9 @@ class Conditions:
 
     def _hours(self, subject: Subject) -> str | None:
         if subject.at is None:
-            return "its time is not known"
+            return "the time is unknown"
         assert self.hours is not None
-        return None if self.hours.hold(subject.at) else f"it came at {subject.at:%a %H:%M} {subject.at:%Z}"
+        return None if self.hours.hold(subject.at) else f"received at {subject.at:%a %H:%M} {subject.at:%Z}"
 
 
 ANYTHING: Final = Conditions()
@@ -126,11 +126,11 @@ def _label(matcher: Matcher, labels: Mapping[str, str]) -> str | None:
     if matcher.matches(labels):
         return None
     found = labels.get(matcher.name)
-    return f"it has no label {matcher.name}" if found is None else f"{matcher.name} is `{found}`"
+    return f"no label {matcher.name}" if found is None else f"{matcher.name} is `{found}`"
 
 
 def _same(name: str, wanted: str, found: str | None) -> str | None:
-    return None if found == wanted else f"it has no {name}" if found is None else f"it is `{found}`"
+    return None if found == wanted else f"no {name}" if found is None else f"it is `{found}`"
 
 
 def _percent(share: float) -> str:

@@ -137,7 +137,7 @@ def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] =
         partner = replace(subject, component=other, service=None)
         others_team = team_of(partner, table)
         if others_team != team:
-            reason += f"; `{other}`, which the data cannot tell apart from it, belongs to {others_team.name}"
+            reason += f"; `{other}`, indistinguishable in the data, belongs to {others_team.name}"
             break
     if table.passed_over:
         reason += f"; {_passed_over(table.passed_over)}"
@@ -158,7 +158,7 @@ def _passed_over(rules: Mapping[str, str]) -> str:
     name, why = next(iter(rules.items()))
     others = len(rules) - 1
     more = f", and {others} other rule{'' if others == 1 else 's'}" if others else ""
-    return f"rule `{name}`{more} was passed over: {why}"
+    return f"rule `{name}`{more} was skipped: {why}"
 
 
 def team_of(subject: Subject, table: RoutingTable) -> Team:
@@ -222,15 +222,13 @@ def _reason(
         steps = [f"rule {_step(*path[0])}", *(f"in it {_step(*step)}" for step in path[1:])]
         owns = f"; it has the service {service.name}" if by_service and service is not None else ""
         worth = f"; its rule makes it {decision.severity}" if decision.severity else ""
-        goes_on = (
-            "; it goes on to the team that is suggested, if one is" if decision.follow_suggestion else ""
-        )
+        goes_on = "; auto-assign to the predicted team, if any" if decision.follow_suggestion else ""
         return f"{to} because {', '.join(steps)}{owns}{worth}{goes_on}"
     if by_service and service is not None:
         return f"{to} because no rule matches and it has the service {service.name}"
     if subject.component is not None:
         return f"{to} because no rule matches `{subject.component}`"
-    return f"{to} because no component was named" + (" and no rule matches" if subject.labels else "")
+    return f"{to} because no component" + (" and no rule matches" if subject.labels else "")
 
 
 def _step(place: int, rule: Rule) -> str:

@@ -59,7 +59,7 @@ def conditions_from(pattern: object, when: object) -> Conditions:
     if not isinstance(when, Mapping):
         raise InvalidValueError("when", f"must be an object of {', '.join(WHEN)}")
     if unknown := sorted(str(name) for name in set(when) - set(WHEN)):
-        raise InvalidValueError(f"when.{unknown[0][:60]}", f"is not a condition; there are {', '.join(WHEN)}")
+        raise InvalidValueError(f"when.{unknown[0][:60]}", f"is not a condition; use {', '.join(WHEN)}")
     given = {name: value for name, value in when.items() if value not in (None, "", [])}
     confidence = given.get("min_confidence")
     zone = given.get("zone", "UTC")
@@ -102,9 +102,7 @@ def grouping_from(value: object) -> Grouping | None:
     if not isinstance(value, Mapping):
         raise InvalidValueError("grouping", 'must be an object {"by", "window_seconds"} or null')
     if unknown := sorted(str(name) for name in set(value) - {"by", "window_seconds"}):
-        raise InvalidValueError(
-            f"grouping.{unknown[0][:60]}", "is not a field here; there are by and window_seconds"
-        )
+        raise InvalidValueError(f"grouping.{unknown[0][:60]}", "is not a field; use by and window_seconds")
     by, window = value.get("by"), value.get("window_seconds")
     names = None if by is None else tuple(check_line("grouping.by", one) for one in _list("grouping.by", by))
     if names is not None and len(names) > MOST_LABELS:
@@ -144,7 +142,7 @@ def check_name(field: str, value: object) -> str:
     """A slug that is no address of its own beside those of the rules. Raises InvalidValueError."""
     name = check_slug(field, value)
     if name in RESERVED:
-        raise InvalidValueError(field, f"must not be {name}: that is an address of its own")
+        raise InvalidValueError(field, f"must not be {name}: reserved")
     return name
 
 
@@ -184,7 +182,7 @@ def _written(
         raise InvalidValueError("", f"must be an object of {', '.join(FIELDS)}")
     # `id` stands in what the API lists, which may be sent back as it is.
     if unknown := sorted(str(name) for name in set(value) - {*FIELDS, "id"}):
-        raise InvalidValueError(unknown[0][:60], "is not a field here")
+        raise InvalidValueError(unknown[0][:60], "is not a known field")
     pattern = "" if value.get("pattern") is None else value["pattern"]
     name = value.get("name") or suggested_name(str(pattern), str(value.get("team") or ""), place)
     severity, policy, parent = value.get("severity"), value.get("policy"), value.get("parent")
@@ -216,9 +214,7 @@ def _one_of(field: str, value: object, known: Mapping[str, object]) -> str | Non
     if value is None or value == "":
         return None
     if not isinstance(value, str) or value not in known:
-        raise InvalidValueError(
-            field, f"there is no such {field}; there are {', '.join(sorted(known)) or 'none'}"[:500]
-        )
+        raise InvalidValueError(field, f"no such {field}; use {', '.join(sorted(known)) or 'none'}"[:500])
     return value
 
 
@@ -254,7 +250,7 @@ def beneath_unreadable(unreadable: Mapping[str, str], parents: Mapping[str, str 
     """The rules that cannot count, with the reason: those that cannot be read, and all that stand beneath one."""
     found = dict(unreadable)
     while further := {
-        name: f"it stands beneath `{parent}`, which cannot be read"
+        name: f"its parent `{parent}` is invalid"
         for name, parent in parents.items()
         if name not in found and parent in found
     }:
@@ -288,9 +284,9 @@ def check_tree(written: Sequence[Written]) -> None:
         above = [name]
         while parent is not None:
             if parent not in parents:
-                raise InvalidValueError("parent", f"there is no rule `{parent}`")
+                raise InvalidValueError("parent", f"no rule `{parent}`")
             if parent in above:
-                raise InvalidValueError("parent", f"`{name}` would stand beneath itself")
+                raise InvalidValueError("parent", f"`{name}` would be its own ancestor")
             above.append(parent)
             parent = parents[parent]
         if len(above) > DEEPEST:

@@ -17,7 +17,7 @@ from incidents.domain.incident.state import Incident
 
 LIKELY: Final = 0.5
 UNLIKELY: Final = 0.2
-"""Below this it is probably not theirs."""
+"""Below this it is probably not."""
 SUREST: Final = 1 - 1e-6
 """Odds stay finite."""
 
@@ -55,11 +55,11 @@ class TeamView:
 
     @property
     def words(self) -> str:
-        """`probably theirs: 97 %`, `probably not theirs: at most 3 %`, `cannot say`."""
+        """`probably theirs: 97 %`, `probably not: at most 3 %`, `cannot say`."""
         if self.probability is None:
             return "cannot say"
         likely = "probably" if self.probability >= LIKELY else "possibly"
-        theirs = "probably not theirs" if self.probability < UNLIKELY else f"{likely} theirs"
+        theirs = "probably not" if self.probability < UNLIKELY else f"{likely} theirs"
         whole = 0.01 <= self.probability <= 0.99
         share = f"{round(100 * self.probability)} %" if whole else percent(self.probability)
         return f"{theirs}: {'at most ' if self.at_most and not share.startswith('under') else ''}{share}"
@@ -135,9 +135,9 @@ def _view(
     theirs = [one for one in claims if any(owners[name] == team for name in one.components)]
     told = learned.probability if learned is not None and learned.team == team else None
     if not claims:
-        return TeamView(team, None, False, "no analyzer blames anything here", told)
+        return TeamView(team, None, False, "no analyzer suspects a component here", told)
     if not theirs:
-        return TeamView(team, none, True, "no analyzer blames anything that is theirs", told)
+        return TeamView(team, none, True, "no analyzer suspects their components", told)
     why = "; ".join(_told(one, team, owners) for one in theirs)
     return TeamView(team, shares.get(team), False, why, told)
 
@@ -148,6 +148,6 @@ def _told(claim: Claim, team: str, owners: Mapping[str, str]) -> str:
     blames = f"{who} blame{'s' if len(claim.by) == 1 else ''} {names[0]}"
     more = f" and {len(names) - 1} more of theirs" if len(names) > 1 else ""
     rest = len(claim.components) - len(names)
-    apart = f", which cannot be told from {rest} of other teams" if rest else ""
+    apart = f", indistinguishable from {rest} of other teams" if rest else ""
     sure = ", without a probability" if claim.probability is None else ""
     return f"{blames}{more}{apart}{sure}"

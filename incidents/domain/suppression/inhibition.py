@@ -70,7 +70,7 @@ def sides(rule: Rule, labels: Mapping[str, str]) -> Sides:
 def equal_from(value: object) -> tuple[str, ...]:
     """Names of labels that must be the same. Raises InvalidValueError."""
     if not isinstance(value, list | tuple) or len(value) > MOST_EQUAL:
-        raise InvalidValueError("equal", f"must be a list of at most {MOST_EQUAL} names of labels")
+        raise InvalidValueError("equal", f"must be a list of at most {MOST_EQUAL} label names")
     names = tuple(check_line(f"equal[{place}]", one) for place, one in enumerate(value))
     if len(set(names)) < len(names):
         raise InvalidValueError("equal", "must not name a label twice")

@@ -89,7 +89,9 @@ def patterns_from(value: object) -> tuple[str, ...]:
     )
     for place, one in enumerate(patterns):
         if not one.strip("*?"):
-            raise InvalidValueError(f"components[{place}]", "fits every component; name what is worked on")
+            raise InvalidValueError(
+                f"components[{place}]", "matches every component; list the affected components"
+            )
     return patterns
 
 

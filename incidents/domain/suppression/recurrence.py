@@ -145,11 +145,11 @@ def times_from(starts_at: datetime, ends_at: datetime, recurrence: Recurrence | 
         return times
     if ends_at - starts_at > LONGEST_SPAN:
         raise InvalidValueError(
-            "ends_at", f"must be at most {LONGEST_SPAN.days} days after the start of what comes again"
+            "ends_at", f"must be at most {LONGEST_SPAN.days} days after the start of a recurrence"
         )
     first = times.after(starts_at - timedelta(microseconds=1))
     if first is None:
-        raise InvalidValueError("recurrence.rule", "never comes true at or after the start")
+        raise InvalidValueError("recurrence.rule", "never occurs at or after the start")
     second = times.after(first.starts_at)
     if second is not None and second.starts_at < first.ends_at:
         raise InvalidValueError("ends_at", "must not be later than the next start")
@@ -164,7 +164,7 @@ def recurrence_from(field: str, rule: object, time_zone: object) -> Recurrence:
         name, sign, value = (one.strip() for one in part.partition("="))
         if not sign or not value or name in parts:
             raise InvalidValueError(
-                f"{field}.rule", f"must be a rule of RFC 5545 such as {EXAMPLE}, not {text[:60]!r}"
+                f"{field}.rule", f"must be an RFC 5545 rule such as {EXAMPLE}, not {text[:60]!r}"
             )
         parts[name] = value
     frequency = parts.get("FREQ", "")
@@ -182,7 +182,7 @@ def recurrence_from(field: str, rule: object, time_zone: object) -> Recurrence:
     try:
         _compiled(made.rule, datetime(2026, 1, 1), made.time_zone)  # noqa: DTZ001  local
     except (ValueError, OverflowError) as error:
-        raise InvalidValueError(f"{field}.rule", f"is no rule of RFC 5545: {error}") from None
+        raise InvalidValueError(f"{field}.rule", f"is not an RFC 5545 rule: {error}") from None
     return made
 
 

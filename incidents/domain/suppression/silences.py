@@ -93,7 +93,8 @@ def matchers_from(value: object) -> tuple[Matcher, ...]:
     matchers = each_matcher(value)
     if all(one.matches({}) for one in matchers):
         raise InvalidValueError(
-            "matchers", "at least one must not match an alert without labels, or all would be silenced"
+            "matchers",
+            "at least one matcher must not match an alert without labels, otherwise all alerts would be silenced",
         )
     return matchers
 

@@ -21,7 +21,7 @@ def passed_over(unreadable: Sequence[tuple[str, str]]) -> str:
     others = len(unreadable) - 1
     more = f" (and {others} other{'' if others == 1 else 's'})" if others else ""
     cut = why if len(why) <= LONGEST else f"{why[: LONGEST - 1]}…"
-    return f"{what}{more} held nothing back, because it cannot be read: {cut}"
+    return f"{what}{more} had no effect because of an error: {cut}"
 
 
 def because(why: str, unreadable: str) -> str:

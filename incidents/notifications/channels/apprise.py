@@ -61,19 +61,19 @@ def check_service(address: str) -> str:
     scheme = address.partition("://")[0].lower()
     if "://" not in address:
         raise InvalidValueError(
-            "address", "must be an address as Apprise has them, such as slack://…, tgram://… or twilio://…"
+            "address", "must be an Apprise URL such as slack://…, tgram://… or twilio://…"
         )
     if scheme not in SERVICES:
         raise InvalidValueError(
             "address", f"{scheme[:30]} is no supported service; the documentation lists the supported ones"
         )
     if _FILES.search(unquote(address)):
-        raise InvalidValueError("address", "must not name a file of the server")
+        raise InvalidValueError("address", "must not refer to a file of the server")
     plugin = _plugin(address)
     if plugin is None:
         raise InvalidValueError(
             "address",
-            f"is not what Apprise understands for {scheme[:30]}; see its documentation of that service",
+            f"is not a valid Apprise URL for {scheme[:30]}; see the Apprise documentation of the service",
         )
     return str(plugin.service_name)
 
@@ -108,10 +108,10 @@ def send_service(outgoing: Outgoing) -> Reply:
     try:
         check_service(outgoing.address)
     except InvalidValueError as error:
-        return responses.refused(f"its address {error.reason}")
+        return responses.refused(f"the address {error.reason}")
     plugin = _plugin(outgoing.address)
     if plugin is None:
-        return responses.refused("its address is not understood")
+        return responses.refused("the address is invalid")
     plugin.redirects = False
     plugin.socket_connect_timeout = plugin.socket_read_timeout = TIMEOUT
     message = outgoing.message
@@ -125,7 +125,7 @@ def send_service(outgoing: Outgoing) -> Reply:
             taken = False
             heard.append(f"{type(error).__name__}")
     if taken:
-        return Reply("taken", f"{plugin.service_name} took it")
+        return Reply("taken", f"accepted by {plugin.service_name}")
     return _judged(str(plugin.service_name), heard, stopped)
 
 
@@ -160,15 +160,15 @@ def _type(message: Message) -> NotifyType:
 
 def _judged(service: str, heard: list[str], stopped: list[str]) -> Reply:
     if stopped:
-        return responses.refused(f"{service} was not asked: {stopped[0]}")
+        return responses.refused(f"not sent to {service}: {stopped[0]}")
     status = next((int(found[1]) for line in reversed(heard) if (found := _STATUS.search(line))), None)
     if status is None:
-        return responses.no_answer(f"{service} gave no answer")
+        return responses.no_answer(f"no response from {service}")
     reply = responses.http(status, {}, "", datetime.now(UTC))
     return (
-        Reply(reply.kind, f"{service} answered {status}")
+        Reply(reply.kind, f"{service} responded {status}")
         if reply.kind != "taken"
-        else responses.refused(f"{service} answered {status}, but refused the message")
+        else responses.refused(f"{service} responded {status} but rejected the message")
     )
 
 

@@ -65,7 +65,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
     except AddressRefusedError as error:
         why = str(error)
     except ValueError:
-        why = "it would speak to something that is no address of the internet"
+        why = "blocked connection to an address outside the internet"
     else:
         return
     _guarded.refused = _guarded.refused or why

@@ -18,7 +18,7 @@ from ingest.integrations.mail import OWN_HEADER
 
 def send_mail(outgoing: Outgoing) -> Reply:
     if not settings.EMAIL_IS_SET_UP:
-        return responses.refused("no mail server is set up here (DOSSIER_EMAIL_URL)")
+        return responses.refused("no mail server configured (DOSSIER_EMAIL_URL)")
     try:
         with get_connection() as connection:
             _message(outgoing, connection).send()
@@ -28,11 +28,11 @@ def send_mail(outgoing: Outgoing) -> Reply:
     except smtplib.SMTPResponseException as error:
         return responses.smtp(error.smtp_code, _text(error.smtp_error))
     except smtplib.SMTPNotSupportedError as error:
-        return responses.refused(f"the mail server cannot: {error}")
+        return responses.refused(f"the mail server failed: {error}")
     except (OSError, smtplib.SMTPException) as error:
-        return responses.no_answer(f"no answer of the mail server: {error or type(error).__name__}")
+        return responses.no_answer(f"no response from the mail server: {error or type(error).__name__}")
     except (BadHeaderError, MessageError, ValueError) as error:
-        return responses.refused(f"no mail can be made of it: {error}")
+        return responses.refused(f"the e-mail cannot be built: {error}")
     return responses.smtp(250, "")
 
 

@@ -67,7 +67,7 @@ def test_many_alerts_say_what_most_of_them_have_in_common(alice: Client) -> None
         )
     )
     body = html(alice, "/incidents/1")
-    shared = body[body.index("What they have in common") : body.index('<ul class="alerts">')]
+    shared = body[body.index("Common labels") : body.index('<ul class="alerts">')]
     assert ("<dt>rack</dt>" in shared, "r1" in shared, "r2" in shared, "75" in shared) == (
         True,
         True,
@@ -77,13 +77,13 @@ def test_many_alerts_say_what_most_of_them_have_in_common(alice: Client) -> None
     # What all of them carry stands among the incident's facts, and what each has for itself is nothing in common.
     assert ("<dt>team</dt>" in shared, "<dt>disk</dt>" in shared) == (False, False)
     later = datetime.now(UTC) + timedelta(seconds=1)
-    assert "What they have in common" not in html(alice, f"/incidents/1?as_of={later:%Y-%m-%dT%H:%M:%SZ}")
+    assert "Common labels" not in html(alice, f"/incidents/1?as_of={later:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def test_a_ticket_whose_alerts_are_over_says_that_no_cause_is_known(alice: Client) -> None:
     send(alert("s1"))
     send(alert("s1", "resolved"))
-    assert "not known; all its alerts were over" in html(alice, "/incidents/1")
+    assert "unknown; all alerts had resolved" in html(alice, "/incidents/1")
 
 
 def test_the_inbox_counts_what_fires(alice: Client) -> None:

@@ -76,7 +76,7 @@ def test_the_list_has_what_is_installed_with_its_schedule_and_its_last_run(alice
 def test_an_analyzer_has_a_page_with_parameters_and_record(alice: Client) -> None:
     shown = page(alice, "/analyzers/tally")
     assert "a number from 0 to 1" in shown
-    assert "No resolved incident yet" in shown
+    assert "No resolved incidents yet" in shown
 
 
 def test_there_is_no_page_of_what_is_not_installed(alice: Client) -> None:
@@ -131,7 +131,7 @@ def test_the_api_asks_for_the_role_too() -> None:
     body = {"analyzer": "tally", "length": "1h"}
     answer = bob.post("/api/v1/runs", body, content_type="application/json")
     assert answer.status_code == 403
-    assert "to analyze takes a responder of any team" in answer.json()["detail"]
+    assert "analyze requires the role responder of any team" in answer.json()["detail"]
     assert bob.get("/api/v1/runs").status_code == 200
 
 
@@ -182,7 +182,7 @@ def test_a_backtest_shows_how_far_it_is_and_then_what_it_found(alice: Client) ->
     row = asked(alice)
     assert "Waiting for a worker" in page(alice, f"/backtests/{row.pk}")
     worker.turn(row.pk, lambda: datetime.now(UTC), seconds=0)
-    assert "1 of 3 windows judged" in page(alice, f"/backtests/{row.pk}")
+    assert "1 of 3 windows done" in page(alice, f"/backtests/{row.pk}")
     finish(row)
     shown = page(alice, f"/backtests/{row.pk}")
     assert "hx-trigger" not in shown.split('id="backtest"')[1][:200]
@@ -200,7 +200,7 @@ def test_a_backtest_whose_findings_nobody_resolved_is_not_scored_instead_of_wron
     BacktestRow.objects.update(result={**row.result, "resolved_tickets": 4})
     shown = page(alice, f"/backtests/{row.pk}")
     assert "Right about 0" not in shown
-    assert "not scored, because no incident about it is resolved" in shown
+    assert "not scored: no resolved incident about it" in shown
 
 
 @pytest.mark.usefixtures("telemetry")
@@ -228,7 +228,7 @@ def test_two_backtests_are_compared_over_the_same_windows(alice: Client) -> None
     assert answer.headers["Location"] == f"/backtests/compare?a={first.pk}&b={second.pk}"
     finish(second)
     shown = page(alice, answer.headers["Location"])
-    alone = shown.split("Found by 1 alone")[1].split("Found by 2 alone")[0]
+    alone = shown.split("Found by 1 only")[1].split("Found by 2 only")[0]
     assert "tor/a" in alone
 
 
@@ -238,7 +238,7 @@ def test_a_backtest_is_cancelled_once(alice: Client) -> None:
     alice.post(f"/backtests/{row.pk}/cancel")
     shown = alice.post(f"/backtests/{row.pk}/cancel", follow=True).content.decode()
     assert "Cancelled after 0 windows" in shown
-    assert "It was over already." in shown
+    assert "Already finished." in shown
 
 
 @pytest.mark.usefixtures("telemetry")

@@ -54,24 +54,24 @@ def said(id_: str, after: float = 0) -> str | None:
 def test_the_page_of_a_ticket_says_who_is_called_next_and_when(staff: Client) -> None:
     policy()
     id_ = ticket()
-    assert said(id_) == "Calls alice now"
+    assert said(id_) == "Notifies alice now"
     Clock(id_).later()
     due = stands(id_).due_at
-    assert said(id_) == f"Calls bob in 5 min, at {due:%H:%M} UTC (step 2 of 2, round 1 of 2)"
+    assert said(id_) == f"Notifies bob in 5 min, at {due:%H:%M} UTC (step 2 of 2, round 1 of 2)"
     page = staff.get(f"/incidents/{queries.get(id_).incident.number}").content.decode()
-    assert "Calls bob in " in page
+    assert "Notifies bob in " in page
 
 
 def test_the_page_of_a_ticket_says_when_nobody_will_come() -> None:
     id_ = ticket()
     Clock(id_).later()
-    assert said(id_) == "Nobody is called: Storage has no escalation policy"
+    assert said(id_) == "No one is paged: Storage has no escalation policy"
 
 
 def test_the_page_says_that_calls_are_late() -> None:
     people("alice")
     policy()
-    assert said(ticket(), 300) == "The next call is late by 5 min; manage.py deliver may not be running"
+    assert said(ticket(), 300) == "The next step is late by 5 min; manage.py deliver may not be running"
 
 
 def test_an_acknowledged_ticket_says_when_it_counts_as_forgotten() -> None:
@@ -80,7 +80,7 @@ def test_an_acknowledged_ticket_says_when_it_counts_as_forgotten() -> None:
     id_ = ticket()
     Clock(id_).later()
     commands.acknowledge(id_, ALICE)
-    assert (said(id_) or "").startswith("Calls for somebody again in 30 min, at ")
+    assert (said(id_) or "").startswith("Re-pages in 30 min, at ")
     commands.resolve(id_, "none", "", ALICE)
     assert said(id_) is None
 
@@ -110,7 +110,7 @@ def test_staff_make_change_and_remove_policies(staff: Client) -> None:
     ("typed", "reason"),
     [
         ({"steps": "soon: person bob"}, "Line 1 must begin with"),
-        ({"steps": "at once: person nobody-here"}, "Step 1: person there is nobody of that name"),
+        ({"steps": "at once: person nobody-here"}, "Step 1: person no active account with this name"),
         ({"steps": ""}, "Must be a list of 1 to 20 entries"),
         ({"repeat_after": "a while"}, "Must be a duration such as"),
         ({"repeats": "many"}, "A valid integer is required"),

@@ -143,10 +143,10 @@ def test_a_row_that_is_none_is_no_failure(alice: Client, row: str) -> None:
 def test_a_storm_is_announced_with_the_ticket_that_collects_it(alice: Client) -> None:
     number = opened("312 alerts of monitoring", dedup_key="storm:monitoring:network")
     body = alice.get("/").content.decode()
-    assert "A storm is on." in body
+    assert "Alert storm." in body
     assert f'href="/incidents/{number}"' in body
     commands.resolve(ticket(number).id, "none", "", BOB)
-    assert "A storm is on." not in alice.get("/").content.decode()
+    assert "Alert storm." not in alice.get("/").content.decode()
 
 
 # Several at once
@@ -243,7 +243,7 @@ def test_who_may_not_is_told_for_each_ticket(alice: Client) -> None:
     charlie = Client()
     charlie.force_login(get_user_model().objects.get(username="charlie"))
     answer = act(charlie, "acknowledge", [number]).json()
-    assert "to acknowledge takes a responder of storage" in answer["refused"][0]["reason"]
+    assert "acknowledge requires the role responder of storage" in answer["refused"][0]["reason"]
     assert act(alice, "acknowledge", [number]).json()["refused"] == []
 
 

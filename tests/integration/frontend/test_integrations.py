@@ -144,7 +144,7 @@ def test_a_mapping_that_was_kept_reads_payloads(alice: Client) -> None:
 @pytest.mark.parametrize(
     ("mapping", "payload", "says"),
     [
-        ("{", "{}", "is no JSON"),
+        ("{", "{}", "is not valid JSON"),
         ("{}", "{}", "title"),
         ("", "[", 'id="payload" name="payload" class="mono" rows="16" spellcheck="false" aria-invalid'),
     ],
@@ -194,13 +194,13 @@ def test_a_stored_payload_is_read_again_once_a_mapping_reads_it(alice: Client) -
     follow_to_the_end(follower())
     pk = row().pk
     again = alice.post(f"/integration/{pk}/reread", {"receipt": receipt}, follow=True)
-    assert "Not read" in again.content.decode()
+    assert "Not processed" in again.content.decode()
     told = {
         "mapping": alice.get(f"/integration/{pk}/mapping", {"receipt": receipt}).context["text"],
         "save": "yes",
     }
     saved = alice.post(f"/integration/{pk}/mapping", told, follow=True).content.decode()
-    assert "The mapping reads this payload now" in saved
+    assert "The mapping now reads this payload" in saved
     alice.post(f"/integration/{pk}/reread", {"receipt": receipt})
     follow_to_the_end(follower())
     states = {one.incident.title: one.incident.state for one in queries.list_incidents().items}
@@ -223,7 +223,7 @@ def test_a_payload_left_out_on_purpose_is_no_error(alice: Client, golden: str, s
     sent(secret, told)
     shown = alice.get(f"/integration/{row().pk}").content.decode()
     assert says in shown
-    assert "Nothing to do: the mapping leaves such messages out, 2 lately" in shown
+    assert "No action needed: the mapping ignores such messages, 2 recently" in shown
     assert "Stored without an alert" not in shown
     assert 'class="problem"' not in shown
     follow_to_the_end(follower())

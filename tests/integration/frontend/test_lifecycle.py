@@ -41,7 +41,7 @@ def handed_over() -> int:
 
 def test_a_ticket_that_was_handed_over_says_by_whom_and_why(alice: Client) -> None:
     body = alice.get(f"/incidents/{handed_over()}").content.decode()
-    assert "bob of Network handed it to Storage" in body
+    assert "bob (Network) handed this incident over to Storage" in body
     assert "the disks time out" in body
 
 
@@ -55,7 +55,7 @@ def test_a_hand_over_is_accepted_bounced_or_undone(alice: Client) -> None:
 
 def test_the_page_shows_how_long_each_team_had_the_ticket(alice: Client) -> None:
     body = alice.get(f"/incidents/{handed_over()}").content.decode()
-    assert "Time with" in body
+    assert "Time per team" in body
     assert "<span>Network</span><span>under 1 min</span>" in body
 
 
@@ -79,8 +79,8 @@ def test_a_ticket_is_snoozed_until_a_time_in_utc(alice: Client) -> None:
     [
         ({"for": "time", "time": "soon"}, "Time must be a date and a time"),
         ({"for": "time", "time": "2020-01-01T00:00"}, "Until must be later than now"),
-        ({"for": "9"}, "For choose for how long"),
-        ({}, "For choose for how long"),
+        ({"for": "9"}, "For choose a duration"),
+        ({}, "For choose a duration"),
     ],
 )
 def test_a_snooze_that_makes_no_sense_is_refused_in_words(
@@ -119,7 +119,7 @@ def test_a_merged_ticket_is_split_off_again(alice: Client) -> None:
 def test_a_merge_with_no_ticket_is_refused_in_words(alice: Client) -> None:
     response = alice.post(f"/incidents/{opened()}/merge", {"into": "99999"})
     assert response.status_code == 400
-    assert "there is no incident 99999" in response.content.decode()
+    assert "no incident 99999" in response.content.decode()
 
 
 def test_title_and_links_are_set(alice: Client) -> None:
@@ -153,7 +153,7 @@ def test_a_button_that_came_too_late_says_so_without_a_form(alice: Client) -> No
     commands.bounce(one(number).id, "not ours", BOB)
     response = alice.post(f"/incidents/{number}/accept", {"seen": seen})
     assert response.status_code == 409
-    assert "bob bounced it back from storage to network: not ours" in response.content.decode()
+    assert "bob rejected the hand-over from storage to network: not ours" in response.content.decode()
 
 
 def test_a_ticket_whose_team_was_removed_says_why_it_stays_resolved(alice: Client) -> None:
@@ -163,7 +163,7 @@ def test_a_ticket_whose_team_was_removed_says_why_it_stays_resolved(alice: Clien
     commands.resolve(one(number).id, "none", "", BOB)
     team.delete()
     shown = alice.get(f"/incidents/{number}").content.decode()
-    assert "It cannot be reopened: its team lamps was removed" in shown
+    assert "This incident cannot be reopened: its team lamps was removed" in shown
     assert f'action="/incidents/{number}/reopen"' not in shown
     answer = alice.post(f"/incidents/{number}/reopen")
     assert (answer.status_code, one(number).state) == (409, "resolved")

@@ -104,4 +104,4 @@ def test_pages_shown_after_a_form_of_one_line_turn_at_the_list(alice: Client) ->
 def test_after_an_action_the_page_of_the_line_is_shown(alice: Client) -> None:
     fill("/settings/webhooks")
     shown = alice.post("/settings/webhooks/crew-117/switch", follow=True).content.decode()
-    assert "Switch crew-117 on" in shown.partition("<aside")[0]
+    assert "Enable crew-117" in shown.partition("<aside")[0]

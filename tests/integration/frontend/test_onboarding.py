@@ -116,7 +116,7 @@ def test_what_was_made_once_is_made_under_another_name_the_next_time() -> None:
 def test_a_sample_is_judged_shown_and_leaves_nothing_behind() -> None:
     alice = signed_in("alice", staff=False)
     page = alice.post("/welcome/sample", {"seed": "3"}).content.decode()
-    assert "It named what was planted" in page
+    assert "The analyzer named the injected failure" in page
     assert not IncidentRow.objects.exists()
     assert ticks(alice) == ["sample"]
 
@@ -159,14 +159,14 @@ def test_who_cannot_be_reached_is_not_said_to_be_called() -> None:
     alice.post("/welcome/team", {"team": "storage"})
     alice.post("/welcome/call")
     assert ticks(alice) == ["team"]
-    assert "You cannot be reached: no contact method" in text(alice, "/welcome?step=reach")
+    assert "You have no working contact method: no contact method" in text(alice, "/welcome?step=reach")
 
 
 def test_a_step_is_left_for_later_and_the_next_one_unfolds() -> None:
     alice = signed_in()
     alice.post("/welcome/skip", {"step": "team"})
     shown = text(alice, "/welcome")
-    assert "Left for later" in shown
+    assert "Skipped" in shown
     assert re.findall(r'<details open id="step-(\w+)"', shown) == ["sender"]
 
 

@@ -122,9 +122,9 @@ def test_an_address_that_makes_no_sense_is_a_400_that_says_what(alice: Client, q
     ("address", "told"),
     [
         ("/incidents/999", "There is no incident 999."),
-        ("/reports/what-if/nothing", "There is no calculator nothing."),
+        ("/reports/what-if/nothing", "No calculator nothing."),
         ("/on-call/network-primary", "There is no schedule network-primary."),
-        ("/nowhere/at-all", "There is no page at this address: <code>/nowhere/at-all</code>"),
+        ("/nowhere/at-all", "No page at this address: <code>/nowhere/at-all</code>"),
     ],
 )
 def test_an_address_of_nothing_names_what_it_was_and_offers_search(
@@ -248,7 +248,7 @@ def test_only_the_signed_in_get_a_token_for_live_updates(alice: Client) -> None:
 
 
 def test_an_analyzer_without_a_record_says_so(alice: Client) -> None:
-    assert "No resolved incident yet" in alice.get(reverse("analyzers")).content.decode()
+    assert "No resolved incidents yet" in alice.get(reverse("analyzers")).content.decode()
 
 
 def test_a_missing_schedule_is_named_with_one_full_stop() -> None:

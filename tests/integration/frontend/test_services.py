@@ -67,7 +67,7 @@ def test_what_cannot_be_a_service_is_shown_again_with_the_reason(
 def test_a_service_that_is_named_elsewhere_stays(alice: Client) -> None:
     alice.post(PAGE, BLOCK)
     Route.objects.filter(name="disk").update(service=Service.objects.get())
-    assert "Block storage is named by the route disk; change that first." in text(
+    assert "Block storage is used by the route disk; change that first." in text(
         alice.post(f"{PAGE}/block/remove", follow=True)
     )
     assert Service.objects.exists()
@@ -81,9 +81,9 @@ def test_what_fails_with_a_component_is_shown_with_its_services(alice: Client) -
         "/api/v1/telemetry/topology", json.dumps(rows), "application/json", HTTP_AUTHORIZATION=f"Bearer {key}"
     )
     shown = text(alice.get(PAGE, {"component": "rack/r1"}))
-    assert "1 component fails with rack/r1" in shown
+    assert "1 dependent component of rack/r1" in shown
     assert "has disk/d1" in shown
-    assert "does not name it" in text(alice.get(PAGE, {"component": "rack/r9"}))
+    assert "Not in the topology" in text(alice.get(PAGE, {"component": "rack/r9"}))
     assert alice.get(PAGE, {"component": "nothing"}).status_code == 400
 
 

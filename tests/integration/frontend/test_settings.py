@@ -81,7 +81,7 @@ def test_a_manager_makes_a_schedule_of_their_team_and_is_told_when_it_is_of_anot
     assert bob.post("/settings/schedules/new", form).status_code == 302
     answer = bob.post("/settings/schedules/new", {**form, "slug": "links", "team": "network"})
     assert answer.status_code == 400
-    assert "takes a manager of network" in answer.content.decode()
+    assert "requires the role manager of network" in answer.content.decode()
     assert [one.slug for one in Schedule.objects.all()] == ["disks"]
 
 
@@ -98,11 +98,11 @@ def test_a_manager_adds_rules_beneath_those_of_the_team_and_changes_no_other() -
     given = Route.objects.create(name="given", pattern="x/*", order=1, team=team)
     Route.objects.create(name="mine", pattern="x/a", order=1, team=team, parent=given)
     shown = text(manager(), "/settings/routes?under=given")
-    assert "Add a rule beneath given" in shown
+    assert "Add a child rule to given" in shown
     assert "Edit given" not in shown
     assert "Edit mine" in shown
-    assert "first level</option>" not in shown
-    assert "first level</option>" in text(signed_in(), "/settings/routes?under=given")
+    assert "top level</option>" not in shown
+    assert "top level</option>" in text(signed_in(), "/settings/routes?under=given")
 
 
 def test_a_responder_finds_no_form_and_is_refused() -> None:
@@ -121,9 +121,7 @@ def test_what_was_removed_comes_back_as_it_was_and_both_are_recorded() -> None:
     Service.objects.create(slug="blocks", name="Blocks", team=team, patterns=["disk/*"], description="d")
     shown = said(alice, "/settings/services/blocks/remove", {})
     assert '<input type="hidden" name="key" value="blocks">' in shown
-    assert "Blocks is back as it was" in said(
-        alice, "/settings/restore", {"kind": "service", "key": "blocks"}
-    )
+    assert "Blocks restored" in said(alice, "/settings/restore", {"kind": "service", "key": "blocks"})
     row = Service.objects.get(slug="blocks")
     assert (row.name, row.team, row.patterns, row.description) == ("Blocks", team, ["disk/*"], "d")
     assert [one.body["after"] is None for one in configured("service", "blocks")] == [True, False]
@@ -151,7 +149,7 @@ def test_a_schedule_of_an_analyzer_comes_back_with_all_that_was_set() -> None:
     before = schedule_as_json(row)
     shown = said(alice, "/schedules/often/remove", {})
     assert '<input type="hidden" name="key" value="often">' in shown
-    assert "often is back as it was" in said(alice, "/settings/restore", {"kind": KIND, "key": "often"})
+    assert "often restored" in said(alice, "/settings/restore", {"kind": KIND, "key": "often"})
     assert schedule_as_json(Analysis.objects.get(name="often")) == before
 
 
@@ -162,7 +160,7 @@ def test_a_schedule_of_reports_comes_back_and_says_that_nobody_gets_it_yet() -> 
     )
     body = {"kind": "report_schedule", "key": "mondays"}
     said(alice, "/reports/schedules/mondays/remove", {})
-    assert "subscribes anew" in said(alice, "/settings/restore", body)
+    assert "Subscribers must subscribe again" in said(alice, "/settings/restore", body)
     kept = ReportSchedule.objects.get(name="mondays")
     assert (kept.title, kept.zone, kept.hour) == ("Mondays", "Europe/Berlin", 6)
 
@@ -175,9 +173,7 @@ def test_a_view_of_the_inbox_comes_back_from_the_audit() -> None:
     catalog = SavedViewsView.acting_for(Context("user:alice"))
     catalog.put(serializer)
     catalog.perform_destroy(SavedView.objects.get())
-    assert "Disks is back as it was" in said(
-        alice, "/settings/restore", {"kind": "saved_view", "key": "disks"}
-    )
+    assert "Disks restored" in said(alice, "/settings/restore", {"kind": "saved_view", "key": "disks"})
 
 
 @pytest.mark.parametrize(
@@ -200,7 +196,7 @@ def test_what_is_there_is_not_put_back_twice() -> None:
     alice = signed_in()
     Service.objects.create(slug="blocks", name="Blocks")
     alice.post("/settings/services/blocks/remove")
-    for words in ("is back as it was", "was not removed"):
+    for words in ("restored", "was not removed"):
         assert words in said(alice, "/settings/restore", {"kind": "service", "key": "blocks"})
 
 

@@ -28,8 +28,8 @@ def signed_in(name: str = "alice") -> Client:
 
 def test_empty_pages_say_what_to_do() -> None:
     alice = signed_in()
-    assert "No work is planned" in alice.get("/settings/maintenance").content.decode()
-    assert "No alert mutes another" in alice.get("/settings/inhibitions").content.decode()
+    assert "No maintenance windows" in alice.get("/settings/maintenance").content.decode()
+    assert "No inhibition rules" in alice.get("/settings/inhibitions").content.decode()
     assert "/settings/maintenance" in alice.get("/settings").content.decode()
 
 
@@ -38,7 +38,7 @@ def test_planned_work_is_listed_with_what_it_holds_and_removed() -> None:
     assert alice.post("/settings/maintenance", WORK).status_code == 302
     send(alert("a", component="tor/r3-1"))
     body = alice.get("/settings/maintenance").content.decode()
-    assert "holds 1 firing alert" in body
+    assert "suppresses 1 firing alert" in body
     alice.post("/settings/maintenance/row-3/remove")
     assert not MaintenanceWindow.objects.exists()
     assert [one.actor for one in configured("maintenance", "row-3")] == ["user:alice", "user:alice"]
@@ -51,9 +51,9 @@ def test_what_cannot_be_read_is_shown_with_its_problem() -> None:
     MaintenanceWindow.objects.update(matchers=[{"name": 7}])
     InhibitionRule.objects.update(source_matchers="text")
     body = alice.get("/settings/maintenance").content.decode()
-    assert "Cannot be read" in body
-    assert "It holds nothing back: matchers[0]" in body
-    assert "It mutes nothing: matchers: must be a list" in alice.get("/settings/inhibitions").content.decode()
+    assert "Invalid" in body
+    assert "Not in effect: matchers[0]" in body
+    assert "Not in effect: matchers: must be a list" in alice.get("/settings/inhibitions").content.decode()
 
 
 def test_work_of_every_week_says_when_it_is_next() -> None:
@@ -69,11 +69,11 @@ def test_work_of_every_week_says_when_it_is_next() -> None:
     ("change", "says"),
     [
         ({"slug": "no slug"}, "slug"),
-        ({"components": "*"}, "fits every component"),
+        ({"components": "*"}, "matches every component"),
         ({"components": ""}, "what is worked on"),
         ({"span": "soon"}, "must be a duration"),
         ({"starts": "soon"}, "must start at a time"),
-        ({"time_zone": "Mars"}, "is no time zone"),
+        ({"time_zone": "Mars"}, "is not a time zone"),
         ({"rule": "FREQ=SECONDLY"}, "FREQ of"),
         ({"reason": ""}, "blank"),
         ({"matchers": "x"}, "such as"),
@@ -90,7 +90,7 @@ def test_a_rule_is_listed_in_words_and_removed() -> None:
     alice = signed_in()
     assert alice.post("/settings/inhibitions", RULE).status_code == 302
     assert InhibitionRule.objects.get().equal == ["cluster", "zone"]
-    assert "no source fires at the moment" in alice.get("/settings/inhibitions").content.decode()
+    assert "no source firing" in alice.get("/settings/inhibitions").content.decode()
     alice.post("/settings/inhibitions/cluster-down/remove")
     assert not InhibitionRule.objects.exists()
 
@@ -109,7 +109,7 @@ def test_who_is_not_staff_reads_only() -> None:
     assert bob.post("/settings/inhibitions", RULE).status_code == 400
     assert not MaintenanceWindow.objects.exists()
     assert not InhibitionRule.objects.exists()
-    assert "Planning work is for staff" in bob.get("/settings/maintenance").content.decode()
+    assert "Only staff can schedule maintenance" in bob.get("/settings/maintenance").content.decode()
 
 
 def test_who_is_not_staff_removes_nothing() -> None:

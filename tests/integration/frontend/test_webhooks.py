@@ -49,7 +49,7 @@ def test_what_is_wrong_is_said_at_its_field_and_what_was_typed_stays(alice: Clie
 
 
 def test_an_empty_page_says_what_to_do(alice: Client) -> None:
-    assert "Nobody is told yet." in alice.get(PAGE).content.decode()
+    assert "No webhooks." in alice.get(PAGE).content.decode()
 
 
 def test_somebody_who_is_not_staff_sees_no_addresses(client: Client) -> None:
@@ -65,19 +65,19 @@ def test_deliveries_refusals_and_what_waits_are_shown(alice: Client) -> None:
         webhook = Webhook.objects.get()
         deliver(lambda: at_end(webhook))
     page = alice.get(PAGE).content.decode()
-    assert "1 event; a replay tells them again" in page
+    assert "1 event; a replay sends them again" in page
     assert "answered 422: no such field" in page
 
 
 @pytest.mark.parametrize(
     ("verb", "form", "said"),
     [
-        ("replay", {"since": "2001-01-01T00:00"}, "is told again what came after 2001-01-01T00:00"),
-        ("replay", {"since": "soon"}, "Nothing is told again: the time must be an RFC 3339 time"),
+        ("replay", {"since": "2001-01-01T00:00"}, "replaying events after 2001-01-01T00:00"),
+        ("replay", {"since": "soon"}, "Not replayed: the time must be an RFC 3339 time"),
         ("rotate", {"overlap": "never"}, "Not rotated: the overlap must be a duration"),
-        ("switch", {}, "is told nothing until you switch it on"),
-        ("remove", {}, "pager is gone"),
-        ("test", {}, "pager took it in"),
+        ("switch", {}, "disabled"),
+        ("remove", {}, "pager removed"),
+        ("test", {}, "pager accepted the test in"),
     ],
 )
 def test_what_was_done_is_said(alice: Client, verb: str, form: dict[str, str], said: str) -> None:

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def lamps() -> Team:
-    """A team that there is no incident of, with Bob in it; Alice is staff."""
+    """A team that no incident of, with Bob in it; Alice is staff."""
     User.objects.create(username="alice", is_staff=True)
     team = Team.objects.create(slug="lamps", name="Lamps")
     Membership.objects.create(team=team, user=User.objects.create(username="bob"), role="admin")
@@ -95,7 +95,7 @@ def test_a_team_that_anything_names_stays(lamps: Team) -> None:
     with pytest.raises(ConflictError) as refused:
         remove(TeamsView, "lamps")
     named = "the report light, the webhook room, the escalation policy Nights"
-    assert str(refused.value.detail) == f"Lamps is named by {named}; change that first."
+    assert str(refused.value.detail) == f"Lamps is used by {named}; change that first."
 
 
 def test_a_channel_and_a_policy_that_are_named_stay(client: Client) -> None:
@@ -108,7 +108,7 @@ def test_a_channel_and_a_policy_that_are_named_stay(client: Client) -> None:
         remove(PoliciesView, "nights")
     client.force_login(User.objects.get(username="alice"))
     page = client.post("/settings/policies/nights/remove", follow=True).content.decode()
-    assert "Nights is named by the route lit; change that first." in page
+    assert "Nights is used by the route lit; change that first." in page
 
 
 def test_a_service_that_is_worked_on_stays() -> None:
@@ -159,4 +159,4 @@ def test_a_ticket_that_opens_again_under_a_removed_team_goes_to_the_default_with
     default = Team.objects.get(is_default=True).slug
     assert IncidentRow.objects.get(pk=id_).team == default
     why = incident_events(id_)[-1].body["reason"]
-    assert why == f"its team lamps was removed, and {default} gets what nobody else does"
+    assert why == f"team lamps was removed; {default} is the default team"

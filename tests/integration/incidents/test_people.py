@@ -172,7 +172,7 @@ def test_a_manager_changes_their_own_team_on_the_page_and_no_other(alice: Client
     assert 'action="/settings/people/team/storage"' in page
     assert 'action="/settings/people/team/network"' not in page
     answer = client.post("/settings/people/team/network", {"user": "bob", "role": "viewer"}, follow=True)
-    assert "to configure takes a manager of network" in unescape(answer.content.decode())
+    assert "configure requires the role manager of network" in unescape(answer.content.decode())
     assert client.post("/settings/people", {"username": "eve"}).status_code == 403
     assert client.post("/settings/people/person/alice/off").status_code == 403
 

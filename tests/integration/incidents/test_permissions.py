@@ -1,4 +1,4 @@
-"""Who may do what over the API: what configures Dossier is for staff and keys with `admin`, incidents are for everybody
+"""Roles and permissions over the API: configuration is for staff and keys with `admin`, incidents are for everybody
 who is signed in and for keys with their scopes."""
 
 from __future__ import annotations

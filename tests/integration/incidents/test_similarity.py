@@ -103,8 +103,8 @@ def test_the_page_beside_a_ticket_shows_both() -> None:
     client.force_login(get_user_model().objects.create(username="alice"))
     body = client.get("/incidents/1/similar").content.decode()
     assert "#2 Disk d8 is slow" in body
-    assert "nothing was at fault" in body
-    assert "No team is suggested: too little to learn from" in body
+    assert "false alarm" in body
+    assert "No prediction: too little to learn from" in body
     assert 'hx-get="/incidents/1/similar"' in client.get("/incidents/1").content.decode()
 
 

@@ -139,7 +139,7 @@ def test_a_name_stands_where_a_turn_or_a_day_begins_and_nowhere_else() -> None:
 
 def test_hours_without_anybody_are_told_from_others_in_words() -> None:
     cell = week_of_hours(Schedule((DAILY,)))[3][0]
-    assert (cell.person, cell.label) == (None, "Mon 23 Mar 03:00, nobody")
+    assert (cell.person, cell.label) == (None, "Mon 23 Mar 03:00, no one")
 
 
 def test_a_change_within_an_hour_says_when() -> None:
@@ -150,7 +150,7 @@ def test_a_change_within_an_hour_says_when() -> None:
 
 def test_an_hour_that_the_clock_skips_is_marked_and_takes_nobody() -> None:
     cell = week_of_hours(Schedule((DAILY,)))[2][6]
-    assert (cell.exists, cell.label) == (False, "Sun 29 Mar 02:00, an hour that the clock skips")
+    assert (cell.exists, cell.label) == (False, "Sun 29 Mar 02:00, skipped hour (clock change)")
 
 
 def test_the_hour_of_now_is_marked_once() -> None:

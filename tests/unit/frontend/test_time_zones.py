@@ -114,10 +114,10 @@ def test_what_is_no_time_is_refused_in_words(text: str) -> None:
 
 
 def test_a_sentence_has_its_moments_by_the_readers_clock() -> None:
-    said = "snoozed until 2026-11-22 23:30 UTC; its time came, 2026-11-22T23:30:05Z"
+    said = "snoozed until 2026-11-22 23:30 UTC; end of the snooze at 2026-11-22T23:30:05Z"
     with read_in(BERLIN):
         assert words.instants_words(said) == (
-            "snoozed until 2026-11-23 00:30 UTC+1; its time came, 2026-11-23 00:30:05 UTC+1"
+            "snoozed until 2026-11-23 00:30 UTC+1; end of the snooze at 2026-11-23 00:30:05 UTC+1"
         )
         shown = words.instants(f"<b>{said}")
     assert shown.startswith("&lt;b&gt;snoozed until <time datetime=")

@@ -1,4 +1,4 @@
-"""Who may do what: every role with every command."""
+"""Roles and permissions: every role with every command."""
 
 import pytest
 
@@ -89,17 +89,20 @@ def test_a_command_that_nobody_knows_is_not_allowed_by_mistake() -> None:
 
 def test_a_refusal_says_what_is_missing_and_who_could() -> None:
     assert refusal(PEOPLE["viewer"], "resolve", STORAGE, ["bob", "alice"]) == (
-        "to resolve takes a responder of storage; charlie is viewer of storage. alice, bob can"
+        "resolve requires the role responder of storage; charlie is viewer of storage. alice, bob can do this"
     )
 
 
 def test_a_refusal_names_three_of_many() -> None:
     told = refusal(PEOPLE["in no team"], "comment", (), ["a", "b", "c", "d", "e"])
-    assert told == "to comment takes a responder of any team; charlie is in no team. a, b, c and 2 more can"
+    assert (
+        told
+        == "comment requires the role responder of any team; charlie is in no team. a, b, c and 2 more can do this"
+    )
 
 
 def test_a_refusal_that_only_staff_could_help_says_so() -> None:
     assert (
         refusal(PEOPLE["admin"], ADMINISTER, (), [])
-        == "this is for staff; bob is admin of storage. Staff can"
+        == "requires staff permissions; bob is admin of storage. Staff can do this"
     )

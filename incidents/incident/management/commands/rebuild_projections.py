@@ -11,7 +11,7 @@ from incidents.incident.rebuild import rebuild
 
 class Command(BaseCommand):
     help = (
-        "Drops every read model of incidents and builds it again from the log, while writers go on, and says"
+        "Rebuilds all read models of incidents from the log, while writers continue, and says"
         " whether anything differed."
     )
 

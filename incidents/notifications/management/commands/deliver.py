@@ -17,7 +17,7 @@ FIRST_ANSWER = 15.0
 
 
 class Command(BaseCommand):
-    help = "Send what people are to be told, and run what watches timers, until SIGTERM or SIGINT."
+    help = "Send notifications and run timers until SIGTERM or SIGINT."
 
     def handle(self, **options: object) -> None:
         stop = threading.Event()
@@ -31,6 +31,6 @@ class Command(BaseCommand):
         try:
             run(stop)
         except WrongKeyError as error:
-            raise CommandError(f"nothing is delivered: {error}.") from None
+            raise CommandError(f"no notifications are delivered: {error}.") from None
         finally:
             watch.close()

@@ -106,7 +106,7 @@ def test_a_ticket_that_somebody_works_on_is_only_told() -> None:
     assert (ticket(1).incident.state, ticket(1).incident.firing) == ("open", 1)
     told = [text for text in texts(1) if "explains an alert of it" in text]
     assert len(told) == 1
-    assert "stays an incident of its own because alice worked on it" in told[0]
+    assert "stays an incident of its own because alice worked on this incident" in told[0]
 
 
 def test_withdrawn_symptoms_go_back_to_the_tickets_that_they_had() -> None:
@@ -120,8 +120,8 @@ def test_withdrawn_symptoms_go_back_to_the_tickets_that_they_had() -> None:
         (2, "open", 1),
         (1, "open", 1),
     ]
-    assert any("the cause that #3 blamed them on is withdrawn" in text for text in texts(1))
-    assert any("2 alerts left it: the cause that #3" in text for text in texts(3))
+    assert any("the finding of #3 was withdrawn" in text for text in texts(1))
+    assert any("2 alerts left this incident: the cause that #3" in text for text in texts(3))
 
 
 def test_a_withdrawn_symptom_whose_ticket_was_resolved_for_good_gets_another_one() -> None:

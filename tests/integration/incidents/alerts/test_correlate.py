@@ -96,7 +96,7 @@ def test_a_ticket_is_resolved_once_all_its_alerts_are_over() -> None:
     send(alert("b", "resolved"))
     one = ticket().incident
     assert (one.state, one.confirmed_cause, one.resolved_by) == ("resolved", None, "system:incidents")
-    assert texts()[-1] == "Dossier resolved it: all of its alerts are over"
+    assert texts()[-1] == "Dossier resolved the incident: all alerts resolved"
 
 
 def test_a_resolved_ticket_swallows_no_alert() -> None:
@@ -135,7 +135,7 @@ def test_an_alert_on_the_component_of_a_finding_joins_its_ticket() -> None:
     send(alert(component=S7))
     (view,) = tickets()
     assert (view.incident.alerts, view.incident.firing) == (1, 1)
-    assert texts()[-1] == f"an alert fired: disk7 is slow; its component {S7} is what this incident is about"
+    assert texts()[-1] == f"an alert fired: disk7 is slow; same component {S7}"
     send(alert(status="resolved", component=S7))
     assert ticket().incident.state == "open"  # the analyzer has not said that it is over
 
@@ -232,7 +232,7 @@ def test_a_flapping_alert_keeps_its_ticket_open_until_it_is_quiet() -> None:
     assert "flapping" in " ".join(texts())
     assert tidy(timezone.now()) == 0
     assert tidy(timezone.now() + SETTLED + timedelta(minutes=1)) == 1
-    assert texts()[-1] == "Dossier resolved it: nothing has fired for 15 minutes"
+    assert texts()[-1] == "Dossier resolved the incident: no alert has fired for 15 minutes"
 
 
 def test_a_silenced_alert_calls_nobody_and_says_why(silence: Callable[..., Silence]) -> None:

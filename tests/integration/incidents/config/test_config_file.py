@@ -183,7 +183,7 @@ def test_a_policy_is_applied_and_what_is_wrong_with_it_has_its_line(file: Path) 
     with pytest.raises(CommandError, match=r"line 5: .*repeats"):
         config("apply", str(file))
     file.write_text(policy.replace("- team: storage", "- team: nobody"))
-    with pytest.raises(CommandError, match=r"line [2-8]: .*there is no such team"):
+    with pytest.raises(CommandError, match=r"line [2-8]: .*no such team"):
         config("apply", str(file))
 
 

@@ -129,7 +129,7 @@ def test_methods_and_the_rules_that_use_them_are_pruned_together_and_once(file: 
     [
         (
             "notification_rules:\n- user: alice\n  rules:\n  - method: pigeon\n",
-            r"line 4: notification_rules\[1\].rules\[1\].method: there is no contact method pigeon",
+            r"line 4: notification_rules\[1\].rules\[1\].method: no contact method pigeon",
         ),
         ("notification_rules:\n- user: eve\n", r"line 2: notification_rules\[1\].user: nobody"),
         (
@@ -192,7 +192,7 @@ def test_members_come_change_and_go_on_the_record(file: Path) -> None:
         ('- team: storage\n  user: "b\\0b"\n  role: viewer\n', r"line 3: members\[1\].user: is needed"),
         (
             "- team: storage\n  user: bob\n  role: viewer\n- team: storage\n  user: bob\n  role: admin\n",
-            r"line 6: members\[2\].user: `storage/bob` stands here twice",
+            r"line 6: members\[2\].user: `storage/bob` is a duplicate key",
         ),
     ],
 )

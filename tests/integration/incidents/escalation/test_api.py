@@ -102,7 +102,7 @@ def test_it_is_told_who_is_called_next_and_when(admin: Call) -> None:
     assert second["next_at"] == rfc3339(stands(id_).due_at or timezone.now())
     clock.later(300)
     third = admin("GET", f"incidents/{id_}/escalation").json()["next"]
-    assert third["unreachable"] == [{"target": "its owner", "why": "nobody owns it"}]
+    assert third["unreachable"] == [{"target": "its owner", "why": "no owner"}]
     assert third["actions"] == ["raise the severity to critical"]
 
 
@@ -174,4 +174,7 @@ def test_whoever_saw_the_ticket_before_somebody_acknowledged_it_is_told_so(admin
     seen = admin("GET", f"incidents/{id_}").headers["ETag"]
     commands.acknowledge(id_, ALICE)
     answer = admin("POST", f"incidents/{id_}/escalate", {"reason": "help"}, **{"If-Match": seen})
-    assert (answer.status_code, answer.json()["meanwhile"][0]["text"]) == (409, "alice acknowledged it")
+    assert (answer.status_code, answer.json()["meanwhile"][0]["text"]) == (
+        409,
+        "alice acknowledged the incident",
+    )

@@ -205,13 +205,13 @@ def test_a_policy_that_cannot_be_read_is_the_recorded_reason_why_nobody_is_calle
     policy(steps=[{"actions": "nonsense"}])
     id_ = ticket()
     Clock(id_).later()
-    assert told(id_)[-1].startswith("nobody is called: the policy Storage cannot be read: steps[0].actions")
+    assert told(id_)[-1].startswith("no one is paged: the policy Storage cannot be read: steps[0].actions")
 
 
 def test_nobody_is_called_where_there_is_no_policy_and_the_ticket_says_so() -> None:
     id_ = ticket()
     Clock(id_).later()
-    assert told(id_)[-1] == "nobody is called: Storage has no escalation policy"
+    assert told(id_)[-1] == "no one is paged: Storage has no escalation policy"
 
 
 def test_a_rotation_calls_who_is_on_call_at_that_moment() -> None:
@@ -266,11 +266,11 @@ def test_a_shared_channel_is_told() -> None:
 @pytest.mark.parametrize(
     ("action", "why"),
     [
-        ({"person": "charlie"}, "there is nobody of that name who can sign in"),
-        ({"schedule": "gone"}, "there is no such schedule"),
-        ({"team": "gone"}, "nobody in it can be called"),
-        ({"channel": "gone"}, "there is no such channel"),
-        ({"owner": True}, "nobody owns it"),
+        ({"person": "charlie"}, "no such user who can sign in"),
+        ({"schedule": "gone"}, "no such schedule"),
+        ({"team": "gone"}, "no member can be notified"),
+        ({"channel": "gone"}, "no such channel"),
+        ({"owner": True}, "no owner"),
     ],
 )
 def test_who_could_not_be_reached_is_told_with_the_reason(action: dict[str, object], why: str) -> None:

@@ -40,7 +40,7 @@ def test_a_report_that_is_repeated_is_one_line_of_the_timeline() -> None:
     for _ in range(5):
         opened(dedup_key="disk7")
     assert [(e.count, e.text) for e in queries.timeline(id_)][1:] == [
-        (5, "alice reported it 5 times again, last: Disks fail")
+        (5, "alice reported the incident 5 more times, last: Disks fail")
     ]
 
 
@@ -62,7 +62,7 @@ def test_a_refused_command_records_nothing() -> None:
 
 
 def test_a_hand_over_to_a_team_that_is_not_there_names_the_teams() -> None:
-    with pytest.raises(InvalidValueError, match="there is no such team; there are compute, network"):
+    with pytest.raises(InvalidValueError, match="no such team; use compute, network"):
         commands.hand_over(opened(), "nobody", "why", ALICE)
 
 
@@ -87,7 +87,7 @@ def test_reopening_is_refused_while_another_ticket_holds_the_key() -> None:
     first = opened(dedup_key="disk7")
     commands.resolve(first, "none", "", ALICE)
     opened(dedup_key="disk7")
-    with pytest.raises(CommandRefusedError, match="#2 is open for the same dedup key"):
+    with pytest.raises(CommandRefusedError, match="#2 is already open for the same dedup key"):
         commands.reopen(first, "", ALICE)
 
 

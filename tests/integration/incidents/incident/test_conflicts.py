@@ -39,7 +39,7 @@ def test_a_command_on_a_ticket_that_somebody_changed_is_told_who_what_and_when(a
     assert response.status_code == 409
     (one,) = response.json()["meanwhile"]
     assert (one["type"], one["actor"]) == ("incident.reassigned", "user:bob")
-    assert "bob handed it over from on-call to network: theirs" in response.json()["detail"]
+    assert "bob handed the incident over from on-call to network: theirs" in response.json()["detail"]
     assert queries.get(id_).incident.state == "open"
 
 
@@ -135,8 +135,8 @@ def test_the_console_shows_kindly_who_was_faster_and_keeps_what_was_typed() -> N
     response = alice.post(f"/incidents/{incident.number}/hand_over", form)
     body = response.content.decode()
     assert response.status_code == 409
-    assert "Somebody was faster" in body
-    assert "bob acknowledged it" in body
+    assert "Not done: the incident changed" in body
+    assert "bob acknowledged the incident" in body
     assert "the ToR drops" in body
     again = {**form, "seen": queries.get(incident.id).position}
     assert alice.post(f"/incidents/{incident.number}/hand_over", again).status_code == 302

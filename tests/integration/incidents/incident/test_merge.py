@@ -140,7 +140,7 @@ def test_a_split_is_refused_while_another_ticket_holds_the_key() -> None:
     merge(2, into=1)
     send(alert("a", "resolved"), alert("b", "resolved", group="Hot"))
     send(alert("d", group="Hot"))
-    with pytest.raises(CommandRefusedError, match="#3 is open for the same dedup key"):
+    with pytest.raises(CommandRefusedError, match="#3 is already open for the same dedup key"):
         commands.split(id_of(2), "", ALICE)
 
 
@@ -172,8 +172,8 @@ def test_what_a_merged_ticket_brought_sleeps_no_alert_away() -> None:
 def test_both_timelines_tell_of_the_merge() -> None:
     two_of_alerts()
     merge(2, into=1)
-    assert texts(1)[-1] == "alice merged #2 “b is slow” into it, with 1 firing alert"
-    assert texts(2)[-1] == "alice merged it into #1 “a is slow”"
+    assert texts(1)[-1] == "alice merged #2 “b is slow” into this incident, with 1 firing alert"
+    assert texts(2)[-1] == "alice merged this incident into #1 “a is slow”"
 
 
 def test_a_ticket_is_not_merged_into_itself() -> None:

@@ -49,7 +49,7 @@ def test_an_answer_to_no_hand_over_is_a_conflict_that_says_so(
 ) -> None:
     response = api("POST", f"incidents/{opened(api)}/{verb}", body)
     assert response.status_code == 409
-    assert "waits for an answer" in response.json()["detail"]
+    assert "has no pending hand-over" in response.json()["detail"]
 
 
 @pytest.mark.django_db
@@ -66,7 +66,7 @@ def test_a_hand_over_is_undone(api: Call) -> None:
 
 @pytest.fixture
 def three(db: None) -> list[int]:  # noqa: ARG001
-    """Never moved; bounced back; waits for an answer."""
+    """Never moved; bounced back; has no pending hand-over."""
     ids = [
         commands.open_incident(Report("Disks fail", component="storage_cluster/s7"), ALICE).incident.id
         for _ in range(3)

@@ -37,7 +37,7 @@ def test_the_sweep_wakes_what_is_due_once_and_nothing_else() -> None:
     snoozed_alert(until)
     assert [swept(until - timedelta(seconds=1)), swept(until), swept(until)] == [0, 1, 0]
     assert ticket().incident.state == "open"
-    assert texts()[-1].startswith("it woke: its time came, ")
+    assert texts()[-1].startswith("snooze ended: end of the snooze at ")
 
 
 def test_a_ticket_that_cannot_be_woken_keeps_no_other_asleep_and_is_told_of() -> None:

@@ -34,14 +34,14 @@ def test_the_chosen_alerts_fire_in_a_ticket_of_their_own() -> None:
     new = split(ids["b"], ids["c"], reason="another rack")
     assert fires_in() == {1: ["a"], new: ["b", "c"]}
     assert texts(1)[-1].startswith(f"alice split 2 alerts off into #{new} “")
-    assert texts(new)[1].startswith("alice split 2 alerts off #1 “")
+    assert texts(new)[1].startswith("alice split 2 alerts off from #1 “")
     assert texts(new)[1].endswith("”: another rack")
 
 
 def test_each_alert_says_why_it_is_there() -> None:
     ids = three()
     new = split(ids["b"])
-    assert set(queries.why_members(str(new), [ids["b"]]).values()) == {"it was split off #1"}
+    assert set(queries.why_members(str(new), [ids["b"]]).values()) == {"split off from #1"}
 
 
 def test_what_the_alert_says_next_it_says_in_its_new_ticket() -> None:
@@ -63,7 +63,7 @@ def test_a_ticket_whose_last_firing_alerts_leave_is_over() -> None:
     send(alert("a", "resolved"))
     split(ids["b"], ids["c"])
     assert ticket(1).incident.state == "resolved"
-    assert texts(1)[-1] == "Dossier resolved it: the alerts that are left are over"
+    assert texts(1)[-1] == "Dossier resolved the incident: the remaining alerts are resolved"
 
 
 def test_it_can_be_taken_back() -> None:

@@ -87,7 +87,7 @@ def test_nobody_sends_test_messages_without_end(
 
 def test_the_address_of_the_account_can_be_tried(api: Client, mails: MailSink) -> None:
     assert ask(api, "post", "me/contact_methods/account/test")[1]["taken"]
-    assert mails.subjects == ["Dossier can reach you"]
+    assert mails.subjects == ["Dossier test message"]
 
 
 def test_messages_of_a_method_with_a_secret_are_signed(api: Client, alice: User, hooks: HookSink) -> None:
@@ -189,7 +189,7 @@ def test_who_was_told_of_a_ticket_is_told(api: Client, mails: MailSink) -> None:
     assert (told["person"], told["state"], told["reason"]) == ("alice", "waiting", "you are on call")
     (method,) = told["methods"]
     assert (method["method"], method["attempts"]) == ("account", 1)
-    assert method["why"] == "the mail server answered 451 later"
+    assert method["why"] == "the mail server responded 451 later"
     deliver(60)
     assert ask(api, "get", "incidents/1/notifications")[1]["results"][0]["state"] == "sent"
 

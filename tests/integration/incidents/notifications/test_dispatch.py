@@ -41,7 +41,7 @@ def test_without_rules_the_address_of_the_account_gets_a_mail_at_once(mails: Mai
     assert mail["Subject"] == "[error] #1 Disks are slow"
     assert "Why you: you are on call" in text
     assert "/incidents/1" in text
-    assert events(incident) == [("sent", "account", "the mail server answered 250")]
+    assert events(incident) == [("sent", "account", "the mail server responded 250")]
     assert ended(key) == ("done", "sent")
 
 
@@ -62,8 +62,8 @@ def test_a_mail_server_that_is_busy_is_asked_again(mails: MailSink) -> None:
     call(incident)
     deliver(0, 30)
     assert events(incident) == [
-        ("failed", "account", "the mail server answered 451 come back"),
-        ("sent", "account", "the mail server answered 250"),
+        ("failed", "account", "the mail server responded 451 come back"),
+        ("sent", "account", "the mail server responded 250"),
     ]
 
 
@@ -77,7 +77,7 @@ def test_an_address_that_does_not_exist_is_tried_once_and_the_next_method_is_due
     call(incident)
     deliver()
     assert events(incident) == [
-        ("given_up", "account", "the mail server answered 550 no such user"),
+        ("given_up", "account", "the mail server responded 550 no such user"),
         ("sent", "hook", "it answered 200"),
     ]
 
@@ -104,7 +104,7 @@ def test_who_can_be_reached_by_nothing_is_named_on_the_ticket(mails: MailSink) -
     assert events(incident)[-1] == (
         "given_up",
         None,
-        "no method is left (account: the mail server answered 550 no such user)",
+        "all contact methods failed (account: the mail server responded 550 no such user)",
     )
     assert ended(key) == ("done", "given_up")
 
@@ -113,7 +113,7 @@ def test_a_call_for_somebody_without_an_account_is_told_on_the_ticket() -> None:
     incident = ticket()
     call(incident, "charlie")
     deliver()
-    assert events(incident) == [("given_up", None, "there is no open account charlie")]
+    assert events(incident) == [("given_up", None, "no active account charlie")]
 
 
 def test_a_call_about_no_ticket_ends(caplog: pytest.LogCaptureFixture) -> None:
@@ -168,7 +168,7 @@ def test_an_acknowledgement_stops_what_was_to_come(mails: MailSink, hooks: HookS
     assert ended(key) == ("done", "sent")
     assert list(NotificationDelivery.objects.values_list("state", "why"))[1] == (
         "stopped",
-        "alice acknowledged it",
+        "acknowledged by alice",
     )
 
 
@@ -181,7 +181,7 @@ def test_an_acknowledgement_stops_a_message_that_failed_and_says_so(mails: MailS
     commands.acknowledge(incident, ALICE)
     deliver(60)
     assert mails.mails == []
-    assert events(incident)[-1] == ("stopped", None, "alice acknowledged it")
+    assert events(incident)[-1] == ("stopped", None, "alice acknowledged the incident")
 
 
 def test_several_tickets_within_seconds_are_one_message_and_an_event_on_each(mails: MailSink) -> None:
@@ -246,7 +246,7 @@ def test_a_channel_that_does_not_exist_is_told_on_the_ticket() -> None:
     incident = ticket()
     notify_address("apprise", "nowhere", incident, "x", "step 2", ALICE, datetime.now(UTC))
     deliver()
-    assert events(incident) == [("given_up", None, "there is no channel nowhere")]
+    assert events(incident) == [("given_up", None, "no channel nowhere")]
 
 
 def test_a_method_that_was_removed_meanwhile_gives_way_to_another(mails: MailSink, hooks: HookSink) -> None:

@@ -84,7 +84,7 @@ def test_an_incident_that_is_reopened_first_tells_nobody_that_it_is_over(mails: 
     deliver(30)
     assert len(mails.mails) == 1
     ending = Notification.objects.get(about="over")
-    assert (ending.outcome, ending.ended_why) == ("stopped", "it was reopened")
+    assert (ending.outcome, ending.ended_why) == ("stopped", "reopened")
 
 
 def test_a_webhook_is_told_with_what_a_program_needs(hooks: HookSink) -> None:

@@ -88,7 +88,7 @@ def test_whose_account_was_closed_is_told_nothing_more(hooks: HookSink) -> None:
     alice.save()
     deliver(400)
     assert hooks.taken == []
-    assert events(incident)[-1][2] == "there is no open account alice"
+    assert events(incident)[-1][2] == "no active account alice"
 
 
 def test_a_method_that_became_one_of_another_kind_is_used_as_it_is_now(

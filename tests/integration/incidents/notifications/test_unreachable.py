@@ -110,7 +110,7 @@ def failed_call() -> str:
 def test_a_call_that_failed_is_told_in_the_header(alice: Client) -> None:
     number = queries.get(failed_call()).incident.number
     page = body(alice, f"/incidents/{number}")
-    assert "Nobody was reached: alice (no contact method)" in page
+    assert "No one was reached: alice (no contact method)" in page
     assert "Could not reach alice: no contact method" in page
 
 
@@ -127,9 +127,7 @@ def test_before_the_call_failed_the_header_did_not_say_so(alice: Client) -> None
 
 def test_a_call_that_failed_is_under_lately(alice: Client) -> None:
     failed_call()
-    assert [one.words for one in recent_notifications("alice", 20)] == [
-        "could not reach you: no contact method"
-    ]
+    assert [one.words for one in recent_notifications("alice", 20)] == ["not delivered: no contact method"]
     assert "No notifications yet" not in body(alice, "/settings/notifications")
 
 
@@ -143,7 +141,7 @@ def test_a_coming_call_that_reaches_nobody_is_red(alice: Client) -> None:
 
 
 def test_the_first_steps_have_one_to_be_reachable(alice: Client) -> None:
-    assert "You cannot be reached: no contact method" in body(alice, "/welcome?step=reach")
+    assert "You have no working contact method: no contact method" in body(alice, "/welcome?step=reach")
     reach()
     assert "You cannot be reached" not in body(alice, "/welcome?step=reach")
 

@@ -1,4 +1,4 @@
-"""Schedules over HTTP: configured, and asked who is on call."""
+"""Schedules over HTTP: configured, and asked on call."""
 
 from __future__ import annotations
 

@@ -61,10 +61,10 @@ def test_a_ticket_goes_once_to_the_suggested_team_where_its_route_says_so() -> N
     assert (there.team, there.hops, there.handed_from) == ("network", 1, "on-call")
     event = read_stream(f"incident/{goes}")[-1]
     assert (event.type, event.actor) == ("incident.reassigned", "system:incidents")
-    assert event.body["reason"].startswith("suggested with ")
-    assert "the route `racks` says to follow suggestions" in event.body["reason"]
+    assert event.body["reason"].startswith("predicted with ")
+    assert "the route `racks` has auto-assign" in event.body["reason"]
     # The policy of the team that has it now calls from here on.
-    assert EscalationRow.objects.get(incident__pk=goes).state["why"] == "it was handed over to network"
+    assert EscalationRow.objects.get(incident__pk=goes).state["why"] == "handed over to network"
     commands.bounce(goes, "not ours", ALICE)
     assert auto_assign_due(datetime.now(UTC)) == 0
     assert (state(goes).team, state(goes).bounces) == ("on-call", 1)

@@ -316,9 +316,7 @@ def test_a_rule_that_cannot_be_read_is_passed_over_and_the_ticket_says_why() -> 
     send(alert("d1", component="disk/d7"))
     (view,) = queries.list_incidents().items
     assert view.incident.team == "storage"
-    assert (
-        "; rule `lost`, and 1 other rule was passed over: zone: must be a time zone" in view.incident.routing
-    )
+    assert "; rule `lost`, and 1 other rule was skipped: zone: must be a time zone" in view.incident.routing
 
 
 def test_other_rules_can_be_changed_while_one_cannot_be_read(api: Call) -> None:
@@ -326,4 +324,4 @@ def test_other_rules_can_be_changed_while_one_cannot_be_read(api: Call) -> None:
     made(api, "routes", name="lamps", order=900, pattern="lamp/*", team="network")
     table = routing_table()
     assert route(Subject("lamp/l1"), table).path == ("lamps",)
-    assert table.passed_over["below"] == "it stands beneath `lost`, which cannot be read"
+    assert table.passed_over["below"] == "its parent `lost` is invalid"

@@ -177,7 +177,7 @@ def test_a_name_that_is_none_is_refused_in_words(alice: Client, name: str) -> No
 
 def test_a_name_is_given_once(alice: Client) -> None:
     keep(alice, "Twice")
-    assert "there is a view named Twice already" in keep(alice, "Twice", "search=other")
+    assert "view named Twice already exists" in keep(alice, "Twice", "search=other")
     assert SavedView.objects.count() == 1
 
 

@@ -76,7 +76,7 @@ def test_a_change_that_says_when_it_happened_is_kept_once(key: str) -> None:
     assert [answer.status_code for answer in answers] == [202, 202]
     assert len(get("/api/v1/changes", key)["results"]) == 1
     again = get(f"/api/v1/receipts/{answers[1]['Dossier-Receipt']}", key)
-    assert again["outcome"] == "the same change was kept before"
+    assert again["outcome"] == "duplicate of a stored change"
 
 
 def test_changes_that_do_not_say_when_are_changes_each(key: str) -> None:
@@ -121,7 +121,7 @@ def test_the_page_of_a_ticket_lists_them_with_their_links(key: str) -> None:
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))
     body = alice.get(f"/incidents/{a_ticket(service='cart')}").content.decode()
-    assert "Changes shortly before" in body
+    assert "Recent changes" in body
     assert 'href="https://builds.example.com/2231"' in body
     page = alice.get(f"/receipts/{answer['Dossier-Receipt']}").content.decode()
     assert "a change opens no incident" in page

@@ -28,7 +28,7 @@ def test_what_is_made_changed_and_removed_has_a_receipt(admin: Call) -> None:
     assert [answer.status_code for answer in answers] == [201, 200, 204]
     receipts = [told(admin, answer) for answer in answers]
     assert [(one["kind"], one["outcome"]) for one in receipts] == [
-        ("configuration", f"1 team {done}; configuration opens no incident")
+        ("configuration", f"1 team {done}; configuration does not open incidents")
         for done in ("made", "changed", "removed")
     ]
     assert [event["type"] for one in receipts for event in one["events"]] == ["configuration.changed"] * 3

@@ -79,7 +79,7 @@ def test_a_receipt_names_the_ticket_of_each_alert(key: str) -> None:
     assert receipt["incident"]["number"] == 1
     (told,) = receipt["alerts"]
     assert (told["outcome"], told["incident"]["number"]) == ("fired", 1)
-    assert told["why"] == "the same key of the same integration"
+    assert told["why"] == "same key of the same integration"
     (event,) = receipt["events"]
     assert (event["type"], receipt["payload"]["door"]) == ("alert.reported", "generic")
 

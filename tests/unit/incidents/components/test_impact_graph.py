@@ -1,4 +1,4 @@
-"""What a component rests on and what fails with it, gathered and drawn."""
+"""What a dependent component rests on and what, gathered and drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def graph(
 
 def test_what_fails_is_gathered_by_kind() -> None:
     (group,) = graph(*HOSTS).beneath
-    assert (group.called, group.relation) == ("4,112 hosts", "within it")
+    assert (group.called, group.relation) == ("4,112 hosts", "contents")
 
 
 def test_an_only_one_of_its_kind_is_named() -> None:
@@ -41,9 +41,9 @@ def test_distances_and_relations_are_groups_of_their_own() -> None:
         AffectedComponent("host/y", 2, "is contained in z"),
     )
     assert [(one.hops, one.relation) for one in found.beneath] == [
-        (1, "within it"),
-        (1, "depend on it"),
-        (2, "within it"),
+        (1, "contents"),
+        (1, "dependents"),
+        (2, "contents"),
     ]
 
 
@@ -57,8 +57,8 @@ def test_what_does_not_fit_is_counted() -> None:
 
 def test_what_it_rests_on_says_how() -> None:
     assert [(one.name, one.relation) for one in graph().above] == [
-        ("row/1", "contains it"),
-        ("power/p1", "it depends on"),
+        ("row/1", "contains this component"),
+        ("power/p1", "dependency"),
     ]
 
 

@@ -72,18 +72,18 @@ def test_a_fault_in_what_is_missing_names_the_line_of_what_it_is_missing_from() 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("teams: [", "line 1: is no YAML"),
-        ("teams:\n- slug: a\n  slug: b\n", "line 3: is no YAML: `slug` stands here twice"),
-        ("teams:\n- &a {slug: a}\n- *a\n", "line 3: is no YAML: references"),
-        ("teams:\n- slug: !!python/object:os.system a\n", "line 2: is no YAML: the tag"),
-        ("lamps: []\n", "line 1: lamps: is no kind of configuration; there are teams, routes"),
+        ("teams: [", "line 1: is not valid YAML"),
+        ("teams:\n- slug: a\n  slug: b\n", "line 3: is not valid YAML: `slug` is a duplicate key"),
+        ("teams:\n- &a {slug: a}\n- *a\n", "line 3: is not valid YAML: aliases"),
+        ("teams:\n- slug: !!python/object:os.system a\n", "line 2: is not valid YAML: the tag"),
+        ("lamps: []\n", "line 1: lamps: is not a section; use teams, routes"),
         ("version: 2\n", "line 1: version: must be 1"),
         ("teams: all\n", "line 1: teams: must be a list"),
         ("teams:\n- storage\n", "line 2: teams[1]: must be a mapping"),
         ("- teams\n", "line 1: must be a mapping"),
-        ("a: b\n---\nc: d\n", "is no YAML"),
-        ("teams: " + "[" * 5_000, "is no YAML"),
-        ("\0", "is no YAML"),
+        ("a: b\n---\nc: d\n", "is not valid YAML"),
+        ("teams: " + "[" * 5_000, "is not valid YAML"),
+        ("\0", "is not valid YAML"),
     ],
 )
 def test_a_text_that_is_wrong_is_refused_with_the_line(text: str, told: str) -> None:

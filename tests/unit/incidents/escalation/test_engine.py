@@ -1,4 +1,4 @@
-"""Who is called for an incident that nobody answers; what stops that and what starts it again."""
+"""Escalation for an incident that nobody answers; what stops that and what starts it again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_when_all_were_called_it_is_recorded_that_nobody_answered() -> None:
         ["incident.escalation_exhausted"],
         [],
     ]
-    told = "nobody is called any more: called alice, bob, and nobody answered within 30 min"
+    told = "escalation ended: notified alice, bob; no response within 30 min"
     assert sentence(ticket.last("escalation_exhausted")) == told
     assert (ticket.climbs.phase, ticket.climbs.due_at) == ("exhausted", None)
 
@@ -71,7 +71,7 @@ def test_a_step_that_reaches_nobody_is_followed_at_once_by_the_next() -> None:
     ticket.sweep()
     assert ticket.calls() == ["bob"]
     said = next(sentence(event) for event in ticket.events if event.type == "incident.escalated")
-    assert "alice could not be called: alice is away" in said
+    assert "could not notify alice: alice is away" in said
 
 
 def test_a_round_that_reaches_nobody_does_not_spin() -> None:
@@ -119,7 +119,7 @@ def test_a_ticket_that_was_handed_over_calls_the_people_of_its_new_team() -> Non
     ticket.do(c.HandOver("network", "the ToR drops packets"))
     ticket.sweep()
     assert ticket.calls() == ["alice", "charlie"]
-    assert ticket.last("escalation_started").body["why"] == "it was handed over to network"
+    assert ticket.last("escalation_started").body["why"] == "handed over to network"
 
 
 def test_a_ticket_that_bounces_calls_the_people_of_the_team_that_sent_it() -> None:
@@ -143,7 +143,7 @@ def test_a_ticket_that_was_acknowledged_and_forgotten_escalates_again() -> None:
     assert ticket.later(1799) == []
     assert ticket.later(1)[0] == "incident.unacknowledged"
     assert ticket.calls() == ["alice", "alice"]
-    why = "acknowledged by alice, and nothing was done about it for 30 min"
+    why = "acknowledged by alice, no progress for 30 min"
     assert ticket.last("escalation_started").body["why"] == why
 
 

@@ -72,7 +72,7 @@ def test_what_is_wrong_is_named_by_its_path(fields: dict[str, Any], path: str) -
 
 
 def test_a_policy_that_tells_nobody_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="at least one action must tell somebody"):
+    with pytest.raises(InvalidValueError, match="at least one action must notify someone"):
         policy(steps=step({"severity": "critical"}))
 
 

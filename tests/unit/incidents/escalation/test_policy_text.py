@@ -50,9 +50,9 @@ def test_a_step_is_a_line() -> None:
         ("at once: owner\nsoon: person bob", "line 2 must begin with"),
         ("after five minutes: owner", "line 1 must begin with"),
         ("after 5 min or so: owner", "line 1 must begin with"),
-        ("at once: pigeon bob", "line 1: “pigeon” is no action"),
+        ("at once: pigeon bob", "line 1: “pigeon” is not an action"),
         ("at once: person", "line 1: person needs a name"),
-        ("at once: owner alice", "line 1: the owner has no name"),
+        ("at once: owner alice", "line 1: “owner” takes no name"),
         ("x" * 20_001, "at most 20000 characters"),
     ],
 )

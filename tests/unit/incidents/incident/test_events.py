@@ -37,14 +37,14 @@ def test_every_event_reads_as_a_sentence(type_: str, schema: int) -> None:
 
 def test_the_opening_of_a_blamed_component_explains_itself() -> None:
     assert sentence(golden("incident.opened")) == (
-        "deepview blamed storage_cluster/s7; the analyzer is sure;"
+        "deepview suspected storage_cluster/s7; the analyzer is sure;"
         " routed to Storage because rule 6 matched `storage_cluster/*`"
     )
 
 
 def test_a_hand_over_names_both_teams_and_the_reason() -> None:
     said = sentence(golden("incident.reassigned"))
-    assert said == "alice handed it over from storage to network: the ToR drops packets"
+    assert said == "alice handed the incident over from storage to network: the ToR drops packets"
 
 
 def test_an_event_before_the_opening_is_an_error() -> None:

@@ -135,7 +135,7 @@ def test_a_weak_finding_waits_for_a_second_window() -> None:
 @pytest.mark.parametrize("earlier", [(-5,), (-10,)])
 def test_a_weak_finding_opens_after_two_of_three_windows(earlier: tuple[int, ...]) -> None:
     windows = [window(m, *([S7] if m in earlier or m == 0 else [])) for m in (-10, -5, 0)]
-    assert place(finding(), [], windows) == OpenNew("opened because 2 of the last 3 windows blame it")
+    assert place(finding(), [], windows) == OpenNew("opened after 2 of the last 3 windows")
 
 
 def test_a_fourth_window_back_is_not_counted() -> None:
@@ -211,7 +211,7 @@ def test_what_an_analyzer_says_in_words_stands_in_the_verdict() -> None:
 def test_the_verdict_is_one_plain_sentence() -> None:
     assert verdict_of(finding(ambiguous_with=[T12]), 0.93) == (
         "storage_cluster/s7 fails 2.1 % of what depends on it, 93 % likely at fault;"
-        " the data cannot tell it apart from tor/t12."
+        " indistinguishable in the data from tor/t12."
     )
 
 

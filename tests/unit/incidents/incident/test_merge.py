@@ -50,7 +50,8 @@ def test_a_merged_ticket_points_to_its_target_and_is_worked_on_no_more() -> None
 def test_work_on_a_merged_ticket_is_refused_with_where_to_go(command: c.Command) -> None:
     merged = after(c.MergeInto(after(opened())), state=other())
     with pytest.raises(
-        CommandRefusedError, match="#2 was merged into #1, by alice at 2026-11-21T12:00:00Z; work on that"
+        CommandRefusedError,
+        match="#2 was merged into #1, by alice at 2026-11-21T12:00:00Z; use that incident",
     ):
         types(merged, command)
 
@@ -145,7 +146,7 @@ def test_the_time_while_it_was_merged_is_with_nobody() -> None:
 def test_what_was_merged_further_is_split_from_there_first() -> None:
     target = taken_in(other())
     gone = after(c.MergeInto(replace(after(opened()), id=A, number=7)), state=target)
-    with pytest.raises(CommandRefusedError, match="#1 itself was merged into #7"):
+    with pytest.raises(CommandRefusedError, match="#1 is itself merged into #7"):
         types(gone, c.Separate(other(), (), ()))
 
 

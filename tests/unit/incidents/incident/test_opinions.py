@@ -126,7 +126,7 @@ def test_the_timeline_names_the_schedule_that_no_longer_blames() -> None:
     quiet = c.ClearFinding("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
     (event,) = decide(ticket(), quiet, NOON)
     said = sentence(Recorded(event.type, event.body, "system:incidents", NOON))
-    assert said == "hourly no longer blames it in the window that ended 2026-11-21 12:05 UTC"
+    assert said == "hourly found no fault here in the window that ended 2026-11-21 12:05 UTC"
 
 
 def test_a_blame_stands_while_another_schedule_of_the_analyzer_still_holds_it() -> None:
@@ -190,11 +190,11 @@ def test_an_opinion_survives_its_way_through_json() -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (c.NoteOpinion(word()), "voting saw nothing here in the window that ended 2026-11-21 12:00 UTC"),
-        (c.NoteOpinion(word("link/x", score=0.8)), "voting blames link/x instead, 80 % likely at fault"),
+        (c.NoteOpinion(word()), "voting found nothing here in the window that ended 2026-11-21 12:00 UTC"),
+        (c.NoteOpinion(word("link/x", score=0.8)), "voting suspects link/x instead, 80 % likely at fault"),
         (
             by("voting"),
-            "voting blamed storage_cluster/s7, 90 % likely at fault, as deepview does:"
+            "voting suspected storage_cluster/s7, 90 % likely at fault, in agreement with deepview:"
             " together 96 % likely at fault",
         ),
     ],
@@ -206,7 +206,7 @@ def test_the_timeline_says_who_agrees_and_who_does_not(command: c.Command, said:
 
 def test_an_opinion_that_goes_back_and_forth_is_one_line() -> None:
     event = _event(ticket(), c.NoteOpinion(word()))
-    assert repeated(event, 3).endswith("12:00 UTC (its opinion changed 3 times)")
+    assert repeated(event, 3).endswith("12:00 UTC (verdict changed 3 times)")
 
 
 def _event(state: Incident, command: c.Command) -> Recorded:

@@ -33,7 +33,7 @@ def test_accepting_ends_the_wait_and_says_who() -> None:
 
 
 def test_what_nobody_handed_over_cannot_be_accepted() -> None:
-    with pytest.raises(CommandRefusedError, match="no hand-over of #1 waits"):
+    with pytest.raises(CommandRefusedError, match="#1 has no pending hand-over"):
         types(after(opened()), c.Accept())
 
 
@@ -54,7 +54,7 @@ def test_a_bounce_is_counted_as_a_hop_and_as_a_bounce() -> None:
 
 
 def test_what_came_back_does_not_bounce_again() -> None:
-    with pytest.raises(CommandRefusedError, match="waits for an answer"):
+    with pytest.raises(CommandRefusedError, match="has no pending hand-over"):
         types(after(c.Bounce("not ours"), state=handed()), c.Bounce("nor ours"))
 
 
@@ -82,7 +82,7 @@ def test_a_hand_over_that_nobody_answered_is_undone_as_if_it_had_not_been() -> N
 
 
 def test_a_hand_over_on_which_somebody_is_already_is_not_undone() -> None:
-    with pytest.raises(CommandRefusedError, match="bob of network is already on #1"):
+    with pytest.raises(CommandRefusedError, match="bob of network is already working on #1"):
         types(after(c.Assign("bob"), state=handed()), c.Undo())
 
 

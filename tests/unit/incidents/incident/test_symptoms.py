@@ -34,7 +34,7 @@ def test_the_timeline_says_why_they_joined_and_from_where() -> None:
     text = told(c.JoinSymptoms((symptom("a", "host/h2"), symptom("b")), OTHER))
     assert text == (
         "2 alerts joined as symptoms, last: host/h1 is slow; host/h1 is contained in tor/t12,"
-        " and so for 1 more component; from #2"
+        " likewise for 1 more component; from #2"
     )
 
 
@@ -64,15 +64,15 @@ def test_what_leaves_is_no_longer_counted() -> None:
 
 def test_the_timeline_says_why_they_left_and_where_to() -> None:
     text = told(c.RemoveAlerts(("a",), 1, "host/h1 is contained in tor/t12", OTHER))
-    assert text == "an alert left it for #2: host/h1 is contained in tor/t12"
+    assert text == "an alert left this incident for #2: host/h1 is contained in tor/t12"
 
 
 def test_a_ticket_that_people_work_on_is_told_what_explains_it() -> None:
-    note = c.LinkToCause(OTHER, symptom("a").explanation, 3, "alice worked on it")
+    note = c.LinkToCause(OTHER, symptom("a").explanation, 3, "alice worked on this incident")
     state = after(opened())
     (event,) = decide(state, note, NOON)
     assert after(note, state=state) == state
-    assert "explains 3 alerts of it" in sentence(Recorded(event.type, event.body, "system:incidents", NOON))
+    assert "explains 3 alerts" in sentence(Recorded(event.type, event.body, "system:incidents", NOON))
 
 
 def test_symptoms_wake_no_snoozed_ticket() -> None:

@@ -1,4 +1,4 @@
-"""Rules of a person: which methods, in which order; quiet hours by the clocks of where they live."""
+"""Rules of a person: which methods, in which order; quiet hours time zone where they live."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ def test_a_ticket_that_waits_for_somebody_is_told() -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        (c.Acknowledge(), "alice acknowledged it"),
-        (c.Resolve("none"), "alice resolved it"),
-        (c.Snooze(), "alice snoozed it"),
-        (c.HandOver("network", "theirs"), "it was handed over to network"),
+        (c.Acknowledge(), "acknowledged by alice"),
+        (c.Resolve("none"), "resolved by alice"),
+        (c.Snooze(), "snoozed by alice"),
+        (c.HandOver("network", "theirs"), "handed over to network"),
     ],
 )
 def test_whatever_answers_a_ticket_stops_its_messages(command: c.Command, why: str) -> None:
@@ -51,12 +51,12 @@ def test_whatever_answers_a_ticket_stops_its_messages(command: c.Command, why: s
 
 def test_an_acknowledgement_stops_messages_whichever_of_two_clocks_is_ahead() -> None:
     ticket = replace(OPEN, state="acknowledged", acknowledged_by="bob")
-    assert judged(replace(DUE, made_at=NOON + timedelta(seconds=5)), ticket) == d.Stop("bob acknowledged it")
+    assert judged(replace(DUE, made_at=NOON + timedelta(seconds=5)), ticket) == d.Stop("acknowledged by bob")
 
 
 def test_a_hand_over_that_is_taken_back_stops_messages_to_those_whom_it_called() -> None:
     assert judged(replace(DUE, team=OPEN.team)) == d.Send()
-    assert judged(replace(DUE, team="elsewhere")) == d.Stop(f"it is with {OPEN.team} again")
+    assert judged(replace(DUE, team="elsewhere")) == d.Stop(f"back with {OPEN.team}")
 
 
 def test_a_throttle_never_holds_the_first_page_of_a_ticket() -> None:
@@ -65,9 +65,7 @@ def test_a_throttle_never_holds_the_first_page_of_a_ticket() -> None:
 
 def test_a_throttle_holds_what_was_told_before_and_says_until_when() -> None:
     held = judged(replace(DUE, first=False), line=BUSY)
-    assert held == d.Wait(
-        NOON + timedelta(minutes=5), "2 messages in 15 min; the next at 2026-11-21T12:05:00Z"
-    )
+    assert held == d.Wait(NOON + timedelta(minutes=5), "2 messages in 15 min; next at 2026-11-21T12:05:00Z")
 
 
 def test_a_throttle_holds_nothing_longer_than_one_span() -> None:

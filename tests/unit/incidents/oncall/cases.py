@@ -1,4 +1,4 @@
-"""Rotations that several tests read, and the slow, obvious way to say who is on call."""
+"""Rotations that several tests read, and the slow, obvious way to say on call."""
 
 from __future__ import annotations
 

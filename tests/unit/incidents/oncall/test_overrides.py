@@ -77,7 +77,7 @@ def test_a_stretch_with_a_gap_is_not_swapped() -> None:
     gappy = Schedule(
         (weekly("alice", "bob", turn=DAY, holidays="exclude"),), holidays=((BOBS.end - DAY / 2, BOBS.end),)
     )
-    with pytest.raises(InvalidValueError, match="in part of it nobody is"):
+    with pytest.raises(InvalidValueError, match="part of it is not covered"):
         swapped(gappy, ALICES, BOBS, NOW)
 
 

@@ -36,8 +36,8 @@ def _told(steps: Sequence[Step]) -> tuple[Incident, list[Recorded]]:
 def test_an_untouched_ticket_goes_to_the_suggested_team_which_reads_why() -> None:
     assert heed() == c.HandOver(
         "network",
-        "suggested with 84 % by resolved incidents that say the same, and of its last 60 suggestions 52 were right;"
-        " the route `disks` says to follow suggestions",
+        "predicted with 84 % from similar resolved incidents; 52 of the last 60 predictions for it were right;"
+        " the route `disks` has auto-assign",
     )
 
 

@@ -119,7 +119,7 @@ def test_a_finding_is_routed_by_its_analyzer_its_confidence_and_how_bad_it_is() 
 
 
 def test_a_ticket_that_alerts_opened_is_not_routed_twice() -> None:
-    opened = {**golden("incident.opened", 2), "finding": None, "why": "the same key of the same integration"}
+    opened = {**golden("incident.opened", 2), "finding": None, "why": "same key of the same integration"}
     assert recorded_from("incident.opened", opened, NOON) is None
     report = recorded_from("incident.opened", {**opened, "why": "opened by a report"}, NOON)
     assert report is not None

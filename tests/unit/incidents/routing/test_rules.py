@@ -72,7 +72,7 @@ def test_what_no_rule_matches_goes_to_the_default_team() -> None:
 
 
 def test_what_names_no_component_goes_to_the_default_team() -> None:
-    assert to(None, TABLE).explanation == "routed to On-call because no component was named"
+    assert to(None, TABLE).explanation == "routed to On-call because no component"
 
 
 def test_what_names_no_component_is_routed_by_its_labels() -> None:
@@ -83,7 +83,7 @@ def test_what_names_no_component_is_routed_by_its_labels() -> None:
 
 def test_an_ambiguous_partner_of_another_team_is_mentioned() -> None:
     explanation = to("disk/7", TABLE, ["tor/t1"]).explanation
-    assert explanation.endswith("; `tor/t1`, which the data cannot tell apart from it, belongs to Network")
+    assert explanation.endswith("; `tor/t1`, indistinguishable in the data, belongs to Network")
 
 
 def test_an_ambiguous_partner_of_the_same_team_is_not() -> None:
@@ -126,7 +126,7 @@ def test_suggestions_are_followed_where_the_deepest_rule_that_says_something_say
     no = rule("no", "x/*", follow_suggestion=False)
     tree = RoutingTable([rule("a", follow_suggestion=True, children=(no, rule("open")))], ON_CALL)
     assert (to("x/1", tree).follow_suggestion, to("y/1", tree).follow_suggestion) == (False, True)
-    assert to("y/1", tree).explanation.endswith("; it goes on to the team that is suggested, if one is")
+    assert to("y/1", tree).explanation.endswith("; auto-assign to the predicted team, if any")
     assert not to("y/1", RoutingTable([], ON_CALL)).follow_suggestion
 
 
@@ -194,7 +194,7 @@ def test_every_rule_says_why_it_did_or_did_not_take_part() -> None:
     told = {(one.rule, one.depth): one.sentence for one in explain(Subject("disk/7"), TREE).rules}
     assert told == {
         ("disks", 0): "1st of its level: matched `disk/*`",
-        ("night", 1): '`env="prod"` does not match: it has no label env',
+        ("night", 1): '`env="prod"` does not match: no label env',
         ("rest", 1): "2nd of its level: matched everything",
         ("rest-of-all", 0): "not tried, because `disks` before it matched",
     }

@@ -149,7 +149,7 @@ def test_a_rule_names_its_place_when_it_is_wrong() -> None:
         written_from({"pattern": "tor/*", "team": "sales"}, TEAMS, {}, 4)
     assert (refused.value.field, refused.value.reason) == (
         "routes[4].team",
-        "there is no such team; there are storage",
+        "no such team; use storage",
     )
 
 
@@ -166,9 +166,9 @@ def test_rules_stand_by_order_and_then_by_name_beneath_their_parent() -> None:
     ("written", "why"),
     [
         ([one("a"), one("a")], "`a` is the name of another rule"),
-        ([one("a", "b")], "there is no rule `b`"),
-        ([one("a", "b"), one("b", "a")], "would stand beneath itself"),
-        ([one("a", "a")], "would stand beneath itself"),
+        ([one("a", "b")], "no rule `b`"),
+        ([one("a", "b"), one("b", "a")], "would be its own ancestor"),
+        ([one("a", "a")], "would be its own ancestor"),
         ([one("0"), *(one(str(n), str(n - 1)) for n in range(1, 11))], "at most 10 levels"),
         ([one(str(n)) for n in range(1001)], "at most 1000 rules"),
     ],

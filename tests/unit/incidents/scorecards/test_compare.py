@@ -1,4 +1,4 @@
-"""Two backtests beside each other."""
+"""Comparison of two backtests."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_one_claim_alone_keeps_its_probability() -> None:
 
 def test_a_team_that_owns_nothing_blamed_has_at_most_what_is_left() -> None:
     view = views(DISK)["compute"]
-    assert (view.at_most, view.words) == (True, "probably not theirs: at most 3 %")
+    assert (view.at_most, view.words) == (True, "probably not: at most 3 %")
 
 
 def test_claims_of_two_teams_share_by_their_odds() -> None:
@@ -44,7 +44,7 @@ def test_the_shares_and_what_is_left_are_one_whole() -> None:
 def test_what_cannot_be_told_apart_shares_a_claim_evenly() -> None:
     found = views(Claim(("disk/d1", "tor/t1"), 0.9, ("deepview",)))
     assert found["storage"].probability == found["network"].probability == pytest.approx(0.45)
-    assert "which cannot be told from 1 of other teams" in found["storage"].why
+    assert "indistinguishable from 1 of other teams" in found["storage"].why
 
 
 def test_the_likeliest_team_comes_first() -> None:
@@ -60,7 +60,7 @@ def test_blame_without_a_probability_gives_nobody_one() -> None:
 
 def test_without_claims_it_abstains() -> None:
     view = views()["storage"]
-    assert (view.words, view.why) == ("cannot say", "no analyzer blames anything here")
+    assert (view.words, view.why) == ("cannot say", "no analyzer suspects a component here")
 
 
 def test_without_claims_the_team_that_such_tickets_went_to_comes_first() -> None:
@@ -70,7 +70,7 @@ def test_without_claims_the_team_that_such_tickets_went_to_comes_first() -> None
 
 def test_a_certainty_leaves_the_others_next_to_nothing_and_never_fails() -> None:
     found = views(Claim(("disk/d1",), 1.0, ("deepview",)), SWITCH)
-    assert found["network"].words == "probably not theirs: under 0.1 %"
+    assert found["network"].words == "probably not: under 0.1 %"
 
 
 def test_a_ticket_of_a_finding_claims_its_component() -> None:

@@ -12,9 +12,9 @@ def test_where_all_can_be_read_the_reason_is_as_it_was() -> None:
 
 
 def test_the_first_is_named_with_its_reason_and_the_others_are_counted() -> None:
-    told = "the silence “disks” (and 2 others) held nothing back, because it cannot be read: matchers: must be a list"
+    told = "the silence “disks” (and 2 others) had no effect because of an error: matchers: must be a list"
     assert because("same key", passed_over([SILENCE, WINDOW, WINDOW])) == f"same key; {told}"
-    assert "(and 1 other) held" in passed_over([SILENCE, WINDOW])
+    assert "(and 1 other) had" in passed_over([SILENCE, WINDOW])
 
 
 def test_what_somebody_wrote_fills_no_screen() -> None:
