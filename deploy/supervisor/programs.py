@@ -147,7 +147,9 @@ def _load(target: str) -> Any:
     module, _, name = target.partition(":")
     loaded = import_module(module)
     if module == WEB:
-        loaded.settle()
+        from deploy.web import pin_to_cores
+
+        pin_to_cores()
     return getattr(loaded, name)
 
 
