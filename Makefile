@@ -58,7 +58,10 @@ soak: dev  ## the long ones: storms, kills, a million rows, property tests with 
 bench: dev  ## the benchmark suite, about 50 minutes (SHARE=.2 of the trials: 35); writes a table and bench.json
 	@$(PY) -m tests.benchmarks $(SHARE:%=--share %)
 
+trace: dev  ## the files that a telemetry row and an alert run through, by stage
+	@$(PY) -m pytest -q -s -p no:randomly tests/acceptance/test_data_paths.py
+
 pictures: dev  ## every screen of the console as a picture, in .dossier/pictures/index.html; PART, LOOK, PAGE choose; README=1 those of the README
 	@$(PY) -m tests.pictures $(PART:%=--part %) $(LOOK:%=--look %) $(PAGE:%=--page %) $(if $(README),--readme)
 
-.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test soak bench pictures
+.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test soak bench trace pictures
