@@ -43,9 +43,9 @@ from ingest.log.seals import newest_seal
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, StreamVersionError
 from ingest.telemetry.component_names import is_component, natural
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
+from ingest.telemetry.store.partitions import whole_for as telemetry_whole_for
 from ingest.telemetry.store.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.store.receipts import receipt as telemetry_receipt
-from ingest.telemetry.store.retention import whole_for as telemetry_whole_for
 from ingest.telemetry.windows.late_rows import LateRows, late_rows
 from ingest.telemetry.windows.outages import Outage, outages_of
 from ingest.telemetry.windows.pair_grid import Axis as GridAxis

@@ -26,7 +26,7 @@ from ingest.api.body import read_body
 from ingest.api.keys import Key, authenticate, find
 from ingest.api.problem_details import down, problem
 from ingest.api.rejections import note, note_unread
-from ingest.db import liveness
+from ingest.db import database
 from ingest.integrations import grafana, recognition
 from ingest.integrations import heartbeat as heartbeats_door
 from ingest.integrations.content_encoding import decompress
@@ -134,7 +134,7 @@ def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in ENCODINGS:
         raise RequestRefusedError(415, "Content-Encoding may be gzip or zstd.")
-    liveness.spare_the_question()
+    database.skip_health_check()
     return decompress(read_body(request, largest), encoding, largest)
 
 
@@ -148,7 +148,7 @@ def stored(
         raise RequestRefusedError(400, f"Nothing was stored: {parsed.refused[0]}.")
     trace = getattr(request, "trace", None)
     taken = receive(parsed, Delivery(key.name, door, request.content_type or "", payload, trace))
-    liveness.used()
+    database.note_use()
     if unread:
         note_unread(key.name, door, str(parsed.refused[0]))
     return taken

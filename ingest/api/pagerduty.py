@@ -18,7 +18,7 @@ from ingest.api.admission import OverloadedError, admitted
 from ingest.api.alerts import RequestRefusedError, body_of, refused, stored
 from ingest.api.keys import Key, find
 from ingest.api.rejections import note
-from ingest.db import liveness
+from ingest.db import database
 from ingest.integrations import pagerduty
 from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
@@ -86,7 +86,7 @@ def _change(request: HttpRequest, body: bytes) -> Answer:
     with admitted(key.name, CHANGES):
         kept = pagerduty.without_key(body, change.routing_key)
         taken = take_change(change, Delivery(key.name, CHANGES, request.content_type or "", kept, trace))
-    liveness.used()
+    database.note_use()
     return taken, pagerduty.CHANGE_ACCEPTED
 
 

@@ -1,6 +1,10 @@
-"""What a process knows of its database: the name under which it remembers things of it, and whether it is gone."""
+"""What a process knows of its database: the name under which it remembers things of it, whether it is gone, and whether
+this thread's connection needs to be asked if it is alive, which is a round trip for every body."""
 
 from __future__ import annotations
+
+import threading
+import time
 
 from django.db import (
     DEFAULT_DB_ALIAS,
@@ -10,6 +14,11 @@ from django.db import (
     OperationalError,
     connections,
 )
+
+TRUSTED_FOR = 1.0
+"""Seconds for which a connection that was used is taken to be alive."""
+
+_connection = threading.local()  # as Django's connections are
 
 
 def name() -> str:
@@ -44,3 +53,16 @@ def _is_bare(error: BaseException | None) -> bool:
 def is_deadlock(error: BaseException) -> bool:
     """Whether the server undid this transaction because others would have waited for it for ever, as it for them."""
     return getattr(error.__cause__, "pgcode", None) == "40P01"
+
+
+def note_use() -> None:
+    """The connection of this thread answered just now. A thread whose body was stored by another one did not use its
+    own."""
+    _connection.used = time.monotonic()
+
+
+def skip_health_check() -> None:
+    """Do not ask a connection that was used a moment ago. If it died in that moment the sender gets a 503 and comes
+    back."""
+    if time.monotonic() - getattr(_connection, "used", -TRUSTED_FOR) < TRUSTED_FOR:
+        connections[DEFAULT_DB_ALIAS].health_check_done = True  # type: ignore[attr-defined]

@@ -1,5 +1,5 @@
-"""Time partitions: made ahead, made on demand for late rows, dropped by retention. Writers are never made to
-wait.
+"""Time partitions: made ahead, made on demand for late rows, dropped by retention, which also says how old a row may
+be that is still taken. Writers are never made to wait.
 
 A partition's name says what it holds (`telemetry_unit_failure_p1767225600_3600`: start and length in
 seconds), so that the length may be changed at any time: new partitions fill the gaps between the old ones.
@@ -17,15 +17,16 @@ from django.db import OperationalError, connection, transaction
 from numpy.typing import NDArray
 
 from ingest.db import database
-from ingest.telemetry.decode.validate import microseconds
+from ingest.telemetry.decode.validate import Bounds, microseconds
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.store.retention import FORGOTTEN_AFTER, kept_for
 from ingest.telemetry.store.schema import table
 
 AHEAD = 3
 """Partitions that are made before they are needed."""
 PATIENCE = "2s"
 """How long a change to the partitions may wait for a lock; then it is left to the next round."""
+FORGOTTEN_AFTER = timedelta(hours=1)
+"""Age at which an upload that was never finished is taken for dead."""
 REMEMBER_IDEMPOTENCY = timedelta(days=7)
 
 Span = tuple[int, int]  # seconds since 1970, end exclusive
@@ -246,3 +247,23 @@ def discard(number: int, kind: str, first: datetime, last: datetime) -> int:
         rows = int(cursor.rowcount)
         cursor.execute("DELETE FROM telemetry_unfinished WHERE number = %s", (number,))
         return rows
+
+
+def kept_for(kind: Kind) -> timedelta:
+    """DOSSIER_TELEMETRY_SPARSE_RETENTION for kinds that are few and asked for by the month, but never less than the
+    others."""
+    retention: timedelta = settings.TELEMETRY_RETENTION
+    long: timedelta = settings.TELEMETRY_SPARSE_RETENTION
+    return max(retention, long) if kind.is_kept_long else retention
+
+
+def bounds(kind: Kind, now: datetime) -> Bounds:
+    """Which times the doors take at `now`."""
+    return Bounds.around(now, kept_for(kind), settings.TELEMETRY_FUTURE)
+
+
+def whole_for(kinds: Iterable[str]) -> timedelta:
+    """How far back windows of all these kinds (by name) are whole. Of a state kind what is in force stays anyway."""
+    spans = [kept_for(KINDS[name]) for name in kinds if not KINDS[name].is_state]
+    retention: timedelta = settings.TELEMETRY_RETENTION
+    return min(spans, default=retention)

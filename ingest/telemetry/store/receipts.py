@@ -13,7 +13,7 @@ from ingest.log.types import Position
 from ingest.log.verify import LogIntegrityError
 from ingest.telemetry.events import RECEIVED
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.store.retention import FORGOTTEN_AFTER, kept_for
+from ingest.telemetry.store.partitions import FORGOTTEN_AFTER, kept_for
 
 
 @dataclass(frozen=True, slots=True)

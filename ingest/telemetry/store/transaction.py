@@ -15,7 +15,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from ingest.db import liveness
+from ingest.db import database
 from ingest.log.append import NewStream, begin_through
 from ingest.log.canonical import time_text
 from ingest.log.encode import plain_array
@@ -87,7 +87,7 @@ def store(bodies: Sequence[PendingBody]) -> list[bool]:
             with connection.cursor() as cursor:
                 copy_encoded(cursor, table(kind), columns(kind), encoded)
         _record(taken, rows[-1:])
-    liveness.used()
+    database.note_use()
     return free
 
 

@@ -7,7 +7,7 @@ from django.conf import LazySettings
 
 from ingest.telemetry.decode.validate import microseconds
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.store.retention import bounds, kept_for, whole_for
+from ingest.telemetry.store.partitions import bounds, kept_for, whole_for
 
 DAY = timedelta(days=1)
 
