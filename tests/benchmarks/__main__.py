@@ -36,6 +36,7 @@ NAMES = (
     "points",
     "alerts",
     "alert_storm",
+    "gateway",
     "tickets",
     "console",
     "escalations",
