@@ -38,7 +38,7 @@ REDIS_URL = env.broker(
     "REDIS_URL",
     "a Redis or Valkey to use instead of the embedded one, redis://host:port/0 or redis+socket:///path?virtual_host=0",
 )
-PORT = env.integer("PORT", 8000, "port of the console, the API and the doors", low=1, high=65535)
+PORT = env.integer("PORT", 8000, "port of the console, the API and the endpoints", low=1, high=65535)
 _NEXT = PORT + 1 if PORT < 65535 else PORT - 1
 EVENTS_PORT = env.integer(
     "DOSSIER_EVENTS_PORT", _NEXT, "port of live updates (default: PORT + 1)", low=1, high=65535
@@ -57,7 +57,7 @@ EVENTS_URL = env.address(
     "the address of live updates where a proxy serves them, say https://dossier.example/events",
 )
 WEB_WORKERS = env.integer(
-    "DOSSIER_WEB_WORKERS", 2, "processes that serve pages, the API and the doors", low=1, high=256
+    "DOSSIER_WEB_WORKERS", 2, "processes that serve pages, the API and the endpoints", low=1, high=256
 )
 WEB_THREADS = env.integer(
     "DOSSIER_WEB_THREADS",
@@ -86,7 +86,7 @@ BODY_TIMEOUT_SECONDS = env.integer(
 INGEST_RATE_PER_KEY = env.integer(
     "DOSSIER_INGEST_RATE_PER_KEY",
     1000,
-    "requests a second that one key may send to the doors of each of those processes; ten times as many at once",
+    "requests a second that one key may send to the endpoints of each of those processes; ten times as many at once",
     low=1,
 )
 TASK_WORKERS = env.integer(
@@ -153,7 +153,7 @@ REFUSE_TELEMETRY = "deploy.observability.disk.is_scarce"
 ALERT_MAX_BODY = env.integer(
     "DOSSIER_ALERT_MAX_BODY",
     2**26,
-    "largest body of an alert door, as sent and after decompression, bytes",
+    "largest body of an alert endpoint, as sent and after decompression, bytes",
     low=1024,
 )
 ALERT_RETENTION = env.duration(
@@ -166,7 +166,7 @@ ALERT_RETENTION = env.duration(
 INBOUND_EMAIL_PORT = env.integer(
     "DOSSIER_INBOUND_EMAIL_PORT",
     0,
-    "port of the door for alerts by mail (SMTP); 0: that door is closed",
+    "port of the endpoint for alerts by mail (SMTP); 0: that endpoint is closed",
     high=65535,
 )
 INBOUND_EMAIL_DOMAIN = env.text(
@@ -189,7 +189,7 @@ INBOUND_EMAIL_CERTIFICATE_KEY = env.text(
 OTLP_GRPC_PORT = env.integer(
     "DOSSIER_OTLP_GRPC_PORT",
     0,
-    "port of the door for OTLP over gRPC, usually 4317; 0: that door is closed",
+    "port of the endpoint for OTLP over gRPC, usually 4317; 0: that endpoint is closed",
     high=65535,
 )
 OTLP_GRPC_CERTIFICATE = env.text(
@@ -362,7 +362,7 @@ if PUBLIC_URL.startswith("https://"):
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-DATA_UPLOAD_MAX_MEMORY_SIZE = None  # each door has its own limit, all else `deploy.middleware.BodyLimit`
+DATA_UPLOAD_MAX_MEMORY_SIZE = None  # each endpoint has its own limit, all else `deploy.middleware.BodyLimit`
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "allauth.account.auth_backends.AuthenticationBackend",
@@ -425,7 +425,7 @@ OIDC_NAME = env.text(
     "DOSSIER_OIDC_NAME", "your identity provider", "what the sign-in page calls the provider"
 )
 OIDC_SIGNUP = env.boolean(
-    "DOSSIER_OIDC_SIGNUP", True, "whether somebody who signs in there for the first time gets an account here"
+    "DOSSIER_OIDC_SIGNUP", True, "create an account on the first sign-in through the identity provider"
 )
 OIDC_GROUPS_CLAIM = env.text("DOSSIER_OIDC_GROUPS_CLAIM", "groups", "the claim that lists somebody's groups")
 OIDC_GROUP_ROLES = env.group_rules(
@@ -467,7 +467,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Dossier",
-    "DESCRIPTION": "Telemetry doors, the incident API, runs and reports.",
+    "DESCRIPTION": "Telemetry endpoints, the incident API, runs and reports.",
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

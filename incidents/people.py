@@ -75,7 +75,7 @@ def change_user(user: User, fields: Mapping[str, Any], context: Context) -> User
         if name != "password":
             setattr(row, name, value)
     if [one.pk for one in staff] == [row.pk] and not (row.is_staff and row.is_active):
-        raise LastStaffError(f"{row.username} is the last who is staff; make somebody else staff first")
+        raise LastStaffError(f"{row.username} is the last staff member; make another person staff first")
     after = {}
     if "password" in fields:
         _set_password(row, fields["password"])

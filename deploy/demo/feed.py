@@ -1,4 +1,4 @@
-"""Feeds the demo world through the public door, minute by minute of its data time; then in real time."""
+"""Feeds the demo world through the public endpoint, minute by minute of its data time; then in real time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Feeder:
             self.told.set()
             self._go_on()
         except RequestRejectedError as error:
-            self.screen.say(f"The door refused what the demo sent: {error}")
+            self.screen.say(f"The endpoint refused what the demo sent: {error}")
         except SenderStoppedError:
             pass
 
@@ -48,7 +48,7 @@ class Feeder:
         self.screen.progress("World: inventory", 1, 1, f"{rows:,} rows accepted")
 
     def _recall(self) -> None:
-        """Last week's incidents and its reports, which no door takes: they are recorded with their own times."""
+        """Last week's incidents and its reports, which no endpoint takes: they are recorded with their own times."""
         self.screen.progress("World: last week", 0, 1)
         made = recall(datetime.now(UTC), self.demo.seed)
         connections.close_all()

@@ -14,7 +14,7 @@ from analyzers.simulators import outages, uptimes
 
 Row = dict[str, Any]
 DAYS = 28
-"""Well inside what the door takes (`DOSSIER_TELEMETRY_SPARSE_RETENTION`)."""
+"""Well inside what the endpoint takes (`DOSSIER_TELEMETRY_SPARSE_RETENTION`)."""
 FIRMWARE = outages.Class(monthly=0.02, batch=2, batch_monthly=30.0, upgraded=0.4, twice=0.1, days=DAYS)
 UNITS = uptimes.Month(units=600, days=DAYS)
 

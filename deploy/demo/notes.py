@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(slots=True)
 class Notes:
-    """`sent` counts the minutes of the world that the door has acknowledged; None before the inventory is
+    """`sent` counts the minutes of the world that the endpoint has acknowledged; None before the inventory is
     in."""
 
     path: Path

@@ -29,7 +29,7 @@ class Sender:
         self.address, self.key, self.stop = address, key, stop
 
     def post_rows(self, kind: str, rows: list[dict[str, Any]], idempotency_key: str) -> str:
-        """Send rows until the door has committed them; returns the receipt.
+        """Send rows until the endpoint has committed them; returns the receipt.
 
         Each attempt carries the same Idempotency-Key: an answer that was lost with a killed server doubles
         nothing.

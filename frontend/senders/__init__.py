@@ -1,4 +1,4 @@
-"""The doors as those who configure senders see them: what to paste, what an answer means, how alerts end.
+"""The endpoints as those who configure senders see them: what to paste, what an answer means, how alerts end.
 
 One entry per page of `frontend/docs/integrate`; the page of integrations shows the same configuration with a new key.
 """

@@ -14,7 +14,7 @@ def _ready(name: str, note: str) -> Sender:
         "alerts",
         ("generic-webhook",),
         "generic",
-        f"Through the generic door, with the mapping `{name}` that comes with Dossier: make the key with it.",
+        f"Uses the generic endpoint with the built-in mapping `{name}`: create the key with it.",
         ready.configuration,
         f"200 with `accepted` and `receipt`. {COMMITTED} Messages that the mapping leaves out are counted in neither.",
         BODY,

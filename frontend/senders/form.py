@@ -1,4 +1,4 @@
-"""What is told about a door, and sentences that several of them share."""
+"""What is told about an endpoint, and sentences that several of them share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def placed(text: str, address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """A door and one kind of sender. `views` are the names of the addresses that it describes."""
+    """An endpoint and one kind of sender. `views` are the names of the addresses that it describes."""
 
     slug: str
     title: str

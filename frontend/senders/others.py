@@ -11,12 +11,12 @@ OTHERS: tuple[Sender, ...] = (
         "alerts",
         (),
         "mail",
-        "For what can send nothing but mail. Dossier listens on `DOSSIER_INBOUND_EMAIL_PORT` (SMTP, with "
+        "For senders that support only e-mail. Dossier listens on `DOSSIER_INBOUND_EMAIL_PORT` (SMTP, with "
         "STARTTLS where "
         "`DOSSIER_INBOUND_EMAIL_CERTIFICATE` is set) and relays nothing. Each integration has an address of its "
         "own, which staff see on "
-        "the page of integrations and programs at `/api/v1/integrations`; it is a secret: whoever knows it may send. "
-        "Point an MX or a transport of your mail server here, or let the monitoring system send here itself. "
+        "the page of integrations and programs at `/api/v1/integrations`; it is a secret: anyone with the address can "
+        "send. Point an MX or a transport of your mail server here, or let the monitoring system send here itself. "
         "`anything+ADDRESS` is the same address.",
         (
             ("the recipient", "ADDRESS, as on the page of integrations\n"),

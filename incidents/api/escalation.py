@@ -95,14 +95,12 @@ class PolicySerializer(Strict, s.ModelSerializer[EscalationPolicy]):
         model = EscalationPolicy
         fields = (*POLICY_FIELDS[:2], "team", *POLICY_FIELDS[2:])
         extra_kwargs: ClassVar[dict[str, Any]] = {
-            "repeats": {"help_text": "how often all steps are taken again when nobody answers"},
-            "repeat_after": {
-                "help_text": "seconds after the last step until that, or until nobody has answered"
-            },
+            "repeats": {"help_text": "number of repetitions of all steps without a response"},
+            "repeat_after": {"help_text": "seconds after the last step until the next repetition or the end"},
             "acknowledgement_timeout": {
                 "help_text": "seconds that nothing is done about an acknowledged incident before it escalates again"
             },
-            "restart_when_worse": {"help_text": "begin anew when the severity rises"},
+            "restart_when_worse": {"help_text": "restart when the severity rises"},
         }
 
     def validate_team(self, team: Team | None) -> Team | None:
@@ -155,7 +153,7 @@ class PoliciesView(Catalog):
         serializer.save()
         # Asked again now that nothing can be removed: what it names may have gone since it was checked.
         if "steps" in serializer.validated_data and any(map(missing, _actions(serializer.instance))):
-            raise ConflictError("Something that it names was removed at the same time; look again.")
+            raise ConflictError("Something that it names was removed in the meantime; reload and try again.")
 
     def remove(self, instance: EscalationPolicy) -> None:
         if named := named_by("policy", instance.slug):
@@ -192,7 +190,7 @@ class EscalationShape(s.Serializer[Any]):
         help_text="exhausted: all were called; uncalled: there is nobody to call; acknowledged: escalates again at"
         " `next_at` if nothing is done; resting: snoozed, merged or resolved",
     )
-    why = s.CharField(help_text="why it is in this phase")
+    why = s.CharField(help_text="reason for the phase")
     policy = PolicyNameShape(allow_null=True, help_text="as it was when the escalation started")
     round = s.IntegerField()
     rounds = s.IntegerField()
@@ -225,7 +223,7 @@ class EscalationView(IncidentAPI):
 
 _UNSEEN: Mapping[str, Any] = {
     "phase": "starting",
-    "why": "it is older than escalations; it is looked at within a minute",
+    "why": "not evaluated yet; retry within a minute",
     "policy": None,
     "round": 1,
     "rounds": 0,

@@ -72,7 +72,7 @@ def reference(field: str, given: object) -> str:
     try:
         return queries.get(text).incident.id
     except queries.IncidentNotFoundError:
-        raise InvalidValueError(field, "there is no such incident") from None
+        raise InvalidValueError(field, "no such incident") from None
 
 
 def context(request: Request) -> Context:

@@ -41,7 +41,7 @@ class ContactMethodShape(s.Serializer[Any]):
     secret = s.CharField(allow_null=True, help_text="`set` where messages of a webhook are signed")
     most = s.IntegerField(allow_null=True, help_text="messages within `span` seconds; null: no limit")
     span = s.IntegerField()
-    verified_at = s.DateTimeField(allow_null=True, help_text="when a test message was last taken")
+    verified_at = s.DateTimeField(allow_null=True, help_text="time of the last delivered test message")
 
 
 class ContactMethodListShape(s.Serializer[Any]):
@@ -98,7 +98,7 @@ class PreferencesShape(s.Serializer[Any]):
     )
     bundle_seconds = s.IntegerField(
         required=False,
-        help_text=f"what comes so soon after a message is told in one; default {DEFAULT_BUNDLE}",
+        help_text=f"notifications within this time are bundled; default {DEFAULT_BUNDLE}",
     )
 
 
@@ -240,14 +240,14 @@ class SendingShape(s.Serializer[Any]):
     state = s.ChoiceField(choices=["waiting", "sent", "stopped", "given_up"])
     due_at = s.DateTimeField(help_text="when it is, or was, to be tried next")
     attempts = s.IntegerField()
-    held = s.CharField(help_text="why it is, or was, held back")
+    held = s.CharField(help_text="reason for the delay")
     why = s.CharField(help_text="what was answered last, or why it ended")
     ended_at = s.DateTimeField(allow_null=True)
 
 
 class NotificationShape(s.Serializer[Any]):
     key = s.CharField()
-    person = s.CharField(allow_null=True, help_text="null where an address is told, not a person")
+    person = s.CharField(allow_null=True, help_text="null for channels")
     reason = s.CharField(help_text="why they are called")
     urgent = s.BooleanField()
     state = s.ChoiceField(choices=["waiting", "sent", "stopped", "given_up"])

@@ -26,7 +26,7 @@ from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
 from ingest.api.keys import Key
 
-NO_TEAM = {404: OpenApiResponse(ProblemShape, "There is no such team, or nobody of that name.")}
+NO_TEAM = {404: OpenApiResponse(ProblemShape, "No such team or user.")}
 
 
 class UserSerializer(Strict, s.ModelSerializer[User]):
@@ -150,5 +150,5 @@ def _team(slug: str) -> Team:
 def _user(username: str) -> User:
     row = None if "\0" in username else User.objects.filter(username=username).first()
     if row is None:
-        raise NotFound(f"Nobody here is called {username[:100]}.")
+        raise NotFound(f"No user {username[:100]}.")
     return row

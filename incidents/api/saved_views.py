@@ -56,9 +56,9 @@ class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
 
     def validate_slug(self, slug: str) -> str:
         if self.instance is not None and slug != self.instance.slug:
-            raise s.ValidationError("is what it is called by and stays; make another view")
+            raise s.ValidationError("cannot be changed; create another view")
         if self.instance is None and SavedView.objects.filter(slug=slug, removed_at=None).exists():
-            raise s.ValidationError("there is a view of this slug already")
+            raise s.ValidationError("a view with this slug already exists")
         return slug
 
     def validate_search(self, text: str) -> str:

@@ -43,7 +43,7 @@ class AskedShape(StrictMixin, s.Serializer[Any]):
         required=False,
         default=list,
         max_length=REGIONS,
-        help_text="none: all that were heard",
+        help_text="none: all regions with data",
     )
     against = s.UUIDField(
         required=False, allow_null=True, default=None, help_text="judge the windows of that backtest instead"

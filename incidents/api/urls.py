@@ -57,7 +57,7 @@ def link(id: str, body: dict[str, Any], request: Request) -> commands.CommandRes
 ACTIONS = {
     "acknowledge": action(
         "acknowledge",
-        "Say that you are on it. It becomes yours if nobody owns it. Refused twice, with who and when.",
+        "Acknowledge the incident. You become the owner if it has none. A second acknowledgement is rejected.",
         shapes.NothingShape,
         lambda id, _, request: commands.acknowledge(id, context(request)),
     ),
@@ -69,7 +69,7 @@ ACTIONS = {
     ),
     "assign": action(
         "assign",
-        "Give it to a person, or with null to nobody.",
+        "Assign an owner; null removes the owner.",
         shapes.AssignShape,
         lambda id, body, request: commands.assign(id, body["owner"], context(request)),
     ),
@@ -87,13 +87,13 @@ ACTIONS = {
     ),
     "bounce": action(
         "bounce",
-        "Send it back to the team that handed it over, and to its owner there, with the reason; until it is accepted.",
+        "Reject a hand-over with a reason, until it is accepted: the incident returns to the previous team and owner.",
         shapes.BounceShape,
         lambda id, body, request: commands.bounce(id, body["reason"], context(request)),
     ),
     "undo": action(
         "undo",
-        "Take back what was done last: a merge, a snooze, or a hand-over that nobody of that team has answered.",
+        "Undo the last merge, snooze or unanswered hand-over.",
         shapes.UndoShape,
         lambda id, body, request: commands.undo(id, body.get("what"), context(request)),
     ),

@@ -49,7 +49,7 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
         help_text="none for all",
     )
     retries = s.SerializerMethodField(help_text="incidents whose next event waits for another try")
-    dead_letters = s.SerializerMethodField(help_text="events that are given up; a replay tells them again")
+    dead_letters = s.SerializerMethodField(help_text="failed events; a replay sends them again")
     lag_seconds = s.SerializerMethodField(help_text="age of the oldest event that it has not come to")
 
     class Meta:
@@ -111,9 +111,7 @@ class OverlapShape(Strict, s.Serializer[Any]):
 
 
 class ReplayShape(Strict, s.Serializer[Any]):
-    since = s.CharField(
-        max_length=100, help_text="RFC 3339 time or log position; what came after is told again"
-    )
+    since = s.CharField(max_length=100, help_text="RFC 3339 time or log position; later events are replayed")
 
 
 class WebhookTriedShape(s.Serializer[Any]):

@@ -88,7 +88,7 @@ def written(row: Schedule, shifts: Iterable[Shift], gaps: Iterable[Span], now: d
         summary = f"{shift.person} on call: {row.name}"
         calendar.add_component(_event(row, summary, (shift.start, shift.end), now))
     for gap in gaps:
-        calendar.add_component(_event(row, f"Nobody on call: {row.name}", gap, now))
+        calendar.add_component(_event(row, f"No one on call: {row.name}", gap, now))
     ics: bytes = calendar.to_ical()
     return ics
 

@@ -57,9 +57,9 @@ def _lost(share: float) -> str:
 def _blamed(now: Body, before: Body) -> Iterator[Json]:
     new, old = ({one["component"] for one in body["blamed"]} for body in (now, before))
     for component in sorted(new - old)[:10]:
-        yield _line(component, None, None, None, f"{component} is blamed, and was not before")
+        yield _line(component, None, None, None, f"{component} is newly suspected")
     for component in sorted(old - new)[:10]:
-        yield _line(component, None, None, True, f"{component} is no longer blamed")
+        yield _line(component, None, None, True, f"{component} is no longer suspected")
 
 
 def _line(what: str, before: Any, now: Any, better: bool | None, sentence: str) -> Json:

@@ -158,7 +158,7 @@ def _piece(team: str, piece: Json) -> Json:
     left = len(kept.get("rows") or ()) - MOST_ROWS
     if left <= 0:
         return kept
-    note = f"{kept['text']} {left} more lines are left out here.".strip()
+    note = f"{kept['text']} {left} more lines omitted.".strip()
     return {**kept, "rows": kept["rows"][:MOST_ROWS], "text": note}
 
 

@@ -17,7 +17,7 @@ class SubscriptionFileSerializer(Strict, s.Serializer[Subscription]):
     schedule = s.SlugRelatedField(
         slug_field="name",
         queryset=ReportSchedule.objects.all(),
-        error_messages={"does_not_exist": "there is no report {value}"},
+        error_messages={"does_not_exist": "no report {value}"},
     )
     address = s.EmailField(max_length=254)
 

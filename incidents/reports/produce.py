@@ -98,7 +98,7 @@ def find(id_: str) -> tuple[ReportSchedule, Period]:
                 )
             except ValueError:
                 continue
-    raise ReportNotFoundError(f"there is no report {id_[:80]}")
+    raise ReportNotFoundError(f"no report {id_[:80]}")
 
 
 def current(schedule: ReportSchedule, now: datetime) -> str:

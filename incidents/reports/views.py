@@ -152,7 +152,7 @@ class ReportSchedulesView(Catalog):
         # Asked again now that nothing can be removed.
         team = serializer.validated_data.get("team", "")
         if team and not Team.objects.filter(slug=team).exists():
-            raise ConflictError(f"The team {team} was removed at the same time; look again.")
+            raise ConflictError(f"The team {team} was removed in the meantime; reload and try again.")
         serializer.save()
 
     def remove(self, instance: ReportSchedule) -> None:

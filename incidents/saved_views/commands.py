@@ -53,7 +53,7 @@ def keep(name: str, query: str, team: str, context: Context) -> SavedView:
     name = check_line("name", name, NAME_LIMIT)
     maker = _user(context)
     if SavedView.objects.filter(maker=maker, removed_at=None).count() >= MOST:
-        raise CommandRefusedError(f"nobody keeps more than {MOST} views; remove some first")
+        raise CommandRefusedError(f"limit of {MOST} saved views reached; remove some first")
     row = SavedView(maker=maker, team=_team(team, context), name=name, query=canonical(query))
     row.slug = None if row.team is None else free_slug(row.team, name)
     _save(row)
@@ -175,7 +175,7 @@ def _save(row: SavedView) -> None:
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        raise CommandRefusedError(f"there is a view named {row.name} already") from None
+        raise CommandRefusedError(f"a view named {row.name} already exists") from None
 
 
 def _record(

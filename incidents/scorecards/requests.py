@@ -144,7 +144,7 @@ def _other(asked: BacktestRequest) -> BacktestRow | None:
         return None
     other = BacktestRow.objects.filter(pk=asked.against).first()
     if other is None:
-        raise InvalidBacktestError("against", "there is no such backtest")
+        raise InvalidBacktestError("against", "no such backtest")
     if other.total is None:
         raise InvalidBacktestError("against", "it has not begun: its windows are not known yet")
     return other

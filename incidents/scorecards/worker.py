@@ -74,7 +74,7 @@ def _asked(row: BacktestRow) -> Replay:
     installed = analyzers.analyzers().get(row.analyzer)
     if installed is None or installed.version != row.version:
         there = "not installed any more" if installed is None else f"installed as {installed.version} now"
-        raise BacktestAbortedError(f"{row.analyzer} {row.version} is {there}; ask for it anew")
+        raise BacktestAbortedError(f"{row.analyzer} {row.version} is {there}; start a new backtest")
     return Replay(installed, row.params, tuple(row.regions), row.start, row.end, row.length, row.every)
 
 

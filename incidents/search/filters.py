@@ -198,7 +198,7 @@ PARAMETERS: dict[str, tuple[str, Operator, Reader, str]] = {
     "team": ("team", "in", _text, "slug of the team"),
     "service": ("service", "in", _optional, "slug of the service; empty: none"),
     "policy": ("policy", "in", _optional, "slug of the escalation policy; empty: none"),
-    "owner": ("owner", "in", _optional, "login of the owner; empty: nobody"),
+    "owner": ("owner", "in", _optional, "login of the owner; empty: unassigned"),
     "dedup_key": ("dedup_key", "in", _text, "dedup key, exactly"),
     "confirmed_cause": ("confirmed_cause", "in", _optional, "confirmed cause, exactly; empty: none yet"),
     "confidence_min": ("confidence", "min", _share, "least confidence, 0 to 1"),

@@ -35,7 +35,7 @@ def search_query(
     search = searching.read(text, teams)
     if me is None:
         mine = [term for term in search.terms if term.field == "owner" and "me" in term.values]
-        problems = [Problem(term.written, "only a person is somebody; name the owner") for term in mine]
+        problems = [Problem(term.written, "“me” needs a signed-in person; name the owner") for term in mine]
         search = searching.Search(search.terms, (*search.problems, *problems))
     if search.problems:
         return SearchQuery(search, ())

@@ -67,7 +67,7 @@ def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
     TeamDeletedError."""
     _hold(fields)
     if Webhook.objects.count() >= MOST:
-        raise TooManyWebhooksError(f"there are {MOST} webhooks, which is as many as there can be")
+        raise TooManyWebhooksError(f"limit of {MOST} webhooks reached")
     secret = new_secret()
     row = Webhook.objects.create(**fields, secret=encryption.encrypt(secret), position=str(watermark()))
     record_configuration(KIND, row.name, None, webhook_as_json(row), context)
@@ -156,7 +156,7 @@ def _hold(fields: Mapping[str, Any]) -> None:
     hold_names()
     named = set(fields.get("teams", ()))
     if gone := named - set(Team.objects.filter(slug__in=named).values_list("slug", flat=True)):
-        raise TeamDeletedError(f"the team {min(gone)} was removed at the same time; look again")
+        raise TeamDeletedError(f"the team {min(gone)} was removed in the meantime; reload and try again")
 
 
 def _locked(webhook: Webhook) -> Webhook:

@@ -134,11 +134,11 @@ def finish(one: Round) -> bool:
     _note(webhook, tries)
     webhook.save(update_fields=["position", "failures", "failing_since", "retry_at", "last_success"])
     if any(each.outcome == "gone" for each in tries):
-        disable(webhook, "it answered 410 Gone: nobody there wants its events")
+        disable(webhook, "response 410 Gone: the receiver no longer exists")
     elif rules.exhausted(webhook.health, now):
         last = next((each for each in reversed(tries) if each.outcome == "later"), None)
         disable(
-            webhook, f"it has taken nothing since {webhook.failing_since:%Y-%m-%d %H:%M} UTC: {_said(last)}"
+            webhook, f"no successful delivery since {webhook.failing_since:%Y-%m-%d %H:%M} UTC: {_said(last)}"
         )
     return True
 
@@ -168,7 +168,7 @@ def _settle(webhook: Webhook, job: Job, now: datetime) -> None:
             _park(webhook, each, _said(each), now)
     since = job.retry.since if job.retry is not None and not passed else now
     if failed is not None and rules.given_up(since, webhook.last_success, now):
-        _park(webhook, failed, f"not taken within a day, as others were: {_said(failed)}", now)
+        _park(webhook, failed, f"not delivered within a day, unlike other events: {_said(failed)}", now)
         passed, failed = [*passed, failed], None
     left = job.letters[len(passed) :]
     onward = (left[0].version, left[0].position) if left else job.rest

@@ -95,9 +95,7 @@ class Presence:
             for number, since in self._gone_since.items():
                 if began - since >= GRACE:
                     cursor.execute(_BURY, (number,))
-                    log.warning(
-                        "took over from a process that is gone", process=number, steps=cursor.rowcount
-                    )
+                    log.warning("took over from a stopped process", process=number, steps=cursor.rowcount)
 
     def _enter(self, cursor: CursorWrapper) -> bool:
         """Take the lock: under the number that it had, unless others gave that up because they saw no lock for too

@@ -1,6 +1,6 @@
 """How much one process takes at once: senders hear "later" before it is overloaded, not when it is.
 
-Three rules, for every door of machines:
+Three rules, for every endpoint of machines:
 
 - A key may send `rate` requests a second, and `SPARE` seconds' worth of them at once.
 - When as many requests are under way as threads allow, and half of them for longer than `PATIENCE`, waiting helps

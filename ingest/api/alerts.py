@@ -1,7 +1,7 @@
-"""The doors of alerts: each answers as its senders expect, and 2xx only for what is committed.
+"""The endpoints of alerts: each answers as its senders expect, and 2xx only for what is committed.
 
-A door is a parser, how it finds the key, and how it says yes and no. Where a body holds good alerts and bad ones, the
-good ones are stored; the receipt names the others.
+An endpoint is a parser, how it finds the key, and how it says yes and no. Where a body holds good alerts and
+bad ones, the good ones are stored; the receipt names the others.
 """
 
 from __future__ import annotations
@@ -120,11 +120,11 @@ def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResp
 def allowed(key: Key | None, door: str) -> None:
     """Raises RequestRefusedError for no good key, or one that may not send alerts."""
     if key is None:
-        raise RequestRefusedError(401, "This door needs a good integration key.")
+        raise RequestRefusedError(401, "This endpoint needs a good integration key.")
     if not key.allows("alerts"):
         raise RequestRefusedError(403, f"The key {key.name} lacks the scope alerts.")
     if not key.allows_door(door):
-        raise RequestRefusedError(403, f"The key {key.name} may not use the door {door}.")
+        raise RequestRefusedError(403, f"The key {key.name} may not use the endpoint {door}.")
 
 
 def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
@@ -202,7 +202,7 @@ def _text(status: int, message: str) -> HttpResponse:
     return HttpResponse(json.dumps(message), status=status, content_type="application/json")
 
 
-# Doors
+# Endpoints
 # ----------------------------------------------------------------------------------------------------------
 ALERTMANAGER_API = AlertEndpoint(
     "alertmanager-api",

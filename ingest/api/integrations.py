@@ -34,12 +34,14 @@ OVERLAP, LONGEST = 86_400, 31 * 86_400
 class IntegrationShape(s.Serializer[Any]):
     name = s.CharField(max_length=100)
     scopes = s.ListField(child=s.ChoiceField(choices=keys.SCOPES), allow_empty=False)
-    doors = s.ListField(child=s.CharField(), required=False, help_text="doors of alerts; none for all")
+    doors = s.ListField(child=s.CharField(), required=False, help_text="endpoints of alerts; none for all")
     region = s.CharField(required=False, allow_blank=True, max_length=100)
-    mapping = s.JSONField(required=False, allow_null=True, help_text="how its generic door reads payloads")
+    mapping = s.JSONField(
+        required=False, allow_null=True, help_text="how its generic endpoint reads payloads"
+    )
     kinds = s.ListField(child=s.CharField(), read_only=True, help_text="kinds of telemetry; none for all")
     mail_address = s.SerializerMethodField(
-        help_text="alerts may be sent to it by mail; null without that door"
+        help_text="alerts may be sent to it by mail; null without that endpoint"
     )
     expires_at = s.DateTimeField(
         required=False, allow_null=True, help_text="from then on it is refused; null for never"
@@ -85,7 +87,7 @@ MISSING = {404: OpenApiResponse(description="There is no such integration.")}
 
 
 class _StrictJSON(BaseParser):
-    """JSON of bounded size and depth, as at the doors of alerts."""
+    """JSON of bounded size and depth, as at the endpoints of alerts."""
 
     media_type = "application/json"
 

@@ -57,7 +57,7 @@ class Key:
         return not self.kinds or kind in self.kinds
 
     def allows_door(self, door: str) -> bool:
-        """Whether alerts may come through this door, by a key that may send alerts."""
+        """Whether alerts may come through this endpoint, by a key that may send alerts."""
         return not self.doors or door in self.doors
 
 
@@ -80,8 +80,8 @@ def create(
     expires_at: datetime | None = None,
     who: Context | None = None,
 ) -> str:
-    """Make a key and return it; it cannot be had again. `mapping` is how its generic door reads payloads; `doors` are
-    those that it may use, none for all. With `who` the change is recorded, as by all commands here.
+    """Make a key and return it; it cannot be had again. `mapping` is how its generic endpoint reads payloads;
+    `doors` are those that it may use, none for all. With `who` the change is recorded, as by all commands here.
 
     Raises ValueError for an unknown scope, InvalidMappingError (one, too) for a mapping, KeyNameTakenError.
     """
@@ -162,7 +162,7 @@ def rotate(name: str, overlap: timedelta, who: Context | None = None) -> str | N
 
 
 def set_mapping(name: str, mapping: Mapping[str, Any] | None, who: Context | None = None) -> bool:
-    """How an integration's generic door reads payloads from now on; None: as built in. Says whether there is one.
+    """How an integration's generic endpoint reads payloads from now on; None: as built in. Says whether there is one.
 
     Raises InvalidMappingError. Other processes notice within TRUSTED_FOR seconds.
     """
@@ -172,7 +172,7 @@ def set_mapping(name: str, mapping: Mapping[str, Any] | None, who: Context | Non
 
 
 def change(name: str, fields: Mapping[str, Any], who: Context | None = None) -> bool:
-    """Scopes, doors, region, mapping, and when it expires; says whether there is one.
+    """Scopes, endpoints, region, mapping, and when it expires; says whether there is one.
 
     Raises ValueError for an unknown scope, InvalidMappingError.
     """
@@ -239,7 +239,7 @@ def authenticate(header: str | None) -> Key | None:
 
 
 def find(secret: str) -> Key | None:
-    """The key of a secret, as the compatibility doors carry it in a path or a body; None for a wrong or ended
+    """The key of a secret, as the compatibility endpoints carry it in a path or a body; None for a wrong or ended
     one."""
     if not secret.startswith(PREFIX):
         return None
@@ -265,7 +265,7 @@ def mail_token(digest: bytes) -> str:
 
 
 def mail_address(row: IntegrationKey) -> str | None:
-    """Where alerts may be sent to by mail; None where the key may not send any, or the door is closed."""
+    """Where alerts may be sent to by mail; None where the key may not send any, or the endpoint is closed."""
     may = {"alerts", "admin"} & set(row.scopes) and (not row.doors or "mail" in row.doors)
     return (
         f"{mail_token(bytes(row.digest))}@{settings.INBOUND_EMAIL_DOMAIN}"

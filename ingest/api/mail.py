@@ -1,4 +1,4 @@
-"""The door of mail: an SMTP server that says 250 when what a mail says is committed. Thin; it relays nothing.
+"""The endpoint of mail: an SMTP server that says 250 when what a mail says is committed. Thin; it relays nothing.
 
 Who may send: whoever knows an integration's address, whose local part is a secret of 160 bits made of its key, in lower
 case, because mail servers do not keep case. What is refused for good is answered with 5xx, so that the sending server

@@ -16,14 +16,14 @@ from ingest.log.configuration_events import hearing_of_changes, receipt_of_chang
 
 ENDPOINTS = ("/api/v1/telemetry/", "/v1/", "/api/v1/write", "/v2/", "/integrations/")
 POSTED = "/api/v2/alerts"
-"""A door for who posts; who reads there may be a person."""
+"""An endpoint for who posts; who reads there may be a person."""
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 _resolved = functools.lru_cache(maxsize=64)(resolve)  # addresses of kinds are few, and always asked for
 
 
 def find_endpoint(path: str, method: str | None) -> ResolverMatch | None:
-    """The door at a path, None when there is no door for machines."""
+    """The endpoint at a path, None when there is no endpoint for machines."""
     if not path.startswith(ENDPOINTS) and (path != POSTED or method != "POST"):
         return None
     try:
@@ -33,7 +33,7 @@ def find_endpoint(path: str, method: str | None) -> ResolverMatch | None:
 
 
 def answer(request: HttpRequest) -> HttpResponse:
-    """What the door says that `request.resolver_match` leads to."""
+    """What the endpoint says that `request.resolver_match` leads to."""
     match = request.resolver_match
     assert match is not None
     response: HttpResponse = match.func(request, *match.args, **match.kwargs)
@@ -58,7 +58,7 @@ class ReceiptsOfChanges:
 
 
 class ShortWayForTelemetry:
-    """Calls the door's view past the middleware that comes after this one."""
+    """Calls the endpoint's view past the middleware that comes after this one."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -11,9 +11,9 @@ class IntegrationKey(models.Model):
     kinds = models.JSONField(default=list)
     """Telemetry kinds that it may send; empty for all."""
     doors = models.JSONField(default=list)
-    """Alert doors that it may use; empty for all."""
+    """Alert endpoints that it may use; empty for all."""
     mapping = models.JSONField(null=True, default=None)
-    """How the generic door reads its payloads; None for the built-in mapping."""
+    """How the generic endpoint reads its payloads; None for the built-in mapping."""
     previous_digest = models.BinaryField(max_length=32, null=True, unique=True)
     previous_until = models.DateTimeField(null=True)
     """After a rotation the key before is good until then."""
@@ -31,7 +31,9 @@ class IntegrationKey(models.Model):
 
 
 class Rejection(models.Model):
-    """What a key was refused at a door: the last time and why, and how often in all. Written by `refusals.note`."""
+    """What a key was refused at an endpoint: the last time and why, and how often in all. Written by
+    `refusals.note`.
+    """
 
     integration = models.CharField(max_length=100)
     door = models.CharField(max_length=100)

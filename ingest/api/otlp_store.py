@@ -72,7 +72,7 @@ def admitting(key: Key | None, signal: Signal) -> Iterator[Key]:
     """Around the reading and storing of a request of this key. Raises OtlpRefusedError for one that may not send it,
     and OverloadedError. What is refused as a whole is remembered with the integration."""
     if key is None:
-        raise OtlpRefusedError(401, "This door needs a good integration key: Authorization: Bearer KEY.")
+        raise OtlpRefusedError(401, "This endpoint needs a good integration key: Authorization: Bearer KEY.")
     try:
         _check_allowed(key, signal)
         with admitted(key.name, f"otlp-{signal.name}"):

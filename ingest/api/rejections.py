@@ -1,4 +1,4 @@
-"""What senders with a good key were refused: by key and door the last time, why, and how often.
+"""What senders with a good key were refused: by key and endpoint the last time, why, and how often.
 
 One row for each, so that a sender that is refused a thousand times a second makes nothing grow; and each process writes
 one at most once a second, counting what it leaves out.
@@ -22,12 +22,12 @@ from ingest.db import database
 from ingest.integrations.normalized import Alert, Notes, Parsed
 
 EVERY: Final = 1.0
-"""Seconds between two writes of a process about the same key and door."""
+"""Seconds between two writes of a process about the same key and endpoint."""
 REASON: Final = 500
 MOST: Final = 10_000
-"""Keys and doors that a process remembers."""
+"""Keys and endpoints that a process remembers."""
 LOST: Final = frozenset({400, 413, 415, 422})
-"""Statuses at a door of alerts that senders take for final: what was sent is lost."""
+"""Statuses at an endpoint of alerts that senders take for final: what was sent is lost."""
 ALERT_FORMATS: Final = frozenset(
     {"alertmanager-api", "alertmanager", "grafana", "generic", "cloudevents", "pagerduty"}
 )
@@ -48,8 +48,8 @@ ON CONFLICT (integration, door) DO UPDATE SET status = excluded.status, reason =
 
 
 def note(integration: str, door: str, status: int, reason: str) -> None:
-    """Remember that a request of this key was refused at this door. A database that is away is logged, not raised: the
-    sender is told all the same, and the next refusal that is written counts those that were not."""
+    """Remember that a request of this key was refused at this endpoint. A database that is away is logged,
+    not raised: the sender is told all the same, and the next refusal that is written counts those that were not."""
     if status not in SHOWN:
         return
     place, now = (database.name(), integration, door), time.monotonic()
@@ -70,8 +70,8 @@ def note(integration: str, door: str, status: int, reason: str) -> None:
                 integration,
                 door,
                 f"Alerts from {integration} are refused ({status}): {text}",
-                f"The door {door} refused a request of a known key, and most senders do not repeat it: its alerts are"
-                f" lost.\n\n{text}\n\nSee Integrations, {integration}.",
+                f"The endpoint {door} rejected a request of a known key. Most senders do not repeat it, so its alerts"
+                f" are lost.\n\n{text}\n\nSee Integrations, {integration}.",
             )
     except (OperationalError, InterfaceError) as error:
         log.warning("a refusal was not noted", integration=integration, door=door, reason=str(error))
@@ -142,7 +142,7 @@ def noted(answer: HttpResponse, integration: str, door: str) -> HttpResponse:
 
 
 def reason_of(content: bytes) -> str:
-    """What a door's answer says is wrong, in whichever form."""
+    """What an endpoint's answer says is wrong, in whichever form."""
     text = content.decode(errors="replace")
     try:
         told = json.loads(text)

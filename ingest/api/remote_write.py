@@ -1,4 +1,4 @@
-"""POST /api/v1/write: Prometheus remote write 1.0 and 2.0. Thin: the door reads, the command stores.
+"""POST /api/v1/write: Prometheus remote write 1.0 and 2.0. Thin: the endpoint reads, the command stores.
 
 204 says that everything is stored that is a number. 400 says what was refused; the good samples of the request are
 stored all the same, because senders do not repeat after a 400. A request that was stored before (the same key, the same
@@ -42,7 +42,7 @@ def write(request: HttpRequest) -> HttpResponse:
         if key is None:
             return _said(
                 401,
-                "This door needs a good integration key: Authorization: Bearer KEY, or Basic with it as password.",
+                "This endpoint needs a good integration key: Authorization: Bearer KEY, or Basic with it as password.",
                 WWW_Authenticate='Bearer realm="dossier"',
             )
         return noted(_answered(request, key), key.name, "remote write")
@@ -72,7 +72,7 @@ def _answered(request: HttpRequest, key: Key) -> HttpResponse:
 
 
 def _version(request: HttpRequest) -> Version | None:
-    """What the request says that it is in; None for what this door does not read."""
+    """What the request says that it is in; None for what this endpoint does not read."""
     told = Message()
     told["Content-Type"] = request.headers.get("Content-Type", "")
     encoding = request.headers.get("Content-Encoding", "snappy").strip().lower()

@@ -1,4 +1,4 @@
-"""JSON bodies without surprises, for every view of the API; doors of machines have readers of their own."""
+"""JSON bodies without surprises, for every view of the API; endpoints of machines have readers of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST /api/v1/telemetry/{kind} and what can be asked about kinds. Thin: the door decodes, the command
+"""POST /api/v1/telemetry/{kind} and what can be asked about kinds. Thin: the endpoint decodes, the command
 stores."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ View = Callable[..., HttpResponse]
 
 
 def _says_when_down(view: View) -> View:
-    """Without its database a door stores nothing and says so; the sender tries again."""
+    """Without its database an endpoint stores nothing and says so; the sender tries again."""
 
     @wraps(view)
     def answered(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
@@ -88,7 +88,7 @@ def _key(request: HttpRequest) -> Key | HttpResponse:
     key = authenticate(request.META.get("HTTP_AUTHORIZATION"))  # request.headers reads every variable
     if key is None:
         answer = problem(
-            401, "Unauthorized", "This door needs a good integration key: Authorization: Bearer KEY."
+            401, "Unauthorized", "This endpoint needs a good integration key: Authorization: Bearer KEY."
         )
         answer["WWW-Authenticate"] = 'Bearer realm="dossier"'
         return answer

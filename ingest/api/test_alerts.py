@@ -1,4 +1,4 @@
-"""A test alert of an integration: a sample as its sender would write it, read and stored as by the real door.
+"""A test alert of an integration: a sample as its sender would write it, read and stored as by the real endpoint.
 
 It is over after five minutes by itself, so that nobody has to tidy up after a test.
 """
@@ -149,7 +149,7 @@ DOORS = tuple(_DOORS)
 
 
 def read_pasted(door: str, integration: str | None, payload: Any) -> Parsed:
-    """What a door (one of DOORS) makes of a payload as its sender sends it; stores nothing.
+    """What an endpoint (one of DOORS) makes of a payload as its sender sends it; stores nothing.
 
     `payload` is JSON, or a text: a mail, or JSON as text. With an `integration` it is read by the mapping of that name.
     Raises InvalidPayloadError, and LookupError where there is no such integration.
@@ -171,12 +171,12 @@ def _mapping_of(integration: str) -> apply.Mapping | None:
 
 
 def sample(door: str, now: datetime) -> Any:
-    """What a sender of a door (one of DOORS) would send: JSON, or the bytes of a mail."""
+    """What a sender of an endpoint (one of DOORS) would send: JSON, or the bytes of a mail."""
     return _DOORS[door][0](now)
 
 
 def send_sample(integration: str, door: str, who: str) -> DeliveryReceipt:
-    """Deliver the sample of a door (one of DOORS) for an integration. `who` asked for it.
+    """Deliver the sample of an endpoint (one of DOORS) for an integration. `who` asked for it.
 
     It is information, whatever its sender would take it for: a test calls nobody.
     """

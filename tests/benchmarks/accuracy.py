@@ -57,7 +57,7 @@ FAULTS = {
 }
 HISTORY_MINUTES = 720.0
 EVERY = 5.0
-HOLD = 12  # runs after which a component that is no longer blamed would open a new incident
+HOLD = 12  # runs after which a component that is no longer suspected would open a new incident
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`manage.py demo`: everything that `up` starts, with a region's world fed through the public door."""
+"""`manage.py demo`: everything that `up` starts, with a region's world fed through the public endpoint."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ MINUTES = 225  # of data time, see analyzers.simulators.region
 
 
 class Command(BaseCommand):
-    help = (
-        "Start everything, feed the demo world through the public door, say where to look; Ctrl-C stops it."
-    )
+    help = "Start everything, feed the demo world through the public endpoint, say where to look; Ctrl-C stops it."
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -85,7 +83,7 @@ def feed(file: Path, screen: Screen, speed: float) -> None:
     feeder = Feeder(notes, sender, screen, speed)
     threading.Thread(target=Witness(sender, screen, feeder.demo).run, daemon=True).start()
     feeder.run()
-    sender.stop.wait()  # what the door refuses it would refuse again
+    sender.stop.wait()  # what the endpoint refuses it would refuse again
 
 
 def begin(path: Path, speed: float) -> Notes:

@@ -39,7 +39,7 @@ from ingest.queries import (
 )
 
 GENERIC = "generic"
-"""The door whose payloads a mapping reads."""
+"""The endpoint whose payloads a mapping reads."""
 OVERLAP = "1 d"
 WARNED_BEFORE = timedelta(days=14)
 """How long before a key expires its page says so."""
@@ -272,7 +272,7 @@ def _expiry(told: str) -> datetime | None:
 
 
 def _senders(row: IntegrationKey) -> list[Sender]:
-    """The senders that a key is for: of a mapping that comes with Dossier its own, else by door and scope."""
+    """The senders that a key is for: of a mapping that comes with Dossier its own, else by endpoint and scope."""
     own = [one for one in SENDERS if one.mapping is not None and one.mapping == row.mapping]
     return own or [
         one
@@ -284,7 +284,7 @@ def _senders(row: IntegrationKey) -> list[Sender]:
 
 
 def _doors(row: IntegrationKey) -> list[str]:
-    """The doors that a test alert can go through: not those whose payloads a mapping of its own reads."""
+    """The endpoints that a test alert can go through: not those whose payloads a mapping of its own reads."""
     if not {"alerts", "admin"} & set(row.scopes):
         return []
     return [
@@ -355,7 +355,7 @@ def _proposal(one: WithoutAlert) -> tuple[str, str, bool]:
     return json.dumps(recognition.proposed(payload), indent=2, ensure_ascii=False), text, is_form
 
 
-# The mapping of the generic door
+# The mapping of the generic endpoint
 # ----------------------------------------------------------------------------------------------------------
 @page
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -118,7 +118,7 @@ def _text(status: int, message: str) -> HttpResponse:
 # ----------------------------------------------------------------------------------------------------------
 @csrf_exempt
 def alerts(request: HttpRequest) -> HttpResponse:
-    """GET /api/v2/alerts lists; POST is the door."""
+    """GET /api/v2/alerts lists; POST is the endpoint."""
     return _by_method(request, {"GET": _list_alerts, "POST": alertmanager_api})
 
 

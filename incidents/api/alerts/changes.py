@@ -48,9 +48,7 @@ class ChangesView(IncidentAPI):
         parameters=[
             OpenApiParameter("since", str, description="RFC 3339; default: a day before `until`"),
             OpenApiParameter("until", str, description="RFC 3339; default: now"),
-            OpenApiParameter(
-                "name", str, description="a source, host, service or component that it is about"
-            ),
+            OpenApiParameter("name", str, description="a source, host, service or component of the change"),
             OpenApiParameter("limit", int, description="1 to 200, default 50"),
         ],
         responses={200: ChangeListShape, **ERRORS},

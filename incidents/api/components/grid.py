@@ -84,12 +84,12 @@ class GridShape(s.Serializer[Any]):
     unplaced = s.ListField(
         child=s.IntegerField(), help_text="of each step the units that failed and were placed nowhere"
     )
-    marks = s.ListField(child=MarkShape(many=True), help_text="of each step what was blamed, and by what")
+    marks = s.ListField(child=MarkShape(many=True), help_text="suspects of each step, with their source")
 
 
 _HELP = {
     "region": "default: the first that has telemetry of paths",
-    "telemetry": "placement (units) or path_outcome (attempts); default: placement where there is any",
+    "telemetry": "placement (units) or path_outcome (attempts); default: placement if available",
     "rows": "a kind of component; default: compute_cluster, or what crosses best",
     "columns": "another kind; default: storage_cluster, or what crosses best",
     "window": f"minutes of a step, one of {', '.join(map(str, WINDOWS))}; default: {USUAL_WINDOW}",

@@ -76,7 +76,7 @@ class ChannelsFile(Catalog):
                 given[name] = resolved(text, self.environment)
             except MissingVariableError as lacking:
                 if row is None or not getattr(row, name):
-                    reason = f"set {lacking} in the environment: it is to hold what is meant here"
+                    reason = f"set {lacking} in the environment: with the value to use here"
                     raise s.ValidationError({name: [reason]}) from None
                 del given[name]
         return given
@@ -87,7 +87,7 @@ class Person(s.SlugRelatedField[User]):
         super().__init__(
             slug_field="username",
             queryset=get_user_model().objects.all(),
-            error_messages={"does_not_exist": "nobody here is called {value}"},
+            error_messages={"does_not_exist": "no user {value}"},
         )
 
 

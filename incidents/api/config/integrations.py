@@ -79,7 +79,7 @@ class WebhookFileSerializer(WebhookSerializer):
         except MissingVariableError as lacking:
             if isinstance(self.instance, Webhook):
                 return self.instance.url
-            reason = f"set {lacking} in the environment: it is to hold what is meant here"
+            reason = f"set {lacking} in the environment: with the value to use here"
             raise s.ValidationError(reason) from None
 
 

@@ -26,7 +26,7 @@ class MemberFileSerializer(Strict, s.Serializer[Membership]):
     team = s.SlugRelatedField(
         slug_field="slug",
         queryset=Team.objects.all(),
-        error_messages={"does_not_exist": "there is no team {value}"},
+        error_messages={"does_not_exist": "no team {value}"},
     )
     user = Person()
     role = s.ChoiceField(choices=ROLES)

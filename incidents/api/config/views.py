@@ -105,9 +105,7 @@ def _doubled(document: Document, views: Views) -> Iterator[Fault]:
             if lacking:
                 continue
             if (key := _key(views[kind], item.values)) in seen:
-                yield document.fault(
-                    (kind, item.place, fields[-1]), f"`{_called(key)[:60]}` stands here twice"
-                )
+                yield document.fault((kind, item.place, fields[-1]), f"`{_called(key)[:60]}` is a duplicate")
             seen.add(key)
 
 
@@ -141,7 +139,7 @@ def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> l
     except InvalidValueError as error:
         return [document.fault((*path, *_parts(error.field)), error.reason)]
     except (APIException, IntegrityError, CommandRefusedError, ForbiddenError) as error:
-        return [document.fault(path, _why(error) or "it is there already")]
+        return [document.fault(path, _why(error) or "already exists")]
     if before != after:
         done.append(Change(item.kind, _called(key), before, after))
     return []

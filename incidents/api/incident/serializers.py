@@ -56,14 +56,14 @@ class OpinionShape(s.Serializer[Any]):
         " saw_nothing: looked at it and names nothing there; no_longer_blames: a later window of the same"
         " schedule does not name it any more",
     )
-    component = s.CharField(allow_null=True, help_text="what it blames, or blamed last; null: nothing")
+    component = s.CharField(allow_null=True, help_text="suspected component, now or last; null: none")
     ambiguous_with = s.ListField(child=s.CharField())
     score = s.FloatField(allow_null=True, help_text="its own probability, 0 to 1; null where it gives none")
     failure_rate = s.FloatField(allow_null=True)
     run = s.CharField(help_text="the run that said so")
     schedules = s.ListField(child=s.CharField(), help_text="schedules that still say so")
     window = s.DictField(help_text="start and end of the telemetry that it rests on")
-    first_at = s.DateTimeField(allow_null=True, help_text="when it first blamed this incident")
+    first_at = s.DateTimeField(allow_null=True, help_text="time of the first finding on this incident")
 
 
 class CustodyShape(s.Serializer[Any]):
@@ -114,9 +114,7 @@ class IncidentShape(s.Serializer[Any]):
     region = s.CharField(allow_null=True)
     team = s.CharField(help_text="slug of the team that has it")
     routing = s.CharField(help_text="why that team got it first")
-    service = s.CharField(
-        allow_null=True, help_text="slug of the service that it is about, as its route says"
-    )
+    service = s.CharField(allow_null=True, help_text="slug of the service, from the route")
     policy = s.CharField(allow_null=True, help_text="slug of the escalation policy that its route names")
     owner = s.CharField(allow_null=True)
     dedup_key = s.CharField()
@@ -129,8 +127,8 @@ class IncidentShape(s.Serializer[Any]):
     )
     verdict = s.CharField(allow_null=True, help_text="one sentence: what the analyzers concluded")
     analyzer = s.CharField(allow_null=True, help_text="whose sentence the verdict is")
-    opinions = OpinionShape(many=True, help_text="what each analyzer says, who blames it first")
-    still_blamed = s.BooleanField(help_text="whether a schedule's latest window blames it")
+    opinions = OpinionShape(many=True, help_text="analyzer opinions, suspecting ones first")
+    still_blamed = s.BooleanField(help_text="whether the latest window of a schedule suspects it")
     alerts = s.IntegerField(help_text="reports with a dedup key that opened or joined it")
     findings = s.IntegerField(help_text="findings that opened, joined or were recorded on it")
     hops = s.IntegerField(help_text="how often it moved to another team, bounces included")
@@ -161,7 +159,7 @@ class IncidentShape(s.Serializer[Any]):
         many=True, help_text="silences and maintenance windows in spite of which it notifies"
     )
     merged_into = MergedShape(
-        allow_null=True, help_text="where it is worked on; it counts as resolved from then on"
+        allow_null=True, help_text="target of the merge; this incident counts as resolved"
     )
     merged = MergedShape(many=True, help_text="what was merged into it")
     resolved_at = s.DateTimeField(allow_null=True)
@@ -188,7 +186,7 @@ class EntryShape(s.Serializer[Any]):
     id = s.CharField(help_text="the event: stream@version")
     version = s.IntegerField()
     last_version = s.IntegerField(help_text="the last event that this line counts")
-    count = s.IntegerField(help_text="like findings in a row that this line stands for")
+    count = s.IntegerField(help_text="number of consecutive similar findings in this entry")
     type = s.CharField(help_text="incident.opened, incident.acknowledged …")
     at = s.DateTimeField()
     last_at = s.DateTimeField()
@@ -236,11 +234,11 @@ class AssignShape(s.Serializer[Any]):
 
 class HandOverShape(s.Serializer[Any]):
     team = s.CharField(help_text="slug of the receiving team")
-    reason = s.CharField(max_length=2000, help_text="why it is theirs")
+    reason = s.CharField(max_length=2000, help_text="reason for the new team")
 
 
 class BounceShape(s.Serializer[Any]):
-    reason = s.CharField(max_length=2000, help_text="why it is not theirs")
+    reason = s.CharField(max_length=2000, help_text="reason for the rejection")
 
 
 class EscalateShape(s.Serializer[Any]):
@@ -319,7 +317,7 @@ class ReceiptShape(s.Serializer[Any]):
     alerts = s.ListField(
         child=s.DictField(),
         required=False,
-        help_text="of each alert that was sent: outcome, incident, and why it joined that or called nobody",
+        help_text="per alert: outcome, incident, and reason for joining or suppression",
     )
 
 
@@ -347,9 +345,7 @@ class MemberAlertShape(s.Serializer[Any]):
         allow_null=True, help_text="how often it was sent again without a change; null with as_of"
     )
     receipt = s.CharField(allow_null=True, help_text="of the delivery that changed it last")
-    why = s.CharField(
-        allow_null=True, help_text="why it is in this incident; null where it has left or that is not told"
-    )
+    why = s.CharField(allow_null=True, help_text="reason for grouping; null if it left or for past times")
 
 
 class MemberAlertPageShape(s.Serializer[Any]):

@@ -70,7 +70,7 @@ class OnCallScheduleSerializer(Strict, s.ModelSerializer[Schedule]):
         required=False,
         help_text="whose it is",
     )
-    layers = LayersField(help_text="the last layer that has somebody counts")
+    layers = LayersField(help_text="later layers override earlier ones")
     holidays = s.SlugRelatedField(
         slug_field="slug",
         queryset=Calendar.objects.filter(person=None),
@@ -118,10 +118,10 @@ class SpanShape(s.Serializer[Any]):
 class StandingShape(s.Serializer[Any]):
     """How it stands now. Warn of `gaps` and `gone`."""
 
-    person = s.CharField(allow_null=True, help_text="who is on call; null: nobody")
+    person = s.CharField(allow_null=True, help_text="person on call; null: no one")
     until = s.DateTimeField(allow_null=True, help_text="the next hand-over; null: none within 400 days")
-    then = s.CharField(allow_null=True, help_text="who is on call from then on; null: nobody")
-    gaps = SpanShape(many=True, help_text="when nobody is on call, in the next 14 days")
+    then = s.CharField(allow_null=True, help_text="person on call from then on; null: no one")
+    gaps = SpanShape(many=True, help_text="uncovered times in the next 14 days")
     gone = s.ListField(child=s.CharField(), help_text="people in layers who cannot sign in any more; skipped")
 
 
@@ -172,7 +172,7 @@ class OverrideShape(s.Serializer[Any]):
     starts_at = s.DateTimeField()
     ends_at = s.DateTimeField()
     reason = s.CharField()
-    swap = s.UUIDField(allow_null=True, help_text="the swap that it is a part of")
+    swap = s.UUIDField(allow_null=True, help_text="id of its swap")
     made_by = s.CharField()
 
 
@@ -217,7 +217,7 @@ class ShiftsShape(s.Serializer[Any]):
     start = s.DateTimeField()
     end = s.DateTimeField()
     shifts = ShiftShape(many=True)
-    gaps = SpanShape(many=True, help_text="when nobody is on call")
+    gaps = SpanShape(many=True, help_text="uncovered times")
     hours = s.DictField(child=s.FloatField(), help_text="how long each person is on call, in hours")
 
 
@@ -239,7 +239,7 @@ class NewFeedShape(s.Serializer[Any]):
 class FeedShape(s.Serializer[Any]):
     id = s.UUIDField()
     mine = s.BooleanField()
-    url = s.CharField(help_text="secret; it is shown this once")
+    url = s.CharField(help_text="secret; shown only once")
 
 
 class KnownFeedShape(s.Serializer[Any]):

@@ -30,9 +30,7 @@ from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 
 MISSING = {404: OpenApiResponse(PROBLEM, "There is no such schedule, or nothing of that id there.")}
-CONFLICT = {
-    409: OpenApiResponse(PROBLEM, "It is over, has begun, or there are too many: `detail` says which.")
-}
+CONFLICT = {409: OpenApiResponse(PROBLEM, "Already ended, already begun, or too many: see `detail`.")}
 FIRST, LAST = datetime(2000, 1, 2, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 LONGEST = timedelta(days=370)
 SPAN = [

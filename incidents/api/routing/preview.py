@@ -85,7 +85,7 @@ class ExplainedShape(s.Serializer[Any]):
     )
     alerts = s.IntegerField(allow_null=True, help_text="in the payload, where one was given")
     refused = s.ListField(
-        child=s.CharField(), help_text="alerts of the payload that its door would refuse, and why"
+        child=s.CharField(), help_text="alerts of the payload that the endpoint would reject, with reasons"
     )
 
 
@@ -123,9 +123,7 @@ class ReplayedShape(s.Serializer[Any]):
     end = s.DateTimeField()
     complete = s.BooleanField(help_text=f"false: it ended after {routes.MOST_EVENTS} events, at `end`")
     alerts = s.IntegerField(help_text="that began to fire, as often as they did")
-    held = s.IntegerField(
-        help_text="of these alerts: held back by a silence, planned work or inhibition, as they would be again"
-    )
+    held = s.IntegerField(help_text="of these alerts: suppressed by a silence, maintenance or inhibition")
     to_cause = s.IntegerField(
         help_text="of these alerts: joined the incident of their cause, as they would again"
     )
@@ -175,7 +173,7 @@ class ExplainView(_Trial):
 
 
 def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
-    """A payload read as its door reads it, and where its first alert goes."""
+    """A payload read as its endpoint reads it, and where its first alert goes."""
     if others := sorted(set(body) - {"payload", "door", "integration", "at", "routes"}):
         raise InvalidValueError(others[0], "cannot stand beside `payload`, which says it")
     at = time_of("at", body.get("at")) or routes.now()

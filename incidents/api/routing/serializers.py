@@ -61,7 +61,7 @@ class GroupingShape(s.Serializer[Any]):
         max_value=schema.LONGEST_WINDOW,
         allow_null=True,
         required=False,
-        help_text="how long after its opening an incident takes new alerts; null: while it is open",
+        help_text="time after opening in which an incident accepts new alerts; null: while open",
     )
 
 

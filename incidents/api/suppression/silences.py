@@ -38,7 +38,7 @@ class SilenceShape(s.Serializer[Any]):
     recurrence = s.DictField(
         allow_null=True, help_text="rule, time_zone, until, and starts_at and ends_at of the first time"
     )
-    holds = s.IntegerField(help_text="alerts that fire and call nobody because of it")
+    holds = s.IntegerField(help_text="firing alerts suppressed by it")
 
 
 class SilenceListShape(s.Serializer[Any]):

@@ -1,7 +1,7 @@
-"""The doors of alerts, OTLP and remote write in the OpenAPI document.
+"""The endpoints of alerts, OTLP and remote write in the OpenAPI document.
 
 What a body may hold is said by those who made the format, to whose documents this one points; here stand media types,
-an example (that which a test of the integration sends) and how the door answers.
+an example (that which a test of the integration sends) and how the endpoint answers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ IN_HEADER: Final[list[Told]] = [{"integrationKey": []}, {"integrationKeyAsPasswo
 """Who says the key: a bearer token, or the password of basic auth, whatever the user is called."""
 _AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
-# How a door says no, and with which statuses: as its senders read it.
+# How an endpoint says no, and with which statuses: as its senders read it.
 AS_PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 AS_TEXT: Final = {"application/json": {"schema": {**TEXT, "description": "what is wrong"}}}
 _AS_PAGERDUTY: Final = {
@@ -67,7 +67,7 @@ _LATER: Final = {"Retry-After": {"schema": {"type": "integer"}, "description": "
 
 
 def refusals(form: Mapping[str, Any], *statuses: int, **words: str) -> Told:
-    """Answers that are no 2xx, in the form of the door; `_400="…"` says one in other words."""
+    """Answers that are no 2xx, in the form of the endpoint; `_400="…"` says one in other words."""
     return {
         str(status): {
             "description": words.get(f"_{status}", _WORDS[status]),

@@ -1,4 +1,4 @@
-"""Pieces of the OpenAPI document for doors, whose views are none of REST framework's."""
+"""Pieces of the OpenAPI document for endpoints, whose views are none of REST framework's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The telemetry door in the OpenAPI document, out of the kinds as they are declared: its views are none of DRF's."""
+"""The telemetry endpoint in the OpenAPI document, out of the kinds as they are declared: its views are none
+of DRF's.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Command(LineCommand):
             "--every", metavar="DURATION", help="how far apart windows end; default: as its schedule, else 5m"
         )
         parser.add_argument("--region", action="append", default=[], help="only this region; may be repeated")
-        parser.add_argument("--json", action="store_true", help="print JSON, every blame with it")
+        parser.add_argument("--json", action="store_true", help="print JSON with every finding")
 
     def work(self, **options: Any) -> None:
         try:

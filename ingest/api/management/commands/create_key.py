@@ -33,7 +33,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--mapping",
-            help=f"how its generic door reads payloads: {', '.join(READY)} (see `manage.py sender`) or a file of JSON",
+            help=f"mapping of its generic endpoint: {', '.join(READY)} (see `manage.py sender`) or a JSON file",
         )
 
     def handle(self, *args: object, **options: object) -> None:

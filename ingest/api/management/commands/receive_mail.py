@@ -1,5 +1,5 @@
-"""manage.py receive_mail: the door of mail, until SIGTERM. `manage.py up` starts it where DOSSIER_INBOUND_EMAIL_PORT
-is set."""
+"""manage.py receive_mail: the endpoint of mail, until SIGTERM. `manage.py up` starts it where
+DOSSIER_INBOUND_EMAIL_PORT is set."""
 
 from __future__ import annotations
 

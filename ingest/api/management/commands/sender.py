@@ -19,7 +19,7 @@ def _address(typed: str) -> str:
 
 
 class Command(BaseCommand):
-    help = "Print the configuration of a sender for the generic door; its key is made with the mapping of that name."
+    help = "Print the configuration of a sender for the generic endpoint. Create its key with the mapping of that name."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", choices=READY)

@@ -175,7 +175,7 @@ def test_an_event_that_fails_for_a_day_while_others_pass_is_put_aside() -> None:
         deliver(lambda: not WebhookRetry.objects.exists(), later(minutes=1))
     assert told(sink)[-1] == (1, "after")
     assert WebhookDeadLetter.objects.get().reason.startswith(
-        "not taken within a day, as others were: answered 500"
+        "not delivered within a day, unlike other events: answered 500"
     )
 
 

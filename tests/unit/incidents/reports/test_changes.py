@@ -43,8 +43,8 @@ def test_components_that_came_and_went_are_named() -> None:
     now, before = body(), body()
     now["blamed"] = [{"component": "tor/new"}]
     assert sentences(now, before) == [
-        "tor/new is blamed, and was not before",
-        "storage_cluster/s7 is no longer blamed",
+        "tor/new is newly suspected",
+        "storage_cluster/s7 is no longer suspected",
     ]
 
 

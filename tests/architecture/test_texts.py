@@ -1,0 +1,67 @@
+"""Texts of the interface: words and phrases that a reader should not meet. Code and JSON keys are not looked at."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BANNED = re.compile(
+    r"\b(tickets?|whoever|whomever|held back|(?:is|are|was|were) taken back|(?:was|were) not told|(?:is|are) told by"
+    r"|so does one|there is none|anew|bounced? back|nobody (?:is|was|will be) (?:called|told|paged)"
+    r"|somebody (?:else|who)|as if nobody)\b",
+    re.IGNORECASE,
+)
+TAGS = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}|<[^>]*>", re.DOTALL)
+COMMENT = re.compile(r"\{% comment %\}.*?\{% endcomment %\}", re.DOTALL)
+CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|https?://\S+", re.DOTALL)
+OTHER_SYSTEMS = {"jira.md", "trace_blame.md", "accuracy.md"}
+"""Pages that name things of others: tickets of Jira, the data set train-ticket."""
+
+
+def found(text: str) -> list[str]:
+    return [one[0] for one in BANNED.finditer(text)]
+
+
+def templates() -> Iterator[tuple[str, str]]:
+    for path in (ROOT / "frontend" / "templates").rglob("*.html"):
+        text = COMMENT.sub("", path.read_text())
+        spoken = re.findall(r'(?:title|aria-label|placeholder)="([^"]*)"', text)
+        yield path.name, " ".join([TAGS.sub(" ", text), *(TAGS.sub(" ", one) for one in spoken)])
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    for path in (ROOT / "frontend" / "docs").rglob("*.md"):
+        if path.name not in OTHER_SYSTEMS and path.parent.name != "decisions":
+            yield path.name, CODE.sub("", path.read_text())
+
+
+def sentences() -> Iterator[tuple[str, str]]:
+    """Strings of more than one word in the views and in the sentences of incidents; no docstring."""
+    for folder in ("frontend/views", "incidents/domain", "incidents/notifications"):
+        for path in (ROOT / folder).rglob("*.py"):
+            tree = ast.parse(path.read_text())
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    node.value.value = ""
+            for node in ast.walk(tree):
+                if (
+                    isinstance(node, ast.Constant)
+                    and isinstance(node.value, str)
+                    and " " in node.value.strip()
+                ):
+                    yield path.name, node.value
+
+
+def test_no_template_has_a_banned_word() -> None:
+    assert {name: words for name, text in templates() if (words := found(text))} == {}
+
+
+def test_no_page_of_the_docs_has_a_banned_word() -> None:
+    assert {name: words for name, text in pages() if (words := found(text))} == {}
+
+
+def test_no_sentence_of_the_console_has_a_banned_word() -> None:
+    assert [(name, text) for name, text in sentences() if found(text)] == []
