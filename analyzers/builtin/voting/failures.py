@@ -226,10 +226,12 @@ class _Search:
 
     def _learnt(self, left: Floats) -> tuple[Floats, Floats]:
         """The usual number of each component, and the shape of the mixture, by its kind: of those that are not blamed,
-        but of all before any explanation where most of a kind are, because these are what is usual.
+        but of all where most of a kind are, each with what it explains itself, because these are what is usual.
         """
         seen, failing = self.seen, self.seen.failing
-        noise, whole = (left, self._votes(left)), (self.weight, self._votes(self.weight))
+        itself = np.ones(seen.components)
+        votes = self._votes(left)
+        itself[self.chosen] += self.ratio
         usual, shape = np.ones(seen.components), self._least_shape.copy()
         kind, rest = seen.kinds[failing.column], ~np.isin(failing.column, self.chosen)
         for one in np.unique(seen.kinds).tolist():
@@ -239,9 +241,9 @@ class _Search:
             rows = failing.row[mine]
             if not len(rows):
                 continue
-            weight, (part, votes) = self.weight[rows], whole if most else noise
-            least = float(shape[members][0])
-            mean, spread = _level(votes[failing.column[mine]] - part[rows], weight, least)
+            weight, least = self.weight[rows], float(shape[members][0])
+            column = failing.column[mine]
+            mean, spread = _level((votes[column] - left[rows]) * itself[column], weight, least)
             usual[members] = max(mean, _SEEN / (1 + float(weight.sum())))
             shape[members] = min(max(spread, least), EVEN)
         return usual, shape
