@@ -45,7 +45,7 @@ def waits(schedule: Schedule, now: datetime) -> list[Wait]:
     try:
         kinds = feeds.kinds(schedule.analyzer, schedule.input)
     except UnknownAnalyzerError as problem:
-        return [Wait(schedule.region, str(problem), is_blocked=True)]
+        return [Wait(schedule.region, str(problem).removesuffix("."), is_blocked=True)]
     ran = Run.objects.filter(schedule=schedule, region=OuterRef("region"))
     heard = TelemetryCursor.objects.filter(kind__in=kinds).annotate(ran=Exists(ran))
     if schedule.region:

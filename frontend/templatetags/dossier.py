@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from analyzers.queries import Schedule, Wait, analyzers, schedule_waits
+from analyzers.queries import Schedule, Wait, analyzer_problems, analyzers, schedule_waits
 from frontend import evidence
 from frontend.charts import bundle_name
 from frontend.markdown import render
@@ -72,10 +72,13 @@ def component_chip(name: str) -> SafeString:
 
 @register.filter
 def analyzer_link(name: str) -> SafeString:
-    """An analyzer, leading to its page; one that is not installed any more has none."""
+    """An analyzer, leading to its page; one that is faulty, or not installed any more, has none."""
     if name in analyzers():
         return format_html('<a href="{}">{}</a>', reverse("analyzer", args=[name]), name)
-    return format_html('{} <span class="muted">(not installed)</span>', name)
+    is_faulty = any(problem.name == name for problem in analyzer_problems())
+    return format_html(
+        '{} <span class="muted">({})</span>', name, "cannot be used" if is_faulty else "not installed"
+    )
 
 
 @register.filter

@@ -95,6 +95,8 @@ def test_its_schedules_say_why_they_do_not_run(alice: Client) -> None:
     hourly(name="broken", analyzer="storm")
     shown = page(alice, "/schedules")
     assert "<strong>Does not run</strong>" in shown
+    assert 'storm <span class="muted">(cannot be used)</span>' in shown
+    assert "Correct the declaration of the analyzer.<" in shown
     assert REASON in shown
 
 
