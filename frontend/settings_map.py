@@ -28,63 +28,63 @@ class Group:
 
 GROUPS: Final = (
     Group(
-        "Who is called",
+        "Paging",
         (
-            Section(
-                "notifications", "How Dossier reaches you", "Your contact methods, rules and quiet hours."
-            ),
+            Section("notifications", "Notifications", "Your contact methods, rules and quiet hours."),
             Section(
                 "on_call_schedules",
                 "On-call schedules",
-                "Who takes turns, at which hours; holidays and who is away.",
+                "Rotations, restricted hours, holidays and absences.",
                 within=frozenset({"on_call_schedule_new", "on_call_schedule_edit", "on_call_calendar"}),
             ),
             Section(
                 "policies",
                 "Escalation policies",
-                "Who is called for an incident that nobody answers, and after how long.",
+                "Recipients of unacknowledged incidents, in order and with delays.",
             ),
-            Section("channels", "Channels", "Rooms, numbers and programs that teams share.", staff=True),
+            Section("channels", "Channels", "Shared chat rooms, phone numbers and endpoints.", staff=True),
         ),
     ),
     Group(
-        "Where incidents go",
+        "Routing",
         (
-            Section("teams", "Teams", "Who works on incidents, and who gets what no rule gives away."),
+            Section("teams", "Teams", "Teams that work on incidents, and the default team."),
             Section(
                 "routes",
                 "Routes",
-                "Which incident goes to which team, and which alerts share one; tried before they count.",
+                "Rules for team, severity, policy and grouping, with a preview.",
                 within=frozenset({"route_act"}),
             ),
             Section(
                 "services",
                 "Services",
-                "What teams offer, the components that belong to it, and what fails with one.",
+                "Services, their components and dependencies.",
             ),
         ),
     ),
     Group(
-        "What comes in",
+        "Incoming",
         (
             Section(
                 "integrations",
                 "Integrations",
-                "Connect what sends alerts and telemetry; keys, mappings and what was refused.",
+                "Sources of alerts and telemetry: keys, mappings, rejections.",
                 within=frozenset({"integration", "integration_mapping"}),
             ),
-            Section("silences", "Silences", "Alerts that call nobody for a time, and those held back now."),
-            Section("maintenance", "Maintenance", "Planned work, during which its alerts call nobody."),
-            Section("inhibitions", "Inhibition", "Which alerts mute others while they fire."),
+            Section(
+                "silences", "Silences", "Suppress matching alerts for a time; list of suppressed alerts."
+            ),
+            Section("maintenance", "Maintenance", "Planned work that suppresses its alerts."),
+            Section("inhibitions", "Inhibition", "Alerts that suppress other alerts while firing."),
         ),
     ),
     Group(
-        "What goes out",
+        "Outgoing",
         (
             Section(
                 "webhooks",
                 "Webhooks",
-                "Which programs of yours are told of incidents, and how they do.",
+                "Services that receive incident events, with delivery status.",
                 staff=True,
             ),
         ),
@@ -92,8 +92,8 @@ GROUPS: Final = (
     Group(
         "Administration",
         (
-            Section("people", "People", "Who may sign in, who is in which team, and what they may do there."),
-            Section("audit", "Audit", "Who changed what, and what it was before.", staff=True),
+            Section("people", "People", "Accounts, team memberships and roles."),
+            Section("audit", "Audit", "Configuration changes with previous values.", staff=True),
         ),
     ),
 )

@@ -157,7 +157,7 @@ class PoliciesView(Catalog):
 
     def remove(self, instance: EscalationPolicy) -> None:
         if named := named_by("policy", instance.slug):
-            raise ConflictError(f"{instance.name} is named by {named}; change that first.")
+            raise ConflictError(f"{instance.name} is used by {named}; change that first.")
         instance.delete()
 
 

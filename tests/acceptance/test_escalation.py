@@ -101,7 +101,7 @@ def test_nobody_answers_and_it_climbs_until_that_is_recorded(pager: HookSink) ->
         "Dossier called bob (step 2 of 2, round 1 of 2)",
         "Dossier called alice (step 1 of 2, round 2 of 2)",
         "Dossier called bob (step 2 of 2, round 2 of 2)",
-        "nobody is called any more",
+        "escalation ended",
     ]
     assert len(pager.taken) == 4
     assert (stands(story.id).phase, story.state) == ("exhausted", "open")
@@ -117,7 +117,7 @@ def test_acknowledged_and_forgotten_it_escalates_again(pager: HookSink) -> None:
     assert (story.state, len(pager.taken)) == ("acknowledged", 1)
     story.later(2)
     assert (story.state, len(pager.taken)) == ("open", 2)
-    assert "it is open again: acknowledged by alice, no progress for 31 min" in told(story.id)
+    assert "open again: acknowledged by alice, no progress for 31 min" in told(story.id)
 
 
 def test_who_answers_stops_it_for_everybody(pager: HookSink) -> None:

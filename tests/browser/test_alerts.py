@@ -90,7 +90,7 @@ def test_what_a_tickets_alerts_have_in_common_is_silenced_and_heard_again(consol
     expect(page.get_by_role("region", name="Suppressed")).to_contain_text("Rack 12 is rebuilt")
     pictured(page, "silences")
     page.get_by_role("button", name="End now: Rack 12 is rebuilt").click()
-    expect(page.get_by_text("Nothing is silenced")).to_have_count(0)
+    expect(page.get_by_text("No silences.")).to_have_count(0)
     expect(page.get_by_role("region", name="Over")).to_contain_text("Rack 12 is rebuilt")
 
 

@@ -18,8 +18,8 @@ def test_what_was_handed_over_is_bounced_by_keyboard_with_a_reason(console: Cons
     page.keyboard.press("b")
     page.get_by_label("Reason for the rejection").fill("The disks answer in 2 ms.")
     page.locator("[data-panel=bounce]").get_by_role("button", name="Reject").click()
-    expect(page.locator(".timeline")).to_contain_text("bounced it back from storage to network")
-    expect(page.locator(".facts-card")).to_contain_text("1 of them bounced back")
+    expect(page.locator(".timeline")).to_contain_text("rejected the hand-over from storage to network")
+    expect(page.locator(".facts-card")).to_contain_text("1 of them rejected")
 
 
 def test_what_was_handed_over_is_accepted_by_keyboard(console: Console) -> None:
@@ -34,7 +34,7 @@ def test_a_ticket_is_snoozed_by_keyboard_and_woken(console: Console) -> None:
     number = content.open_ticket("Snoozed")
     page = console.open(f"/incidents/{number}")
     page.keyboard.press("z")
-    page.get_by_label("Until it changes").check()
+    page.get_by_label("Until a new alert or finding").check()
     page.locator("[data-panel=snooze]").get_by_role("button", name="Snooze").click()
     expect(page.locator(".verdict .pill:not([data-failure])")).to_have_text("Snoozed")
     page.get_by_role("button", name="Wake").click()
@@ -67,7 +67,7 @@ def test_whoever_is_too_late_sees_who_was_faster_and_may_try_again(console: Cons
     expect(panel.get_by_role("alert")).to_contain_text("bob acknowledged the incident")
     expect(page.get_by_label("Reason for the hand-over")).to_have_value("The disks time out.")
     panel.get_by_role("button", name="Hand over").click()
-    expect(page.locator(".timeline")).to_contain_text("alice handed it over")
+    expect(page.locator(".timeline")).to_contain_text("alice handed the incident over")
     console.problems.clear()  # the browser logs the answer 409 and the aborted request, as it should
 
 

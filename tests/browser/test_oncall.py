@@ -80,7 +80,7 @@ def test_the_first_steps_wait_for_a_sender_and_show_what_it_sent(console: Consol
     page = console.open("/welcome?step=sender")
     page.get_by_label("Any JSON or form").check()
     page.get_by_role("button", name="Create key").click()
-    expect(page.get_by_text("Waiting for the first alert of generic")).to_be_visible()
+    expect(page.get_by_text("Waiting for the first alert from generic")).to_be_visible()
     [address] = set(re.findall(r"/integrations/generic/dsr_[\w-]+", page.content()))
     body = json.dumps({"title": "Disk d7 is slow", "key": "d7"}).encode()
     with urlopen(Request(console.address + address, body, {"Content-Type": "application/json"}), timeout=10):

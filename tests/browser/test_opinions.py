@@ -28,7 +28,7 @@ def test_a_slider_goes_through_the_moments_of_a_ticket_by_keyboard(console: Cons
     page = console.open(f"/incidents/{number}")
     slider, state = page.get_by_role("slider"), page.locator(".verdict .pill:not([data-failure])")
     slider.press("Home")
-    expect(page.get_by_role("note")).to_contain_text("As it stood at", timeout=10_000)
+    expect(page.get_by_role("note")).to_contain_text("State at", timeout=10_000)
     expect(state).to_have_text("Open")
     expect(slider).to_be_focused()
     assert "as_of=" in page.url

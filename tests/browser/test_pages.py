@@ -107,7 +107,7 @@ def test_a_past_moment_is_marked_and_cannot_be_changed(console: Console) -> None
     time.sleep(0.02)
     commands.acknowledge(content.ticket_id(number), content.BOB)
     page = console.open(f"/incidents/{number}?as_of={before.isoformat().replace('+00:00', 'Z')}")
-    expect(page.get_by_role("note")).to_contain_text("As it stood at")
+    expect(page.get_by_role("note")).to_contain_text("State at")
     expect(page.locator(".verdict .pill:not([data-failure])")).to_have_text("Open")
     assert page.locator("main form").count() == 0
 

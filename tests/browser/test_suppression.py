@@ -55,5 +55,5 @@ def test_a_ticket_shows_its_symptoms_with_their_reasons_and_what_is_like_it(cons
     expect(page.get_by_text("Reason: disk/q1 is contained in tor/q7.")).to_be_visible()
     expect(page.get_by_role("heading", name="Similar past incidents")).to_be_visible(timeout=60_000)
     expect(page.get_by_role("link", name=f"#{past.number} {past.title}")).to_be_visible()
-    expect(page.get_by_text("No team is suggested")).to_be_visible()
+    expect(page.get_by_text("No prediction")).to_be_visible()
     pictured(page, "similar")

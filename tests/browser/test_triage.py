@@ -118,7 +118,7 @@ def test_a_letter_opens_the_panel_for_the_row_at_hand_and_leads_back_to_it(conso
     expect(inbox.get_by_role("alert").filter(has_text="Reason")).to_be_visible()
     inbox.get_by_label("Reason for the hand-over").fill("The disks time out.")
     inbox.get_by_role("button", name="Hand over", exact=True).click()
-    expect(inbox.locator(row(number))).to_contain_text("not yet accepted")
+    expect(inbox.locator(row(number))).to_contain_text("not accepted yet")
     assert inbox.evaluate("document.activeElement.closest('tr')?.dataset.number") == str(number)
     console.problems.clear()  # the browser logs the answer 400, as it should
 
@@ -127,7 +127,7 @@ def test_a_comment_is_seen_at_once_by_whoever_else_looks(console: Console) -> No
     number = content.open_ticket("Commented")
     bobs, alices = console.open(f"/incidents/{number}"), console.open(f"/incidents/{number}")
     expect(bobs.locator(".live")).to_have_text("Live")
-    alices.get_by_placeholder("What did you find out?").fill("Two optics flap.\nField team is on the way.")
+    alices.get_by_placeholder("Your findings").fill("Two optics flap.\nField team is on the way.")
     alices.get_by_role("button", name="Comment").click()
     expect(alices.locator(".timeline .said")).to_contain_text("Two optics flap.")
     expect(bobs.locator(".timeline .said")).to_contain_text("Two optics flap.", timeout=3000)

@@ -29,5 +29,5 @@ class ServicesView(Catalog):
         if (dependent := instance.dependents.first()) is not None:
             raise ConflictError(f"{dependent.name} depends on {instance.name}; change that first.")
         if named := named_by("service", instance.slug):
-            raise ConflictError(f"{instance.name} is named by {named}; change that first.")
+            raise ConflictError(f"{instance.name} is used by {named}; change that first.")
         instance.delete()

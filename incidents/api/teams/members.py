@@ -53,7 +53,7 @@ class TeamsView(Catalog):
                 f"{team.name} handed over incidents that may still be bounced back to it; have them accepted first."
             )
         if named := named_by("team", team.slug):
-            raise ConflictError(f"{team.name} is named by {named}; change that first.")
+            raise ConflictError(f"{team.name} is used by {named}; change that first.")
 
 
 def _pk(serializer: BaseSerializer[Team]) -> int | None:

@@ -133,7 +133,7 @@ def test_an_attempt_stands_on_the_timeline_in_words(browser: Client, mails: Mail
     deliver(0, 60)
     shown = text(browser, "/incidents/1")
     assert "Attempt 1 to notify alice by account failed: the mail server responded 451 later" in shown
-    assert "alice by account was told: you are on call" in shown
+    assert "Notified alice by account: you are on call" in shown
 
 
 def test_channels_are_for_staff(browser: Client, alice: User, hooks: HookSink) -> None:

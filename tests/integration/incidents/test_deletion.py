@@ -102,9 +102,9 @@ def test_a_channel_and_a_policy_that_are_named_stay(client: Client) -> None:
     channel = ContactMethod.objects.create(name="lamp-room", kind="webhook", address="https://x")
     add(PoliciesView, slug="nights", name="Nights", steps=CALL)
     add(RoutesView, name="lit", pattern="lamp/*", team="lamps", policy="nights")
-    with pytest.raises(CommandRefusedError, match="lamp-room is named by the escalation policy Nights"):
+    with pytest.raises(CommandRefusedError, match="lamp-room is used by the escalation policy Nights"):
         remove_method(channel, ALICE)
-    with pytest.raises(ConflictError, match="Nights is named by the route lit"):
+    with pytest.raises(ConflictError, match="Nights is used by the route lit"):
         remove(PoliciesView, "nights")
     client.force_login(User.objects.get(username="alice"))
     page = client.post("/settings/policies/nights/remove", follow=True).content.decode()
@@ -117,7 +117,7 @@ def test_a_service_that_is_worked_on_stays() -> None:
     MaintenanceWindow.objects.create(
         slug="bulbs", services=["light"], starts_at=now, ends_at=now + timedelta(hours=1)
     )
-    with pytest.raises(ConflictError, match="Light is named by the maintenance window bulbs"):
+    with pytest.raises(ConflictError, match="Light is used by the maintenance window bulbs"):
         remove(ServicesView, "light")
 
 

@@ -185,7 +185,7 @@ def test_a_change_is_in_the_audit_with_who_and_before_and_after(alice: Client) -
         record_configuration(kind, f"a-{kind}", {"name": "x"}, None, Context("user:alice"))
     follow_to_the_end(FOLLOWER)
     page = alice.get("/settings/audit").content.decode()
-    assert re.findall(r"Put back a-(\w+)", page) == ["report_schedule", "analysis_schedule"]
+    assert re.findall(r"Restore a-(\w+)", page) == ["report_schedule", "analysis_schedule"]
     assert "<strong>storage</strong>" in page
     assert "<td>alice</td>" in page
     assert "<del>Storage</del>" in page
@@ -199,11 +199,11 @@ def test_the_audit_can_be_asked_for_a_kind_and_a_person(alice: Client) -> None:
     for query, there, away in (
         ("kind=team", "<strong>storage", "<strong>bob"),
         ("kind=user", "<strong>bob", "<strong>storage"),
-        ("who=alice", "<strong>bob", "No change"),
-        ("who=bob", "No change", "<strong>storage"),
+        ("who=alice", "<strong>bob", "changes."),
+        ("who=bob", "changes.", "<strong>storage"),
         ("q=STOR", "<strong>storage", "<strong>bob"),
-        ("since=2020-01-01", "<strong>bob", "No change"),
-        ("until=2020-01-01", "No change", "<strong>storage"),
+        ("since=2020-01-01", "<strong>bob", "changes."),
+        ("until=2020-01-01", "changes.", "<strong>storage"),
     ):
         page = alice.get(f"/settings/audit?{query}").content.decode().partition("</form>")[2]
         assert there in page

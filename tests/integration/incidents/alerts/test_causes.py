@@ -58,7 +58,7 @@ def test_a_symptom_says_which_silence_could_not_be_read() -> None:
     blame()
     host("h1")
     assert "host/h1 is contained in tor/t12; the silence" in texts()[-1]
-    assert "held nothing back, because it cannot be read" in texts()[-1]
+    assert "had no effect because of an error" in texts()[-1]
 
 
 def test_an_alert_on_what_depends_on_the_cause_joins_two_steps_away() -> None:
@@ -121,7 +121,7 @@ def test_withdrawn_symptoms_go_back_to_the_tickets_that_they_had() -> None:
         (1, "open", 1),
     ]
     assert any("the finding of #3 was withdrawn" in text for text in texts(1))
-    assert any("2 alerts left this incident: the cause that #3" in text for text in texts(3))
+    assert any("2 alerts left this incident: the finding of #3" in text for text in texts(3))
 
 
 def test_a_withdrawn_symptom_whose_ticket_was_resolved_for_good_gets_another_one() -> None:

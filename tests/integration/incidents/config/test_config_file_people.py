@@ -186,7 +186,7 @@ def test_members_come_change_and_go_on_the_record(file: Path) -> None:
     ("members", "fault"),
     [
         ("- team: storage\n  user: eve\n  role: viewer\n", r"line 3: members\[1\].user: nobody .* eve"),
-        ("- team: nobody\n  user: bob\n  role: viewer\n", r"line 2: members\[1\].team: there is no team"),
+        ("- team: nobody\n  user: bob\n  role: viewer\n", r"line 2: members\[1\].team: no team"),
         ("- team: storage\n  user: bob\n  role: boss\n", r"line 4: members\[1\].role: "),
         ("- team: storage\n  user: bob\n", r"line 2: members\[1\].role: "),
         ('- team: storage\n  user: "b\\0b"\n  role: viewer\n', r"line 3: members\[1\].user: is needed"),

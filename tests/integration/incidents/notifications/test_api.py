@@ -60,7 +60,7 @@ def test_a_changed_address_is_recorded_as_changed_and_has_to_be_verified_again(
     hook(alice, hooks.url)
     assert ask(api, "post", "me/contact_methods/hook/test") == (
         200,
-        {"taken": True, "why": "it answered 200"},
+        {"taken": True, "why": "response 200"},
     )
     assert ContactMethod.objects.get().verified_at is not None
     ask(api, "patch", "me/contact_methods/hook", {"address": f"{hooks.url}2"})
@@ -72,7 +72,7 @@ def test_a_changed_address_is_recorded_as_changed_and_has_to_be_verified_again(
 def test_a_test_message_says_what_the_receiver_answered(api: Client, alice: User, hooks: HookSink) -> None:
     hook(alice, hooks.url)
     hooks.answers = [(503, {})]
-    assert ask(api, "post", "me/contact_methods/hook/test")[1] == {"taken": False, "why": "it answered 503"}
+    assert ask(api, "post", "me/contact_methods/hook/test")[1] == {"taken": False, "why": "response 503"}
 
 
 def test_nobody_sends_test_messages_without_end(
@@ -82,7 +82,7 @@ def test_nobody_sends_test_messages_without_end(
     monkeypatch.setattr(contact_methods, "MOST_TESTS", 2)
     told = [ask(api, "post", "me/contact_methods/hook/test")[1] for _ in range(3)]
     assert [one["taken"] for one in told] == [True, True, False]
-    assert "2 test messages an hour are enough" in told[2]["why"]
+    assert "limit of 2 test messages per hour" in told[2]["why"]
 
 
 def test_the_address_of_the_account_can_be_tried(api: Client, mails: MailSink) -> None:

@@ -78,7 +78,7 @@ def test_an_address_that_does_not_exist_is_tried_once_and_the_next_method_is_due
     deliver()
     assert events(incident) == [
         ("given_up", "account", "the mail server responded 550 no such user"),
-        ("sent", "hook", "it answered 200"),
+        ("sent", "hook", "response 200"),
     ]
 
 
@@ -231,7 +231,7 @@ def test_a_shared_channel_is_told_by_its_name(hooks: HookSink) -> None:
     incident = ticket()
     notify_address("webhook", "storage-room", incident, "room-1", "step 2", ALICE, datetime.now(UTC))
     deliver()
-    assert events(incident) == [("sent", "storage-room", "it answered 200")]
+    assert events(incident) == [("sent", "storage-room", "response 200")]
 
 
 def test_a_bare_address_is_told_and_named_by_its_host_only(hooks: HookSink) -> None:
@@ -239,7 +239,7 @@ def test_a_bare_address_is_told_and_named_by_its_host_only(hooks: HookSink) -> N
     secret = f"{hooks.url}?token=t0psecret"
     notify_address("webhook", secret, incident, "bare-1", "step 2", ALICE, datetime.now(UTC))
     deliver()
-    assert events(incident) == [("sent", "webhook at 127.0.0.1", "it answered 200")]
+    assert events(incident) == [("sent", "webhook at 127.0.0.1", "response 200")]
 
 
 def test_a_channel_that_does_not_exist_is_told_on_the_ticket() -> None:

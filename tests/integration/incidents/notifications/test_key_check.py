@@ -36,7 +36,7 @@ def test_the_first_process_sets_the_key_and_another_key_is_refused(settings: Set
     assert not key.is_right()
     with pytest.raises(key.WrongKeyError, match="DOSSIER_SECRET_KEY"):
         key.check_key()
-    with pytest.raises(CommandError, match="nothing is delivered"):
+    with pytest.raises(CommandError, match="no notifications are delivered"):
         call_command("deliver", stdout=StringIO())
     settings.SECRET_KEY_FALLBACKS = [before]
     key.check_key()
@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_red_on_every_page_of_staff_and_on_the_incident()
     deliver(0)
     body = signed_in("dora", is_staff=True).get("/incidents/1").content.decode()
     assert 'class="operator" role="alert"><strong>Secrets: ' in body
-    assert "Nobody was reached: bob" in body
+    assert "No one was reached: bob" in body
     assert unreachable(["bob"]) == {"bob": reachability.UNREADABLE}
     assert "Secrets: " not in signed_in("eve").get("/").content.decode()
 

@@ -40,7 +40,7 @@ def test_a_service_gets_title_and_text(hooks: HookSink, log_database: str) -> No
     assert body["title"] == "[error] #1 Disks are slow"
     assert "Why you: you are on call" in body["message"]
     assert headers["X-Token"] == "t0psecret"
-    assert events(incident) == [("sent", "chat", "JSON took it")]
+    assert events(incident) == [("sent", "chat", "accepted by JSON")]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_service_that_is_not_there_is_asked_again() -> None:
         incident = ticket()
         call(incident)
         deliver()
-    assert events(incident)[0] == ("failed", "chat", "JSON gave no answer")
+    assert events(incident)[0] == ("failed", "chat", "no response from JSON")
 
 
 @pytest.mark.usefixtures("log_database")
@@ -79,7 +79,7 @@ def test_a_service_inside_the_house_is_refused_at_the_connection(hooks: HookSink
         deliver()
     outcome, _, why = events(incident)[0]
     assert outcome == "given_up"
-    assert why.startswith("JSON was not asked: 127.0.0.1 is a loopback address")
+    assert why.startswith("not sent to JSON: 127.0.0.1 is a loopback address")
     assert not hooks.asked.is_set()
 
 

@@ -218,7 +218,7 @@ def test_a_period_that_has_no_report_is_a_404(reader: Client, id_: str) -> None:
     ("field", "value", "reason"),
     [
         ("zone", "Europe/Atlantis", "is not a time zone"),
-        ("team", "nobody", "there is no team"),
+        ("team", "nobody", "no team"),
         ("cadence", "hourly", "not a valid choice"),
         ("hour", 24, "less than or equal to 23"),
         ("analyses", [{"analyzer": "crystal_ball"}], "is not installed"),

@@ -145,7 +145,7 @@ def test_what_kills_every_worker_counts_as_failed(monkeypatch: pytest.MonkeyPatc
 def test_another_version_of_the_analyzer_ends_it() -> None:
     row = ask()
     BacktestRow.objects.filter(pk=row.pk).update(version="0.9.0")
-    assert finished(row).error == "tally 0.9.0 is installed as 1.0.0 now; ask for it anew"
+    assert finished(row).error == "tally 0.9.0 is installed as 1.0.0 now; start a new backtest"
 
 
 @pytest.mark.usefixtures("resolved")

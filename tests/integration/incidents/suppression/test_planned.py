@@ -258,7 +258,7 @@ def test_a_finding_at_what_is_worked_on_is_told_so_once() -> None:
     call("post", "maintenance", window())
     run(0, suspect("tor/r3-1", sure=True))
     run(5, suspect("tor/r3-1", sure=True))
-    assert len([text for text in texts() if "planned work at tor/r3-1" in text]) == 1
+    assert len([text for text in texts() if "maintenance at tor/r3-1" in text]) == 1
 
 
 def test_a_window_that_is_removed_lets_go_what_it_holds() -> None:

@@ -148,9 +148,9 @@ def test_a_silence_that_cannot_be_read_is_shown_with_its_problem_and_ended(
     told = unreadable(alice, matchers=Value(matchers, JSONField()))
     page = alice.get("/silences").content.decode()
     assert "Invalid address" in page
-    assert "It holds nothing back: matchers" in page
+    assert "Not in effect: matchers" in page
     assert alice.post(f"/silences/{told}/end").status_code == 302
-    assert "It holds nothing back" not in alice.get("/silences").content.decode()
+    assert "Not in effect" not in alice.get("/silences").content.decode()
 
 
 def test_over_http_a_silence_that_cannot_be_read_says_why_and_is_ended(alice: Client) -> None:
@@ -165,7 +165,7 @@ def test_over_http_a_silence_that_cannot_be_read_says_why_and_is_ended(alice: Cl
 def test_a_silence_whose_time_zone_is_no_more_says_so(alice: Client) -> None:
     alice.post("/silences", {**FORM, "again": "every day"})
     SilenceRecurrence.objects.update(time_zone="Mars/Olympus")
-    assert "Mars/Olympus" in alice.get("/silences").content.decode().partition("It holds nothing back")[2]
+    assert "Mars/Olympus" in alice.get("/silences").content.decode().partition("Not in effect")[2]
     (one,) = call("get", "/silences").json()["results"]
     assert (one["state"], "Mars/Olympus" in one["problem"]) == ("unreadable", True)
 
