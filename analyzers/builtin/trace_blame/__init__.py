@@ -13,7 +13,9 @@ explained by one service, or by the two ends of a call; the service that explain
 - A set of calls that the history never saw is weighed by how often the history saw something once (Good 1953), and
   counts for the deepest odd service.
 - Calls whose other side sent no spans accuse nobody unless they fail or come back at once.
-- The shift of the middle service is subtracted as load, up to a factor 2.7.
+- What load adds is predicted by a queue whose use the history shows (`load`); what the middle service shifts beyond
+  that, up to a factor 2.7, is subtracted, too.
+- A fault that began in the history is looked for by its oldest windows alone, and must show in the last ones as well.
 - One instance is named when the others show nothing without it.
 
 Inconclusive without history or with fewer than 20 traces in it. Only durations of one clock are subtracted. The score

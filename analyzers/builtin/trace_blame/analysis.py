@@ -1,14 +1,15 @@
 """Blames services and instances from the spans of traces, compared with the windows before.
 
 The parts, in the order of their work: `spans` (one table of all spans), `timing` (own times and ways of calls),
-`silence` (calls whose other side is missing), `places` (what can be compared), `normal` (what is normal, and the weight
-of a change), `logs`, `log_changes` and `log_signs` (the same of log records), `weighing` (whose claim it is), `blame`
-(how well a service explains all of it), `deciding`, `assumptions`, `symptoms`, `silent` (whose spans stopped arriving),
-`showing`, `saying`.
+`one_sided_calls` (calls whose other side is missing), `places` (what can be compared), `load` (what load adds),
+`normal` (what is normal, and the weight of a change), `logs`, `log_changes` and `log_signs` (the same of log records),
+`likelihood` (whose claim it is), `blame` (how well a service explains all of it), `selection`, `assumptions`,
+`symptoms`, `silent_instances` (whose spans stopped arriving), `evidence`, `sentences`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.stats.wilson import wilson
-from analyzers.builtin.trace_blame.analyzer import KNOWN
+from analyzers.builtin.trace_blame.analyzer import KNOWN, RECENT
 from analyzers.builtin.trace_blame.assumptions import checked, doubt, needed
 from analyzers.builtin.trace_blame.calibration import probability
 from analyzers.builtin.trace_blame.evidence import evidence, facts_about
@@ -35,9 +36,30 @@ from analyzers.contract import (
     quiet,
 )
 
+EARLIER = 1.0
+"""Nats that a fault must say more where only older windows say what is normal."""
+
+LASTING = 3
+"""Windows before the judged one of which most must show what began in the history."""
+
+FEWEST_KNOWN = 2
+"""Windows that say what is normal where a fault may have begun soon after the history did; how much normal varies is
+learnt from all of it.
+"""
+
+
+def references(windows: int) -> tuple[int, ...]:
+    """How many of the oldest windows of a history say what is normal: as many as can, and then, for a fault that began
+    in the history, half of them and the first few.
+    """
+    known = max(min(windows, KNOWN), windows - RECENT)
+    return (known, windows // 2, FEWEST_KNOWN) if windows > KNOWN else (known,)
+
 
 def analyze(window: Window, params: Params) -> Verdict:
-    seen = see(replace(window, history=window.history[:KNOWN]), float(params["resolution_us"]))
+    resolution, margin = float(params["resolution_us"]), float(params["margin"])
+    known, *earlier = references(len(window.history))
+    seen = see(replace(window, history=window.history[:known]), resolution)
     measures = _measures(seen)
     reason = _too_little(measures, params)
     if reason is not None:
@@ -45,10 +67,14 @@ def analyze(window: Window, params: Params) -> Verdict:
     silent = silent_instances(seen.spans, seen.silence)
     measures["silent_instances"] = len(silent)
     lost = (silent_table(seen.spans, silent),) if silent else ()
-    decision = decide(seen, float(params["margin"]), float(params["sure_margin"]))
+    decision = decide(seen, margin, float(params["sure_margin"]))
     assumptions = checked(window, seen, decision)
     if not decision.blamed:
-        reason = needed(seen, decision, assumptions, float(params["margin"]))
+        lasting = _lasting(window, params, seen, earlier)
+        seen, decision = lasting or (seen, decision)
+        assumptions = checked(window, seen, decision)
+    if not decision.blamed:
+        reason = needed(seen, decision, assumptions, margin)
         none = quiet(measures, lost) if reason is None else inconclusive(reason, measures)
         return replace(none, evidence=lost, assumptions=assumptions)
     doubts = doubt(assumptions)
@@ -62,6 +88,34 @@ def analyze(window: Window, params: Params) -> Verdict:
         evidence=(*evidence(seen, decision, [shown[row] for row in order], doubts), *lost),
         assumptions=assumptions,
     )
+
+
+def _lasting(
+    window: Window, params: Params, known: ObservedWindow, earlier: Sequence[int]
+) -> tuple[ObservedWindow, Decision] | None:
+    """Who is blamed if only the oldest windows of the history say what is normal (as many as `earlier` says, one after
+    the other), and most of the last windows blame the same service then; None if nobody is.
+
+    A fault that began in the history has become normal otherwise. `known` is what all of the history shows.
+    """
+    resolution = float(params["resolution_us"])
+    margin = float(params["margin"]) + EARLIER
+    for part in earlier:
+        oldest = window.history[:part]
+        seen = see(replace(window, history=oldest), resolution, known)
+        if _too_little(_measures(seen), params) is not None:
+            continue
+        decision = decide(seen, margin, float(params["sure_margin"]), parts=1)
+        if not decision.blamed:
+            continue
+        name, said = seen.spans.services[decision.blamed[0].service], 0
+        for one in window.history[-LASTING:]:
+            before = see(replace(one, history=oldest), resolution, known)
+            blamed = decide(before, 0.0, 0.0, parts=1).blamed
+            said += name in (before.spans.services[each.service] for each in blamed)
+        if 2 * said > LASTING:
+            return seen, decision
+    return None
 
 
 def _measures(seen: ObservedWindow) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from analyzers.builtin.trace_blame.reductions import INPUTS
 from analyzers.contract import Analyzer, Deferred, Param
 
 PARAMS = (
-    Param("margin", 2.5, "nats of evidence from which on a service is blamed", low=-20, high=100),
+    Param("margin", 2.0, "nats of evidence from which on a service is blamed", low=-20, high=100),
     Param(
         "sure_margin",
         5.0,
@@ -16,8 +16,8 @@ PARAMS = (
     ),
     Param(
         "resolution_us",
-        1000.0,
-        "microseconds that matter: much shorter times are all alike",
+        50.0,
+        "least microseconds that matter: much shorter times are all alike; the history may show that more matter",
         low=1,
         high=60_000_000,
     ),
@@ -26,15 +26,16 @@ PARAMS = (
 )
 
 KNOWN, RECENT = 6, 2
-"""Windows that say what is normal, and newer ones that are read past: what begins then would be normal at once, because
-an ending that some window saw is no longer new, and one window alone is seldom sure enough for an incident.
+"""Windows that say what is normal where there are few, and newer ones that are read past: what begins then would be
+normal at once, because an ending that some window saw is no longer new, and one window alone is seldom sure enough for
+an incident.
 """
 
-HISTORY = KNOWN + RECENT
+HISTORY = 2 * KNOWN + RECENT
 
 ANALYZER = Analyzer(
     name="trace_blame",
-    version="2.1.0",
+    version="3.0.0",
     title="Blames the service or instance that explains what changed in traces",
     inputs=INPUTS,
     params=PARAMS,

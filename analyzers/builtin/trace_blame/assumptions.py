@@ -95,7 +95,8 @@ def _topology(seen: ObservedWindow) -> Assumption:
     outlasts = (spans.end[child] > spans.end[parent] + seen.resolution_us) & (
         spans.start[child] < spans.end[parent]
     )
-    share = float(outlasts[spans.instance[child] == spans.instance[parent]].mean()) if len(child) else 0.0
+    same = outlasts[spans.instance[child] == spans.instance[parent]]
+    share = float(same.mean()) if len(same) else 0.0
     detail = f"{percent(share)} of the spans outlast a parent of the same instance."
     return Assumption("topology", not share > OUTLASTED, detail)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analyzers.builtin.trace_blame.blame import GROUPS, Claims
+from analyzers.builtin.trace_blame.load import loads
 from analyzers.builtin.trace_blame.log_signs import (
     Records,
     Signs,
@@ -29,8 +30,8 @@ from analyzers.builtin.trace_blame.normal import (
     oddities,
 )
 from analyzers.builtin.trace_blame.one_sided_calls import Silence, silence_of, unanswered_calls
-from analyzers.builtin.trace_blame.places import Shapes, Times, own_times, shapes, ways
-from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans, spans_of
+from analyzers.builtin.trace_blame.places import Shapes, Times, jitter_us, own_times, shapes, ways
+from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans, clock_step, spans_of
 from analyzers.builtin.trace_blame.timing import Timing, timing_of
 from analyzers.contract import Window
 
@@ -59,15 +60,17 @@ class ObservedWindow:
     reach: Flags
 
 
-def see(window: Window, resolution_us: float) -> ObservedWindow:
+def see(window: Window, resolution_us: float, known: ObservedWindow | None = None) -> ObservedWindow:
     spans = spans_of(window)
     timing = timing_of(spans)
+    jitter = known.resolution_us if known else jitter_us(spans, timing)
+    resolution_us = max(resolution_us, float(clock_step(spans)), jitter)
     silence = silence_of(spans, timing, resolution_us)
     own = own_times(spans, timing, silence.unanswered, resolution_us)
     way = ways(spans, timing, resolution_us)
     call = unanswered_calls(spans, silence, resolution_us)
     done = shapes(spans, timing, silence.served)
-    eras = spans.eras
+    eras, load = spans.eras, loads(spans)
     return ObservedWindow(
         spans,
         timing,
@@ -76,14 +79,41 @@ def see(window: Window, resolution_us: float) -> ObservedWindow:
         call,
         done,
         silence,
-        normal_times(own, eras),
-        normal_times(way, eras),
+        normal_times(own, eras, load, _own_known(known, spans) if known else None),
+        normal_times(way, eras, load, _way_known(known, spans, way) if known else None, by_place=True),
         normal_times(call, eras),
         habits(done, eras),
         resolution_us,
         records_of(window, spans),
         reach_of(spans),
     )
+
+
+def _own_known(known: ObservedWindow, spans: Spans) -> Normal:
+    """What is known of own times, for the services as `spans` numbers them."""
+    place = {name: i for i, name in enumerate(known.spans.services)}
+    return _renumbered(known.own_normal, [place.get(name, -1) for name in spans.services])
+
+
+def _way_known(known: ObservedWindow, spans: Spans, way: Times) -> Normal:
+    """What is known of ways, for the places of `way`."""
+    place = {name: i for i, name in enumerate(_way_names(known.spans, known.way))}
+    return _renumbered(known.way_normal, [place.get(name, -1) for name in _way_names(spans, way)])
+
+
+def _way_names(spans: Spans, way: Times) -> list[tuple[str, tuple[str, str]]]:
+    return [
+        (spans.services[client], spans.operations[operation])
+        for client, operation in zip(way.client.tolist(), way.operation.tolist(), strict=True)
+    ]
+
+
+def _renumbered(known: Normal, numbers: list[int]) -> Normal:
+    """`numbers` are those that `known` has, -1 for what it does not have: any use is as likely there."""
+    if known.used is None:
+        return known
+    used = np.hstack([known.used, np.zeros((len(known.used), 1))])
+    return replace(known, used=used[:, numbers])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +177,8 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
     asker, asked = seen.shapes.client[odd.place], seen.shapes.server[odd.place]
     caller, callee = seen.call.client[weighed.call.place], seen.call.server[weighed.call.place]
     told = ~gone[caller] & ~gone[callee]
-    free, clear, alone = ~gone[own_at], ~gone[client] & ~gone[server], ~gone[asker] & ~gone[asked]
+    free = ~gone[own_at] & ~_retrying(seen, weighed, gone)[own_at]
+    clear, alone = ~gone[client] & ~gone[server], ~gone[asker] & ~gone[asked]
     # Only by failing does the called change what its caller does: a call that is not made is the caller's doing.
     between = (asker != asked) & (2 * odd.failed >= odd.unseen)
     above = gone | seen.reach[:, gone].any(axis=1)
@@ -168,6 +199,21 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
         *_told(seen, asker[alone & ~between], odd.new[alone & ~between]),
     ]
     return _joined(rows)
+
+
+def _retrying(seen: ObservedWindow, weighed: Weighed, gone: Flags) -> Flags:
+    """By service, whether it calls, directly or not, one of `gone` that does or logs what it did not before: then it
+    takes longer itself, since it waits before it tries again.
+    """
+    odd, done = weighed.odd, seen.shapes
+    failing = np.zeros(len(gone), dtype=np.bool_)
+    speaking = np.maximum(odd.new, odd.mix) > 0
+    failing[done.client[odd.place[speaking]]] = True
+    failing[done.server[odd.place[speaking]]] = True
+    failing[[service for service, signs in weighed.logs.items() if any(one.support > 0 for one in signs)]] = (
+        True
+    )
+    return np.asarray(seen.reach[:, failing & gone].any(axis=1))
 
 
 def _asked_otherwise(seen: ObservedWindow, service: Ints, mix: Floats, gone: Flags) -> list[Claims]:
@@ -227,6 +273,8 @@ def claims_of_instances(
         (seen.way, seen.way_normal, weighed.way_common, OUT, seen.way.client_instance),
     ):
         clear = ~(gone[table.client] | gone[table.server])[table.place]
+        if group == OWN:
+            clear &= ~_retrying(seen, weighed, gone)[table.server][table.place]
         at = np.flatnonzero(_now(seen, table, since) & asked[side] & clear)
         change, cell = changes(table, normal, at, common, side)
         rows.append(_claims(side[cell], group, change.support))

@@ -11,6 +11,10 @@ factor for a fault is
 Normal means of rare operations are drawn towards those of all places of their kind (normal-normal empirical
 Bayes; Efron and Morris 1975). A place that the history never saw has no normal, and never speaks for a fault.
 
+The variation between windows is learnt from all places together and from each place (`Drift`); few windows do not show
+what is rare, so that a part of it falls only with their number. What load adds is predicted and taken off (`load`). A
+change that the place showed in k of n windows of the history, at half its size or more, says at most log((n + 1) / k).
+
 *Harmless surprises.* Now and then a place changes far beyond its noise without any fault: other data, another kind of
 request, a cold cache. With a share e of such surprises the density of a normal window is not below e times that of a
 fault, so no place speaks for a fault with more than log(1/e) (an e-contamination model; Huber 1964). The share is
@@ -24,22 +28,25 @@ requests is no fault. Under a fault any shares are as likely.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import betaln, gammaln
 
+from analyzers.builtin.trace_blame.load import Slowing, slowing, slowing_of
 from analyzers.builtin.trace_blame.places import Shapes, Times, grouped, totals
 from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints
 
 FAULT_SPREAD = 2.0
 """Standard deviation of the change of a mean logarithm under a fault: a factor of seven is ordinary."""
 
-DRIFT = 0.5
-"""Prior standard deviation between windows, in logarithms: a factor of 1.6 is ordinary between two days."""
+DRIFT, DRIFT_WINDOWS = 0.5, 3.5
+"""Standard deviation between windows, in logarithms, that is reckoned with whatever the history shows: a factor of 1.6
+is ordinary between two days. From `DRIFT_WINDOWS` windows on it falls with the square of their number, since what is
+rare is not seen in a few."""
 
 DRIFT_TRUST = 3.0
-"""How many windows the prior of the drift weighs."""
+"""How many windows the drift of all places weighs against a place's own."""
 
 MOST_TRUST = 300.0
 """Largest weight of the history's share of new outcomes, in spans."""
@@ -72,6 +79,9 @@ FEWEST_COMPARED = 3
 FAR_OFF = 3.0
 """Standard deviations from which on a mean of the history counts as a surprise."""
 
+RECURRING = 2.0
+"""Standard deviations from which on a window of the history counts as one in which the same happened before."""
+
 FEWEST_SERVICES = 3
 """Services needed to tell what is common."""
 
@@ -82,8 +92,10 @@ SURPRISE_TRUST = 10.0
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal:
     """By place: mean logarithm, its variance, variance of a single span, variance between windows, and
-    plain microseconds; `spans` is how many the history holds. `most` is the most that one place can say, in nats;
-    `surprising` the share of places and windows of the history that surprise the others.
+    plain microseconds; `spans` is how many the history holds and in how many `windows`. `most` is the most that one
+    place can say, in nats; `surprising` the share of places and windows of the history that surprise the others, and
+    `surprises` how far each did (see `_surprises`). `common` is the variance between windows of all places, `used` what
+    is known of shares of use (see `load.Slowing`).
     """
 
     mean: Floats
@@ -94,30 +106,119 @@ class Normal:
     spans: Floats
     most: float
     surprising: float
+    resolution: Floats
+    common: Drift
+    used: Floats | None
+    surprises: Floats
+    windows: Ints
 
 
-def normal_times(times: Times, eras: int) -> Normal:
+def normal_times(
+    times: Times,
+    eras: int,
+    load: Floats | None = None,
+    known: Normal | None = None,
+    by_place: bool = False,
+) -> Normal:
+    """What is normal at each place; with `load` (see `load.loads`) under the load of the judged window, to which all
+    places of a service answer alike, or each in its own way (`by_place`) as its caller is asked.
+
+    `known` is what a longer history shows: how much places vary, and what load does to services (or places) of the same
+    numbers.
+    """
     past = times.era < eras - 1
     count = _by(times.place, times.count, past, times.places)
     log = _by(times.place, times.log, past, times.places)
     us = _by(times.place, times.us, past, times.places)
     within = _within(times, past)
-    seen = count > 0
+    means = _means(times, past)
     plain = log / np.maximum(count, 1)
-    location, drift = _over_eras(times, past, within, plain)
+    shift, wider, common = np.zeros(times.places), np.zeros(times.places), known.common if known else None
+    location, drift, found = _over_eras(means, within, plain, common)
+    used: Floats | None = None
+    lighter = means
+    if load is not None and by_place:
+        load, key = load[times.client], np.arange(times.places)
+    else:
+        key = times.server
+    for _ in range(0 if load is None else 1 if known else 2):
+        assert load is not None
+        if known is None or known.used is None:
+            slower = _slowing(load, key, means, within, found)
+        else:
+            slower = slowing_of(load, known.used)
+        used, shift, wider = slower.used, slower.shift[key], slower.variance[key]
+        lighter = replace(means, mean=means.mean - slower.past[key[means.place], means.era])
+        location, drift, found = _over_eras(lighter, within, plain, common)
     mean, uncertain = _drawn_together(location, within, count)
-    plain_us = np.where(seen, us / np.maximum(count, 1), np.nan)
-    surprises, compared = _surprising_means(times, past, location, within, drift)
+    plain_us = np.where(count > 0, us / np.maximum(count, 1), np.nan)
+    surprises, compared = _surprising_means(lighter, location, within, drift)
     return Normal(
-        mean,
-        uncertain,
+        mean + shift,
+        uncertain + drift / np.maximum(1, means.windows),
         within,
-        drift,
+        drift + wider,
         plain_us,
         count,
         most_said(surprises, compared, TIMES_COMPARED),
         surprises / max(1.0, compared),
+        times.resolution,
+        found,
+        used,
+        _surprises(lighter, location, within, drift),
+        means.windows,
     )
+
+
+def _slowing(load: Floats, key: Ints, means: _Means, within: Floats, drift: Drift) -> Slowing:
+    """What load does, by the changes of each place from one window to the next that it has."""
+    noise = drift.shown + within[means.place] / np.maximum(means.count, 1)
+    same = np.flatnonzero(means.place[1:] == means.place[:-1])
+    service = key[means.place[same]]
+    change, variance = means.mean[same + 1] - means.mean[same], noise[same + 1] + noise[same]
+    return slowing(load, service, (means.era[same], means.era[same + 1]), change, variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Means:
+    """Mean logarithms of the history, one row a place and window."""
+
+    place: Ints
+    era: Ints
+    count: Floats
+    mean: Floats
+    windows: Ints
+    """How many windows of the history each place has, of shape (places,)."""
+
+
+def _means(times: Times, past: Flags) -> _Means:
+    pair, heads = grouped(times.place[past], times.era[past])
+    count = totals(pair, times.count[past], len(heads))
+    mean = totals(pair, times.log[past], len(heads)) / np.maximum(count, 1)
+    place, era = times.place[past][heads], times.era[past][heads]
+    return _Means(place, era, count, mean, np.bincount(place, minlength=times.places))
+
+
+def _surprises(means: _Means, location: Floats, within: Floats, drift: Floats) -> Floats:
+    """By place how far each window of the history was above its location where that was more than noise, largest first,
+    else 0; of shape (places, most windows of a place).
+    """
+    place, above = means.place, means.mean - location[means.place]
+    noise = np.sqrt(drift[place] + within[place] / np.maximum(means.count, 1))
+    above = np.where(above > RECURRING * noise, above, 0.0)
+    order = np.lexsort((-above, place))
+    begin = np.searchsorted(place[order], np.arange(len(location)), "left")
+    table = np.zeros((len(location), int(means.windows.max(initial=0))))
+    table[place[order], np.arange(len(order)) - begin[place[order]]] = above[order]
+    return table
+
+
+def _recurring(normal: Normal, place: Ints, shift: Floats) -> Floats:
+    """The most that a change says, in nats, where windows of the history had one of half its size or more at the same
+    place: what happens in k of n windows without a fault has at least the density k / (n + 1) there.
+    """
+    often = (normal.surprises[place] > np.maximum(0.0, shift[:, np.newaxis]) / 2).sum(axis=1)
+    return np.where(often > 0, np.log((normal.windows[place] + 1) / np.maximum(often, 1)), np.inf)
 
 
 def most_said(surprises: float, compared: float, believed: float) -> float:
@@ -127,17 +228,12 @@ def most_said(surprises: float, compared: float, believed: float) -> float:
     return float(np.log((compared + believed) / (surprises + SURPRISES)))
 
 
-def _surprising_means(
-    times: Times, past: Flags, location: Floats, within: Floats, drift: Floats
-) -> tuple[float, float]:
+def _surprising_means(means: _Means, location: Floats, within: Floats, drift: Floats) -> tuple[float, float]:
     """In how many places and windows of the history a mean is far above its location, and how many there are."""
-    pair, heads = grouped(times.place[past], times.era[past])
-    place = times.place[past][heads]
-    count = np.bincount(pair, times.count[past])
-    mean = np.bincount(pair, times.log[past]) / np.maximum(count, 1)
-    compared = np.bincount(place, minlength=times.places)[place] >= FEWEST_COMPARED
-    far = FAR_OFF * np.sqrt(drift[place] + within[place] / np.maximum(count, 1))
-    return float((compared & (mean - location[place] > far)).sum()), float(compared.sum())
+    place = means.place
+    compared = means.windows[place] >= FEWEST_COMPARED
+    far = FAR_OFF * np.sqrt(drift[place] + within[place] / np.maximum(means.count, 1))
+    return float((compared & (means.mean - location[place] > far)).sum()), float(compared.sum())
 
 
 def _by(place: Ints, values: Floats, chosen: Flags, places: int) -> Floats:
@@ -159,27 +255,46 @@ def _within(times: Times, past: Flags) -> Floats:
     return np.asarray((by_place + 5 * overall) / (freedom + 5))
 
 
-def _over_eras(times: Times, past: Flags, within: Floats, plain: Floats) -> tuple[Floats, Floats]:
+def _over_eras(
+    means: _Means, within: Floats, plain: Floats, common: Drift | None
+) -> tuple[Floats, Floats, Drift]:
     """The normal location of each place and the variance between windows.
 
     From three windows on the location is their median, so that a fault that is still in the history does not
     become normal while it holds less than half of it.
     """
-    pair, heads = grouped(times.place[past], times.era[past])
-    count = np.bincount(pair, times.count[past])
-    mean = np.bincount(pair, times.log[past]) / np.maximum(count, 1)
-    place = times.place[past][heads]
-    location, drift = plain.copy(), np.full(times.places, DRIFT**2)
+    place, mean, places = means.place, means.mean, len(plain)
+    location, typical = plain.copy(), np.zeros(places)
     order = np.lexsort((mean, place))
-    begin = np.searchsorted(place[order], np.arange(times.places), "left")
-    end = np.searchsorted(place[order], np.arange(times.places), "right")
-    for number in np.flatnonzero(end - begin >= 3).tolist():
+    begin = np.searchsorted(place[order], np.arange(places), "left")
+    end = np.searchsorted(place[order], np.arange(places), "right")
+    shown = np.flatnonzero(means.windows >= FEWEST_COMPARED)
+    for number in shown.tolist():
         own = order[begin[number] : end[number]]
         location[number] = float(np.median(mean[own]))
-        apart = (mean[own] - location[number]) ** 2 - within[number] / count[own]
-        typical = float(np.median(np.maximum(apart, 0.0))) / 0.455  # the median of chi-squared with 1 degree
-        drift[number] = (DRIFT_TRUST * DRIFT**2 + len(own) * typical) / (DRIFT_TRUST + len(own))
-    return location, drift
+        apart = (mean[own] - location[number]) ** 2 - within[number] / means.count[own]
+        typical[number] = float(np.median(np.maximum(apart, 0.0))) / 0.455  # median of chi-squared, 1 degree
+    if common is None:
+        common = _common_drift(typical[shown], means.windows[shown])
+    own_weight = np.where(means.windows >= FEWEST_COMPARED, means.windows, 0)
+    drift = (DRIFT_TRUST * common.shown + own_weight * typical) / (DRIFT_TRUST + own_weight)
+    return location, common.unseen + drift, common
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Variance between windows: what all places together show, and what too few windows do not show."""
+
+    shown: float
+    unseen: float
+
+
+def _common_drift(typical: Floats, windows: Ints) -> Drift:
+    """`shown` is the mean of what the places show, without the tenth that shows most."""
+    if not len(typical):
+        return Drift(0.0, DRIFT**2)
+    shown = float(np.sort(typical)[: max(1, int(np.ceil(0.9 * len(typical))))].mean())
+    return Drift(shown, DRIFT**2 * min(1.0, (DRIFT_WINDOWS / float(np.median(windows))) ** 4))
 
 
 def _drawn_together(location: Floats, within: Floats, count: Floats) -> tuple[Floats, Floats]:
@@ -229,6 +344,7 @@ def changes(
     variance = normal.drift[place] + normal.uncertain[place] + own / some
     telling = TELLING * np.minimum(count, normal.spans[place])
     support = np.minimum(log_bayes(shift, variance), np.minimum(telling, normal.most))
+    support = np.minimum(support, _recurring(normal, place, shift))
     support = np.where(shift > 0, support, np.minimum(0.0, support))
     us = totals(group, times.us[rows], groups) / some
     return Change(place, count, shift, support, us), rows[heads]

@@ -31,7 +31,8 @@ class Times:
     """Own times or ways, summed. Places have a `server` and a `client` service (the same for own times) and
     the operation of the server; cells point to their place and hold the instances on both ends.
 
-    `log` are logarithms of microseconds plus the resolution, `log2` their squares, `us` plain microseconds.
+    `log` are logarithms of microseconds plus the place's resolution (`resolution`, of shape (places,)), `log2` their
+    squares, `us` plain microseconds.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class Times:
     log: Floats
     log2: Floats
     us: Floats
+    resolution: Floats
 
     @property
     def places(self) -> int:
@@ -88,10 +90,11 @@ def summed(
 ) -> Times:
     """Times by the places of `keys` (client, server, operation); `client` and `server` are rows of spans."""
     place, firsts = grouped(*keys)
+    resolution = resolution_of(place, us, spans.era[client] < spans.eras - 1, len(firsts), resolution_us)
     quarter = quarter_of(spans)[client]
     columns = place, spans.era[client], quarter, spans.instance[client], spans.instance[server]
     cell, heads = grouped(*columns)
-    log = np.log(us + resolution_us)
+    log = np.log(us + resolution[place])
     count = len(heads)
     return Times(
         kind,
@@ -107,7 +110,53 @@ def summed(
         log=totals(cell, log, count),
         log2=totals(cell, log * log, count),
         us=totals(cell, us, count),
+        resolution=resolution,
     )
+
+
+UNSEEN_US, UNSEEN_WINDOWS = 1000.0, 4.0
+"""Microseconds of jitter that are reckoned with whatever the history shows. From `UNSEEN_WINDOWS` windows on they fall
+with the square of their number, since pauses of collectors, disks and schedulers are rarely seen in a few."""
+
+
+def resolution_of(place: Ints, us: Floats, past: Flags, places: int, least_us: float) -> Floats:
+    """By place the microseconds below which times are all alike, of shape (places,).
+
+    What the faster half of its times spreads in the history (the median less the lower quartile, which slow windows do
+    not move), and at least `least_us`.
+    """
+    rows = np.flatnonzero(past)
+    order = rows[np.lexsort((us[rows], place[rows]))]
+    count = np.bincount(place[rows], minlength=places)
+    begin = np.concatenate([[0], np.cumsum(count)])[:-1]
+    known = count > 0
+    middle, low = (us[order[(begin + (count - 1) * part // 4)[known]]] for part in (2, 1))
+    found = np.full(places, least_us)
+    found[known] = np.maximum(found[known], middle - low)
+    return found
+
+
+def jitter_us(spans: Spans, timing: Timing) -> float:
+    """Microseconds by which own times of short operations differ between windows of the history: the standard deviation
+    (by the median absolute one) of geometric means at the shorter half of operations, and what too few windows do not
+    show.
+    """
+    rows = np.flatnonzero(timing.whole & (timing.called < 0) & (spans.era < spans.eras - 1))
+    place, us, era = spans.operation[rows], timing.own[rows], spans.era[rows]
+    windows = len(np.unique(era))
+    unseen = UNSEEN_US * min(1.0, (UNSEEN_WINDOWS / max(1, windows)) ** 2)
+    pair, heads = grouped(place, era)
+    count = totals(pair, np.ones(len(pair)), len(heads))
+    mean = np.expm1(totals(pair, np.log1p(us), len(heads)) / np.maximum(count, 1))
+    where = place[heads]
+    _, number, seen = np.unique(where, return_inverse=True, return_counts=True)
+    if not (seen >= 3).any():
+        return unseen
+    order = np.lexsort((mean, number))
+    begin = np.concatenate([[0], np.cumsum(seen)])[:-1]
+    middle = (mean[order[begin + (seen - 1) // 2]] + mean[order[begin + seen // 2]]) / 2
+    short = (seen >= 3) & (middle <= np.median(middle[seen >= 3]))
+    return max(unseen, 1.4826 * float(np.median(np.abs(mean - middle[number])[short[number]])))
 
 
 def totals(group: Ints, values: Floats, groups: int) -> Floats:

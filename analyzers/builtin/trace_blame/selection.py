@@ -45,14 +45,14 @@ class Decision:
     weighed: Weighed
 
 
-def decide(seen: ObservedWindow, margin: float, further: float) -> Decision:
+def decide(seen: ObservedWindow, margin: float, further: float, parts: int = QUARTERS) -> Decision:
     """Blame who leads if the odds exceed `margin`; then, leaving out what is explained already, whoever
     leads with more than `further`: what a fault does elsewhere is odd, too, and has to be told from another.
 
-    A fault may begin inside the window: the window is judged whole and from each later quarter on.
+    A fault may begin inside the window: the window is judged whole and from later quarters on, in `parts` ways.
     """
     best: tuple[float, Weighed] | None = None
-    for since in range(QUARTERS):
+    for since in range(parts):
         weighed = weigh(seen, since)
         first = _leading(seen, weighed, ())
         odds = (first.odds if first else -np.inf) - (LATER if since else 0.0)
@@ -98,7 +98,8 @@ def _leading(seen: ObservedWindow, weighed: Weighed, without: Collection[int]) -
     instance, owner = int(of[lead]), int(replicas[of[lead]])
     if each[lead] < found.odds and owner != service:
         return found
-    return _one_or_all(seen, weighed, Blamed(owner, instance, float(each[lead])), float(odds[owner]), without)
+    one = _one_or_all(seen, weighed, Blamed(owner, instance, float(each[lead])), float(odds[owner]), without)
+    return one if one.instance is not None or owner == service else found
 
 
 def _one_or_all(

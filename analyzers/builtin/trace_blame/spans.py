@@ -167,3 +167,16 @@ def _rows_of(trace: Ints, span: Ints, parent: Ints) -> Ints:
     key, wanted = trace * width + span, trace * width + parent
     at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
     return np.where((key[at] == wanted) & (at != np.arange(len(key))), at, LOST).astype(np.int64)
+
+
+COARSEST_US, EVENLY = 1_000_000, 0.99
+"""Coarsest step of a clock that is looked for, and the share of durations that it must divide."""
+
+
+def clock_step(spans: Spans) -> int:
+    """Microseconds that the clocks count in: the largest power of ten that divides nearly all durations."""
+    asked = spans.duration[spans.duration > 0]
+    step = 1
+    while len(asked) and step < COARSEST_US and (asked % (step * 10) == 0).mean() >= EVENLY:
+        step *= 10
+    return step

@@ -67,7 +67,7 @@ def _slow(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> Floats:
         for place, operation in enumerate(seen.own.operation.tolist())
         if speaking.get(place, 0.0) > 1.0
     }
-    far[own] = _far(seen.own_normal, place_of, spans.operation[own], timing.own[own], seen.resolution_us)
+    far[own] = _far(seen.own_normal, place_of, spans.operation[own], timing.own[own])
     callers = np.flatnonzero(timing.called >= 0)
     called = timing.called[callers]
     touched = (spans.service[callers] == one.service) | (spans.service[called] == one.service)
@@ -80,7 +80,7 @@ def _slow(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> Floats:
         for place in range(seen.way.places)
         if speaking.get(place, 0.0) > 1.0
     }
-    far[callers] = _far(seen.way_normal, place_of, key, timing.way[callers], seen.resolution_us)
+    far[callers] = _far(seen.way_normal, place_of, key, timing.way[callers])
     far = np.maximum(far, _waited(seen, weighed, one.service))
     if one.instance is not None:
         other = np.zeros(spans.rows, dtype=np.bool_)
@@ -104,15 +104,15 @@ def _waited(seen: ObservedWindow, weighed: Weighed, service: int) -> Floats:
     if place_of:
         rows = np.flatnonzero(seen.silence.unanswered & ~spans.error)
         us = spans.duration[rows].astype(np.float64)
-        far[rows] = _far(seen.call_normal, place_of, spans.operation[rows], us, seen.resolution_us)
+        far[rows] = _far(seen.call_normal, place_of, spans.operation[rows], us)
     return far
 
 
-def _far(normal: Normal, place_of: dict[int, int], key: Ints, us: Floats, resolution_us: float) -> Floats:
+def _far(normal: Normal, place_of: dict[int, int], key: Ints, us: Floats) -> Floats:
     known, back = np.unique(key, return_inverse=True)
     place = np.array([place_of.get(int(one), -1) for one in known.tolist()], dtype=np.int64)[back]
     spread = np.sqrt(normal.within + normal.drift)[place]
-    return np.where(place >= 0, (np.log(us + resolution_us) - normal.mean[place]) / spread, 0.0)
+    return np.where(place >= 0, (np.log(us + normal.resolution[place]) - normal.mean[place]) / spread, 0.0)
 
 
 def _odd(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> Flags:
