@@ -38,6 +38,9 @@ _SHARED = (
 
 _COLD = 5  # times the evidence that makes one window enough, as long as history is too short to know normal
 
+_SHORTEST = timedelta(minutes=1)
+"""Shorter windows are counted as this long: a file whose rows are of one moment is not one of millions a day."""
+
 _INTERVAL = 1.92  # half the 95 % point of chi-square with one degree of freedom
 
 
@@ -115,7 +118,7 @@ def _rules(seen: Observed, window: Window, params: Params) -> Rules:
     allowed = first == np.arange(len(seen.names))
     kinds, kind_of = kinds_of(seen.names)
     peers = np.bincount(kind_of[allowed], minlength=len(kinds))[kind_of] * len(kinds)
-    daily = max(1.0, timedelta(days=1) / window.length)
+    daily = max(1.0, timedelta(days=1) / max(window.length, _SHORTEST))
     threshold = np.log(np.maximum(peers, 2)) + math.log(daily) + float(params["margin"])
     needed = float(params["min_witnesses"])
     if seen.testimony is None:  # paths are the witnesses, and a component may have few

@@ -1,6 +1,8 @@
 """What Deepview learns from a history that is not healthy, and from rows that are not as it assumes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
 from itertools import product
 from typing import Any
 
@@ -150,6 +152,12 @@ def test_without_history_a_cluster_is_named_where_half_of_the_racks_fail_more_th
     share: float, uneven: int
 ) -> None:
     assert named(verdict_on(half_of_the_racks(uneven, round(400 * share)))) == {"storage_cluster/s1"}
+
+
+def test_rows_of_a_single_moment_are_judged_as_those_of_a_minute() -> None:
+    window = half_of_the_racks(2, 60)
+    moment = replace(window, end=window.start + timedelta(microseconds=1))
+    assert named(verdict_on(moment)) == {"storage_cluster/s1"}
 
 
 @pytest.mark.parametrize("uneven", [1, 2, 3])
