@@ -57,7 +57,7 @@ class ClosedSignup(DefaultAccountAdapter):  # type: ignore[misc]
         return f"{address}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
 
-class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
+class EncryptedFactors(DefaultMFAAdapter):  # type: ignore[misc]
     """Secrets of authenticators are encrypted: a dump of the database makes nobody's codes."""
 
     def encrypt(self, text: str) -> str:

@@ -408,7 +408,7 @@ ALLAUTH_TRUSTED_PROXY_COUNT = env.integer(
 )
 
 # Second factors and the identity provider ---------------------------------------------------------
-MFA_ADAPTER = "deploy.accounts.SealedFactors"
+MFA_ADAPTER = "deploy.accounts.EncryptedFactors"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Dossier"
 MFA_ALLOW_UNVERIFIED_EMAIL = (

@@ -13,7 +13,7 @@ from incidents.domain.oncall.spans import Span, instant, wall
 HUES = 6
 """Colours that people are told apart by, beside their names."""
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-Told = tuple[datetime, datetime, str | None, bool]
+ShiftRow = tuple[datetime, datetime, str | None, bool]
 """From when until when who is on call, and whether by an override."""
 
 
@@ -61,7 +61,7 @@ def weeks(
     count: int = 4,
 ) -> list[list[Day]]:
     """`count` weeks of seven days from `first` on."""
-    named, hues, told = list(holidays), _hues(shifts), _told(shifts, gaps)
+    named, hues, told = list(holidays), _hues(shifts), _shift_rows(shifts, gaps)
     days = [_day(told, named, hues, zone, first + n * DAY, today) for n in range(7 * count)]
     return [days[n : n + 7] for n in range(0, len(days), 7)]
 
@@ -70,15 +70,15 @@ def _hues(shifts: Iterable[Shift]) -> dict[str, int]:
     return {person: n % HUES for n, person in enumerate(sorted({one.person for one in shifts}))}
 
 
-def _told(shifts: Iterable[Shift], gaps: Iterable[Span]) -> list[Told]:
-    told: list[Told] = [(one.start, one.end, one.person, bool(one.override)) for one in shifts]
+def _shift_rows(shifts: Iterable[Shift], gaps: Iterable[Span]) -> list[ShiftRow]:
+    told: list[ShiftRow] = [(one.start, one.end, one.person, bool(one.override)) for one in shifts]
     told += [(start, end, None, False) for start, end in gaps]
     return _joined(sorted(told, key=lambda one: one[0]))
 
 
-def _joined(told: Iterable[Told]) -> list[Told]:
+def _joined(told: Iterable[ShiftRow]) -> list[ShiftRow]:
     """Whoever goes on by another layer goes on."""
-    joined: list[Told] = []
+    joined: list[ShiftRow] = []
     for one in told:
         if joined and joined[-1][1] == one[0] and joined[-1][2:] == one[2:]:
             joined[-1] = (joined[-1][0], *one[1:])
@@ -88,7 +88,7 @@ def _joined(told: Iterable[Told]) -> list[Told]:
 
 
 def _day(
-    told: Sequence[Told],
+    told: Sequence[ShiftRow],
     holidays: Sequence[tuple[Span, str]],
     hues: dict[str, int],
     zone: ZoneInfo,
@@ -144,13 +144,13 @@ def hours(
     shifts: Sequence[Shift], gaps: Sequence[Span], zone: ZoneInfo, first: date, now: datetime
 ) -> list[list[Hour]]:
     """Seven days from `first` on, as 24 rows of seven cells on the clock of the zone."""
-    hues, told = _hues(shifts), _told(shifts, gaps)
+    hues, told = _hues(shifts), _shift_rows(shifts, gaps)
     columns = [_hours_of(first + n * DAY, told, hues, zone, now) for n in range(7)]
     return [[column[hour] for column in columns] for hour in range(24)]
 
 
 def _hours_of(
-    day: date, told: Sequence[Told], hues: Mapping[str, int], zone: ZoneInfo, now: datetime
+    day: date, told: Sequence[ShiftRow], hues: Mapping[str, int], zone: ZoneInfo, now: datetime
 ) -> list[Hour]:
     cells, before = [], object()
     for hour in range(24):
@@ -165,7 +165,7 @@ def _hours_of(
             Hour(
                 at=f"{at:%Y-%m-%dT%H:%M}",
                 until=f"{at + HOUR:%Y-%m-%dT%H:%M}",
-                label=f"{_local_words(at.isoformat())}, {_who(person, override, exists)}",
+                label=f"{_local_words(at.isoformat())}, {_person_name(person, override, exists)}",
                 name=name,
                 person=person,
                 hue=hues.get(person or "", 0),
@@ -185,7 +185,7 @@ def _local_words(text: str) -> str:
     return f"{moment:%a} {moment.day} {moment:%b %H:%M}"
 
 
-def _who(person: str | None, override: bool, exists: bool) -> str:
+def _person_name(person: str | None, override: bool, exists: bool) -> str:
     if not exists:
         return "skipped hour (clock change)"
     return f"{person or 'no one'}{' by an override' if override else ''}"

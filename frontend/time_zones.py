@@ -43,7 +43,7 @@ _TOLD_AT: ContextVar[datetime | None] = ContextVar("told_at", default=None)
 
 
 @contextmanager
-def told_at(moment: datetime | None) -> Iterator[None]:
+def shown_at(moment: datetime | None) -> Iterator[None]:
     """Relative times written inside count from `moment`, that of a page about the past; None: from now."""
     token = _TOLD_AT.set(moment)
     try:

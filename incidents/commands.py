@@ -28,7 +28,7 @@ from incidents.domain.values import TITLE_LIMIT, InvalidValueError, Severity
 from incidents.incident import merge as merging
 from incidents.incident import reported
 from incidents.incident import split as splitting
-from incidents.incident.conflicts import Asking, seen_from
+from incidents.incident.conflicts import ExpectedContext, seen_from
 from incidents.incident.models import IncidentRow
 from incidents.incident.reported import IdempotencyKey, KeyReusedError
 from incidents.incident.repository import (
@@ -50,10 +50,10 @@ from ingest.commands import retrying
 from ingest.queries import Context, Event, now_utc
 
 __all__ = [
-    "Asking",
     "CommandRefusedError",
     "CommandResult",
     "ConcurrentChangeError",
+    "ExpectedContext",
     "Happened",
     "IdempotencyKey",
     "IncidentNotFoundError",
@@ -82,11 +82,11 @@ def open_incident(report: Report, context: Context, once: IdempotencyKey | None 
     KeyReusedError where the key was used for another report.
     """
     allow("open", context)
-    return retrying(partial(_report_once, report, context, once))
+    return retrying(partial(_report_idempotently, report, context, once))
 
 
 @transaction.atomic
-def _report_once(report: Report, context: Context, once: IdempotencyKey | None) -> Opened:
+def _report_idempotently(report: Report, context: Context, once: IdempotencyKey | None) -> Opened:
     if once is None:
         return _open_or_join(report, context)
     now = now_utc()

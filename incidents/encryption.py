@@ -71,7 +71,7 @@ else:
     _Text = models.TextField
 
 
-class SealedText(_Text):
+class EncryptedText(_Text):
     """A text that is sealed in the table and open in Python. What stands there in the clear is read as it is: from
     before it was sealed, or from a process without a key that is kept.
 

@@ -68,7 +68,7 @@ class Scoped(APIView):
         return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else self.writes)]
 
 
-class Asking(Scoped):
+class AnalysisView(Scoped):
     """Having an analyzer run takes a role, too. Roles are of a floor above, whose check the settings name."""
 
     def get_permissions(self) -> list[BasePermission]:
@@ -92,7 +92,7 @@ class AnalyzersView(Scoped):
         return Response({"results": found, "problems": problems})
 
 
-class RunsView(Asking, ListAPIView[Run]):
+class RunsView(AnalysisView, ListAPIView[Run]):
     serializer_class = RunSerializer
     pagination_class = Newest
 
@@ -129,7 +129,7 @@ class RunView(Scoped):
         return Response(RunDetailSerializer(_run(id)).data)
 
 
-class RerunView(Asking):
+class RerunView(AnalysisView):
     @extend_schema(
         request=None,
         responses={202: RunDetailSerializer, 409: OpenApiResponse(description="Not repeatable.")},
@@ -162,12 +162,12 @@ class SchedulesView(Scoped, viewsets.ModelViewSet[Schedule]):
 
     def perform_destroy(self, instance: Schedule) -> None:
         with _still_there():
-            schedules.remove(instance, _asking(self.request))
+            schedules.remove(instance, _context_of(self.request))
 
     def _put(self, serializer: BaseSerializer[Schedule]) -> None:
         assert isinstance(serializer, ScheduleSerializer)
         with _still_there():
-            schedules.put(serializer, _asking(self.request))
+            schedules.put(serializer, _context_of(self.request))
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def _still_there() -> Iterator[None]:
         raise NotFound("Someone else removed this schedule at the same time.") from error
 
 
-def _asking(request: Request) -> Context:
+def _context_of(request: Request) -> Context:
     return Context(actor(request), trace=getattr(request, "trace", None))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from analyzers.builtin.stats.nines import (
     MONTH_MINUTES,
     OutageMix,
-    Standing,
+    TargetComparison,
     availability_of,
     show_availability,
     show_minutes,
@@ -42,7 +42,7 @@ INPUTS = (
 
 
 def work(values: Values) -> Answer:
-    standing = _standing(values, values["rebooted"], values["target_nines"])
+    standing = _target_comparison(values, values["rebooted"], values["target_nines"])
     needed = show_availability(standing.required)
     promised = show_availability(availability_of(values["target_nines"]))
     verdict = (
@@ -79,11 +79,11 @@ def _mix(values: Values) -> OutageMix:
     return OutageMix(values["soft"] / 100, values["soft_minutes"], values["hard_minutes"])
 
 
-def _standing(values: Values, rebooted: float, target: float) -> Standing:
+def _target_comparison(values: Values, rebooted: float, target: float) -> TargetComparison:
     return what_if_tor_availability(rebooted / 100, _mix(values), target)
 
 
-def _critical(standing: Standing, promised: str) -> str:
+def _critical(standing: TargetComparison, promised: str) -> str:
     times = (
         f"{standing.budget_used:.2g} times" if standing.budget_used >= 1 else f"{standing.budget_used:.0%} of"
     )
@@ -95,17 +95,17 @@ def _critical(standing: Standing, promised: str) -> str:
     return f"{used}. One such device is not on the critical path: a second one beside it buys nothing."
 
 
-def _nines(standing: Standing) -> float:
+def _nines(standing: TargetComparison) -> float:
     return min(_MOST_NINES, standing.nines)
 
 
-def _curve(values: Values, standing: Standing) -> Curve:
+def _curve(values: Values, standing: TargetComparison) -> Curve:
     """Nines over the share that goes out, as far as outages fit into the month."""
     points = []
     for step in range(_POINTS + 1):
         share = LEAST * (MOST / LEAST) ** (step / _POINTS)
         if _mix(values).mean_minutes * share / 100 <= MONTH_MINUTES:
-            found = _nines(_standing(values, share, values["target_nines"]))
+            found = _nines(_target_comparison(values, share, values["target_nines"]))
             points.append((step / _POINTS, found / _MOST_NINES))
     needed = min(_MOST_NINES, values["target_nines"] + 1)
     mark = place(values["rebooted"], LEAST, MOST, log=True), _nines(standing) / _MOST_NINES
@@ -123,12 +123,12 @@ def _curve(values: Values, standing: Standing) -> Curve:
     )
 
 
-def _bar(values: Values, standing: Standing) -> Bar:
+def _bar(values: Values, standing: TargetComparison) -> Bar:
     """Minutes lost in a year by sort, against those that may be lost."""
     mix = _mix(values)
     a_year = standing.minutes_per_year / mix.mean_minutes if mix.mean_minutes else 0.0
     soft, hard = a_year * mix.soft * mix.soft_minutes, a_year * (1 - mix.soft) * mix.hard_minutes
-    allowed = Standing(standing.required, standing.required, standing.target_nines).minutes_per_year
+    allowed = TargetComparison(standing.required, standing.required, standing.target_nines).minutes_per_year
     whole = max(soft + hard, allowed) or 1.0
     parts = (
         (f"reboots {show_minutes(soft)}", soft / whole),
@@ -143,11 +143,11 @@ def _bar(values: Values, standing: Standing) -> Bar:
     )
 
 
-def _by_target(values: Values, standing: Standing) -> Rows:
+def _by_target(values: Values, standing: TargetComparison) -> Rows:
     targets = sorted({*_TARGETS, values["target_nines"]})
     rows = []
     for target in targets:
-        one = _standing(values, values["rebooted"], target)
+        one = _target_comparison(values, values["rebooted"], target)
         rows.append(
             (
                 show_availability(availability_of(target)),

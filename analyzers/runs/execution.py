@@ -72,11 +72,11 @@ def execute(run_id: UUID, now: Now) -> Run | None:
         except REFUSALS as refusal:
             _record_failure(run, str(refusal), now())
         else:
-            _say(run, judged, record_judged(run, judged, now()))
+            _record_verdict(run, judged, record_judged(run, judged, now()))
     return run
 
 
-def _say(run: Run, judged: Judged, held: bool) -> None:
+def _record_verdict(run: Run, judged: Judged, held: bool) -> None:
     if not held:
         log.warning("overtaken", attempts=run.attempts)
         return
@@ -136,11 +136,11 @@ def record_judged(run: Run, judged: Judged, now: datetime) -> bool:
         )
         if held:
             keep_verdict(judged.hash, judged.body)
-            _append(run, _said(run, judged, identical), now)
+            _append(run, _run_events(run, judged, identical), now)
     return held
 
 
-def _said(run: Run, judged: Judged, identical: bool | None) -> list[tuple[EventType, events.Json]]:
+def _run_events(run: Run, judged: Judged, identical: bool | None) -> list[tuple[EventType, events.Json]]:
     reading, verdict = judged.reading, judged.verdict
     if identical is not None:
         return [(events.REPEATED, events.repeated(run, verdict, judged.hash, identical))]

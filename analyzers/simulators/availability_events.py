@@ -30,11 +30,11 @@ SHARE = 0.05
 
 def device_month(record: Record, rng: np.random.Generator, event: str) -> Window:
     """The month of a class as it is told of, the topology included."""
-    told, unknown = told_of(record, rng, event)
+    told, unknown = record_of(record, rng, event)
     return outages.window_of(told, unknown=unknown)
 
 
-def told_of(record: Record, rng: np.random.Generator, event: str) -> tuple[Record, set[int]]:
+def record_of(record: Record, rng: np.random.Generator, event: str) -> tuple[Record, set[int]]:
     """What is told of the month, and the devices that the topology does not know."""
     few = np.flatnonzero(rng.random(len(record.names)) < SHARE)
     told = list(record.outages)
@@ -78,10 +78,10 @@ def unit_month(life: Life, rng: np.random.Generator, event: str) -> Window:
     """The month of units as it is told of."""
     if event == "upgrade":
         return _upgraded(life, rng)
-    return uptimes.window_of(life, _told(uptimes.table_of(life), life, rng, event))
+    return uptimes.window_of(life, _event_rows(uptimes.table_of(life), life, rng, event))
 
 
-def _told(table: Table, life: Life, rng: np.random.Generator, event: str) -> Table:
+def _event_rows(table: Table, life: Life, rng: np.random.Generator, event: str) -> Table:
     length = life.month.days * 1440.0
     start, end = np.array(table.start), np.array(table.end)
     units = len(life.names)
@@ -152,7 +152,7 @@ def outage_scenario(name: str, seed: int, shape: Class, event: str = "") -> tupl
     """`outage` and `topology` rows of a month, and the truth."""
     record = outages.draw(shape, seed)
     truth = outages.truth(name, seed, record)
-    told, unknown = told_of(record, np.random.default_rng(seed), event) if event else (record, set[int]())
+    told, unknown = record_of(record, np.random.default_rng(seed), event) if event else (record, set[int]())
     rows = {"outage": outages.outage_rows(told), "topology": outages.topology_rows(record, unknown)}
     return rows, truth | {"benign": happened(event, truth["start"], truth["end"])}
 
@@ -172,7 +172,7 @@ def uptime_scenario(name: str, seed: int, month: Month, event: str = "") -> tupl
             for name, one in planned
         ]
     elif event:
-        table = _told(table, life, rng, event)
+        table = _event_rows(table, life, rng, event)
     rows["uptime"] = uptimes.uptime_rows(table)
     return rows, truth | {"benign": happened(event, truth["start"], truth["end"])}
 

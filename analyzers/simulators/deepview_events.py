@@ -25,7 +25,7 @@ from analyzers.simulators.routes import gathered
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Told = tuple[Fleet, Failures]
+EventRecords = tuple[Fleet, Failures]
 
 HOUR, PAST = 60.0, 12
 SHARE = 0.05
@@ -41,12 +41,12 @@ def eventful_hour(fleet: Fleet, rng: np.random.Generator, kind: Background, even
         return plain
     if event not in EVENTS:
         raise ValueError(f"no benign event {event!r}; there are {', '.join(EVENTS)}")
-    now = EVENTS[event].hour(Ever(fleet, rng, kind, failures, start))
+    now = EVENTS[event].hour(QuietRegion(fleet, rng, kind, failures, start))
     return replace(now, history=plain.history)
 
 
 @dataclass(frozen=True, slots=True)
-class Ever:
+class QuietRegion:
     """A region as it would be without the event, which begins at `start`."""
 
     fleet: Fleet
@@ -56,13 +56,13 @@ class Ever:
     start: float
 
 
-def _upgrade(ever: Ever) -> Window:
+def _upgrade(ever: QuietRegion) -> Window:
     """A compute cluster is empty: its units were shut down for a planned upgrade."""
     gone = ever.fleet.carries(str(ever.rng.choice(ever.fleet.of_kind("compute_cluster"))))
     return _without(ever.fleet, ever.failures, ever.start, gone)
 
 
-def _drain(ever: Ever) -> Window:
+def _drain(ever: QuietRegion) -> Window:
     """The units of one ToR were moved to its neighbours in the cluster, and fail with the hosts on which they are now:
     a host that stands empty takes nobody with it.
     """
@@ -75,23 +75,23 @@ def _drain(ever: Ever) -> Window:
     return _seen(moved, background(moved, rng, ever.kind, start, start + HOUR), start)
 
 
-def _stale_topology(ever: Ever) -> Window:
+def _stale_topology(ever: QuietRegion) -> Window:
     return _seen(*_misplaced(ever.fleet, ever.rng, ever.failures, ever.start), ever.start)
 
 
-def _misplaced(fleet: Fleet, rng: np.random.Generator, failures: Failures, _start: float) -> Told:
+def _misplaced(fleet: Fleet, rng: np.random.Generator, failures: Failures, _start: float) -> EventRecords:
     """One unit in twenty runs elsewhere, and nobody said so."""
     moved = np.flatnonzero(rng.random(fleet.units) < SHARE)
     return _moved(fleet, moved, rng.integers(0, fleet.units, len(moved))), failures
 
 
-def _clock_step(ever: Ever) -> Window:
+def _clock_step(ever: QuietRegion) -> Window:
     return window(
         *_fallen_back(ever.fleet, ever.rng, ever.failures, ever.start), ever.start, ever.start + HOUR
     )
 
 
-def _fallen_back(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Told:
+def _fallen_back(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> EventRecords:
     """The clocks of one host in twenty fell back by an hour: what fails there in the next one counts in this one."""
     stepped = _some_hosts(fleet, rng)[failures.unit] & (failures.minute >= start + HOUR)
     told = failures.minute - np.where(stepped, HOUR, 0.0)
@@ -99,17 +99,17 @@ def _fallen_back(fleet: Fleet, rng: np.random.Generator, failures: Failures, sta
     return fleet, Failures(told[order], failures.unit[order])
 
 
-def _agent_crash(ever: Ever) -> Window:
+def _agent_crash(ever: QuietRegion) -> Window:
     return window(*_unheard(ever.fleet, ever.rng, ever.failures, ever.start), ever.start, ever.start + HOUR)
 
 
-def _unheard(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Told:
+def _unheard(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> EventRecords:
     """One host in twenty tells nobody from `start` on what fails on it."""
     heard = ~_some_hosts(fleet, rng)[failures.unit] | (failures.minute < start)
     return fleet, Failures(failures.minute[heard], failures.unit[heard])
 
 
-def _missing_rows(ever: Ever) -> Window:
+def _missing_rows(ever: QuietRegion) -> Window:
     """One row in twenty is lost, of failures and of placements; failures of units placed nowhere stay unmatched."""
     failures = ever.failures
     heard = ever.rng.random(len(failures.unit)) >= SHARE
@@ -117,7 +117,9 @@ def _missing_rows(ever: Ever) -> Window:
     return _without(ever.fleet, told, ever.start, ever.rng.random(ever.fleet.units) < SHARE)
 
 
-def _left_out_later(fleet: Fleet, _rng: np.random.Generator, failures: Failures, _start: float) -> Told:
+def _left_out_later(
+    fleet: Fleet, _rng: np.random.Generator, failures: Failures, _start: float
+) -> EventRecords:
     """Rows that are missing are left out of what is written."""
     return fleet, failures
 
@@ -128,8 +130,8 @@ class Event:
     rows cannot tell it: a unit that is placed nowhere any more has no row that says so.
     """
 
-    hour: Callable[[Ever], Window]
-    told: Callable[[Fleet, np.random.Generator, Failures, float], Told] | None = None
+    hour: Callable[[QuietRegion], Window]
+    told: Callable[[Fleet, np.random.Generator, Failures, float], EventRecords] | None = None
 
 
 EVENTS: Mapping[str, Event] = MappingProxyType(
@@ -145,7 +147,9 @@ EVENTS: Mapping[str, Event] = MappingProxyType(
 TOLD_EVENTS = tuple(name for name, event in EVENTS.items() if event.told)
 
 
-def told_of(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float, event: str) -> Told:
+def records_of(
+    fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float, event: str
+) -> EventRecords:
     """Where units are told to be, and what is told of failures until an hour after `start`."""
     if event and (told := EVENTS[event].told):
         fleet, failures = told(fleet, rng, failures, start)

@@ -31,7 +31,7 @@ from analyzers.simulators.deepview import (
     draw_faults,
     strike,
 )
-from analyzers.simulators.deepview_events import SHARE, TOLD_EVENTS, told_of
+from analyzers.simulators.deepview_events import SHARE, TOLD_EVENTS, records_of
 from analyzers.simulators.fleet import Fleet, M, build
 from analyzers.simulators.mesh_rows import mesh_scenario
 from analyzers.simulators.node_benchmarks import scenario as benchmark_scenario
@@ -103,7 +103,7 @@ def _deepview(kind: str | None) -> Made:
         failures = healthy.plus(*(strike(fleet, rng, fault) for fault in faults))
         placed = fleet
         if event:
-            placed, failures = told_of(fleet, rng, failures, last, event)
+            placed, failures = records_of(fleet, rng, failures, last, event)
         rows, truth = _rows(placed, failures), _truth(name, seed, faults)
         if event == "missing_rows":
             rows = {kind: [row for row in told if rng.random() >= SHARE] for kind, told in rows.items()}

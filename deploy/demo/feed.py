@@ -31,7 +31,7 @@ class Feeder:
                 self._recall()
                 self._done(0)
             self._send_past()
-            self._tell_stories()
+            self._send_stories()
             self.told.set()
             self._go_on()
         except RequestRejectedError as error:
@@ -59,7 +59,7 @@ class Feeder:
             self._send_minute(number)
             self.screen.progress("World: a healthy hour", number + 1, HEALTHY)
 
-    def _tell_stories(self) -> None:
+    def _send_stories(self) -> None:
         total = self.demo.minutes - HEALTHY
         began, first = datetime.now(UTC), self.notes.sent or 0
         for number in range(first, self.demo.minutes):

@@ -99,7 +99,7 @@ class Demo:
         """What happens in minute `number` from the start: probes, failures, if any, and one placement that is
         confirmed."""
         until = self.start + (number + 1) * MINUTE
-        failures = self._told(number) if number < self.minutes else self._afterwards(number)
+        failures = self._story_rows(number) if number < self.minutes else self._afterwards(number)
         confirmed = self.world.placement[number % len(self.world.placement)]
         placement = {**confirmed, "time": stamp(self.start, number + 0.999)}
         probes = self.network.minute(number)
@@ -115,7 +115,7 @@ class Demo:
         """The minutes from the one that holds `moment` on, without end."""
         return count(max(0, int((moment - self.start) / MINUTE)))
 
-    def _told(self, number: int) -> list[Row]:
+    def _story_rows(self, number: int) -> list[Row]:
         first, last = (bisect_left(self._times, stamp(self.start, n)) for n in (number, number + 1))
         return self.world.failures[first:last]
 

@@ -109,7 +109,7 @@ def secrets() -> str | None:
     """Contact methods, channels and webhooks to which nothing is sent, by name: for staff."""
 
     def probe() -> str | None:
-        lost = _unreadable_lately()
+        lost = _recently_unreadable()
         more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
         return (
             f"secrets: {', '.join(lost[:5])}{more} cannot be read under this DOSSIER_SECRET_KEY, so nothing is sent"
@@ -124,7 +124,7 @@ def secrets() -> str | None:
 _looked: list[tuple[float, object, list[str]]] = []
 
 
-def _unreadable_lately() -> list[str]:
+def _recently_unreadable() -> list[str]:
     """What cannot be decrypted, at most `LOOK_EVERY` seconds ago: every page asks, and each address is decrypted."""
     keys, now = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), time.monotonic()
     if not _looked or _looked[0][1] != keys or now - _looked[0][0] > LOOK_EVERY:

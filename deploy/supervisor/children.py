@@ -209,7 +209,7 @@ def fork(
         die()
         if os.getppid() != parent:
             os._exit(1)
-        _settle(name, output, environment, nice)
+        _set_up_child(name, output, environment, nice)
         run()
         code = 0
     except SystemExit as end:
@@ -223,7 +223,7 @@ def fork(
     raise AssertionError
 
 
-def _settle(name: str, output: int | None, environment: Mapping[str, str], nice: int) -> None:
+def _set_up_child(name: str, output: int | None, environment: Mapping[str, str], nice: int) -> None:
     """Leave what is the supervisor's: its signals, terminal, environment, and what it does when it ends."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

@@ -182,7 +182,9 @@ class Supervisor:
         self.programs[-1].launch()
 
     def _child(self, program: Program) -> Child:
-        child = Child(program.name, lambda: self._fork(child, program), program.ask, told=self._told)
+        child = Child(
+            program.name, lambda: self._fork(child, program), program.ask, told=self._record_restart
+        )
         child.patience = HANGS_AFTER.get(program.kind, 20.0)
         return child
 
@@ -269,8 +271,10 @@ class Supervisor:
 
     def _servers(self) -> list[Child]:
         """Those that this node runs itself."""
-        database = Child("database", lambda: start_postgres(self.home), signal.SIGINT, told=self._told)
-        broker = Child("broker", lambda: start_broker(self.home), told=self._told)
+        database = Child(
+            "database", lambda: start_postgres(self.home), signal.SIGINT, told=self._record_restart
+        )
+        broker = Child("broker", lambda: start_broker(self.home), told=self._record_restart)
         return [
             *([] if settings.DATABASE_URL else [database]),
             *([] if settings.REDIS_URL else [broker]),
@@ -294,7 +298,7 @@ class Supervisor:
         log = self.home.logs / f"{program.name}.log" if program.logs else None
         return fork(program.name, run, log, environment, program.ask, program.nice)
 
-    def _told(self, name: str, pid: int, reason: str, pause: float) -> None:
+    def _record_restart(self, name: str, pid: int, reason: str, pause: float) -> None:
         processes.record_restart(self.home.logs, name, pid, reason, pause)
 
     def _wait_for_pages(self) -> None:

@@ -81,7 +81,7 @@ class Listing:
         """The filters with the states of one group of the tab."""
         return [*self.filters, queries.Filter("state", "in", self.tab.groups[group][1])]
 
-    def asks_several(self, field: str) -> bool:
+    def has_several_values(self, field: str) -> bool:
         """Whether the search asks a field for more than a shortcut can show."""
         return not self.quick(field) and any(
             t.field == field and not t.negated for t in self.asked.search.terms

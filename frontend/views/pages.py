@@ -15,7 +15,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
 from frontend import time_zones
-from incidents.commands import Asking, InvalidValueError, seen_from
+from incidents.commands import ExpectedContext, InvalidValueError, seen_from
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.time import parse_rfc3339
 from incidents.incident.failures import moment
@@ -75,7 +75,7 @@ def show(
     frame: dict[str, Any] = {"section": section, "watch": watch}
     if watch:
         frame["position"] = getattr(request, "log_position", "")
-    with time_zones.told_at(_past_moment(request, (context or {}).get("as_of"))):
+    with time_zones.shown_at(_past_moment(request, (context or {}).get("as_of"))):
         response = render(request, template, {**frame, **(context or {})}, status=status)
     patch_cache_control(response, no_store=True)
     return response
@@ -105,7 +105,7 @@ def user_name(request: HttpRequest) -> str:
 def context_of(request: HttpRequest) -> Context:
     """Who is asking, for the events that follow, and how the incident stood on their page."""
     seen = seen_from("seen", request.POST.get("seen", ""))
-    return Asking(f"user:{user_name(request)}", trace=getattr(request, "trace", None), seen=seen)
+    return ExpectedContext(f"user:{user_name(request)}", trace=getattr(request, "trace", None), seen=seen)
 
 
 def typed_in(request: HttpRequest) -> dict[str, str]:

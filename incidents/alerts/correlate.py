@@ -119,7 +119,7 @@ class _Placing:
         return alert if routing.severity is None else replace(alert, severity=routing.severity)
 
     def carry_out(self) -> None:
-        self._holding.inhibition.hear(self._alerts)
+        self._holding.inhibition.observe(self._alerts)
         self._rest([alert for alert in self._alerts if not alert.fires])
         fires = [alert for alert in self._alerts if alert.fires]
         for alert in fires:
@@ -400,7 +400,7 @@ def absorb_symptoms(before: Incident | None, after: Incident, event: Event) -> N
 
 def unsuppressed_alerts(now: datetime, but: Collection[str] = (), most: int = 1_000) -> list[str]:
     """Alerts that were held back, and that nothing that held them holds any more."""
-    over = Suppressor(now).let_go().exclude(alert__in=list(but)).order_by("at", "alert")
+    over = Suppressor(now).no_longer_suppressed().exclude(alert__in=list(but)).order_by("at", "alert")
     return [str(alert) for alert in over.values_list("alert", flat=True)[:most]]
 
 
@@ -410,7 +410,11 @@ def place_unsuppressed(ids: Sequence[str], now: datetime) -> int:
     What something else holds by now is kept under that one.
     """
     over = [
-        str(alert) for alert in Suppressor(now).let_go().filter(alert__in=ids).values_list("alert", flat=True)
+        str(alert)
+        for alert in Suppressor(now)
+        .no_longer_suppressed()
+        .filter(alert__in=ids)
+        .values_list("alert", flat=True)
     ]
     firing = firing_alerts(over)
     place_alerts(firing, now)

@@ -74,22 +74,22 @@ class Catalog(viewsets.ModelViewSet[Any]):
         self.hold()
         self.keep(serializer)
         row = self._read_again(serializer.instance)
-        self._record(self._key(row), None, self._told(row))
+        self._record(self._key(row), None, self._as_json(row))
 
     @transaction.atomic
     def perform_update(self, serializer: BaseSerializer[Any]) -> None:
         self.hold()
         # What was looked up before the transaction may be older than the change before this one, and would undo it.
         serializer.instance = self._locked(serializer.instance)
-        key, before = self._key(serializer.instance), self._told(serializer.instance)
+        key, before = self._key(serializer.instance), self._as_json(serializer.instance)
         self.keep(serializer)
-        self._record(key, before, self._told(self._read_again(serializer.instance)))
+        self._record(key, before, self._as_json(self._read_again(serializer.instance)))
 
     @transaction.atomic
     def perform_destroy(self, instance: Any) -> None:
         self.hold()
         row = self._locked(instance)
-        key, before = self._key(row), self._told(row)
+        key, before = self._key(row), self._as_json(row)
         self.remove(row)
         self._record(key, before, None)
 
@@ -125,7 +125,7 @@ class Catalog(viewsets.ModelViewSet[Any]):
     def _read_again(self, row: Any) -> Any:
         return self.get_queryset().get(pk=row.pk)
 
-    def _told(self, instance: Any) -> dict[str, Any]:
+    def _as_json(self, instance: Any) -> dict[str, Any]:
         return dict(self.get_serializer(instance).data)
 
     def _key(self, instance: Any) -> str:
@@ -133,12 +133,12 @@ class Catalog(viewsets.ModelViewSet[Any]):
 
     def _record(self, key: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         self.allow(before, after)
-        record_configuration(self.kind, key, before, after, self.asking)
+        record_configuration(self.kind, key, before, after, self.context)
 
     def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         """Raises ForbiddenError where who asks may not make that of it."""
-        allow_configuring(self.asking, before, after)
+        allow_configuring(self.context, before, after)
 
     @property
-    def asking(self) -> Context:
+    def context(self) -> Context:
         return self.on_behalf_of or context(self.request)

@@ -13,7 +13,7 @@ from rest_framework.serializers import Serializer
 from incidents import queries
 from incidents.domain.time import parse_rfc3339
 from incidents.domain.values import InvalidValueError, check_line
-from incidents.incident.conflicts import Asking, seen_from
+from incidents.incident.conflicts import ExpectedContext, seen_from
 from ingest.queries import Context
 
 
@@ -79,4 +79,4 @@ def context(request: Request) -> Context:
     """Who asks, the id of the request, and with `If-Match` how the incident stood when they looked."""
     kind = "user" if request.auth is None else "key"
     actor, seen = f"{kind}:{request.user.get_username()}", request.headers.get("If-Match", "")
-    return Asking(actor, trace=getattr(request, "trace", None), seen=seen_from("If-Match", seen))
+    return ExpectedContext(actor, trace=getattr(request, "trace", None), seen=seen_from("If-Match", seen))

@@ -102,7 +102,7 @@ class PreferencesShape(s.Serializer[Any]):
     )
 
 
-class Reaching(IncidentAPI):
+class ContactMethodAPI(IncidentAPI):
     """Whose methods they are: of the caller, or under /users of somebody else."""
 
     def get_permissions(self) -> list[BasePermission]:
@@ -113,7 +113,7 @@ class Reaching(IncidentAPI):
             exc = ConflictError("Someone else changed this at the same time; read it again.")
         return super().handle_exception(exc)
 
-    def whose(self) -> User | None:
+    def owner_of_methods(self) -> User | None:
         if "username" in self.kwargs:
             user = get_user_model().objects.filter(username=_clean(self.kwargs["username"])).first()
         else:
@@ -124,7 +124,11 @@ class Reaching(IncidentAPI):
 
     def found(self) -> ContactMethod:
         name = _clean(self.kwargs["method"])
-        row = ContactMethod.objects.filter(user=self.whose(), name=name).select_related("user").first()
+        row = (
+            ContactMethod.objects.filter(user=self.owner_of_methods(), name=name)
+            .select_related("user")
+            .first()
+        )
         if row is None:
             raise NotFound(f"There is no contact method {name[:60]}.")
         return row
@@ -139,11 +143,11 @@ def _as_json(row: ContactMethod) -> dict[str, Any]:
     return {**contact_methods.method_as_json(row), "verified_at": optional_rfc3339(row.verified_at)}
 
 
-class MethodsView(Reaching):
+class MethodsView(ContactMethodAPI):
     @extend_schema(responses={200: ContactMethodListShape, **ERRORS, **NO_METHOD})
     def get(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """The contact methods; addresses are masked."""
-        rows = ContactMethod.objects.filter(user=self.whose()).order_by("name")
+        rows = ContactMethod.objects.filter(user=self.owner_of_methods()).order_by("name")
         return Response({"results": [_as_json(row) for row in rows]})
 
     @extend_schema(
@@ -153,12 +157,12 @@ class MethodsView(Reaching):
     def post(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """Add one. Without rules it is used from now on; a test message verifies it."""
         row = contact_methods.add_method(
-            self.whose(), fields(request, NewContactMethodShape), context(request)
+            self.owner_of_methods(), fields(request, NewContactMethodShape), context(request)
         )
         return Response(_as_json(row), status=status.HTTP_201_CREATED)
 
 
-class MethodView(Reaching):
+class MethodView(ContactMethodAPI):
     @extend_schema(responses={200: ContactMethodShape, **ERRORS, **NO_METHOD})
     def get(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """One contact method."""
@@ -181,11 +185,11 @@ class MethodView(Reaching):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class TryMethodView(Reaching):
+class TryMethodView(ContactMethodAPI):
     @extend_schema(request=None, responses={200: TestMessageShape, **ERRORS, **NO_METHOD})
     def post(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """Send a real test message now; the answer is what the receiver said. `account` is the account's address."""
-        user = self.whose()
+        user = self.owner_of_methods()
         if self.kwargs["method"] == ACCOUNT and user is not None:
             tried = contact_methods.try_account(user)
         else:
@@ -193,11 +197,11 @@ class TryMethodView(Reaching):
         return Response({"taken": tried.taken, "why": tried.why})
 
 
-class PreferencesView(Reaching):
+class PreferencesView(ContactMethodAPI):
     @extend_schema(responses={200: PreferencesShape, **ERRORS, **NO_METHOD})
     def get(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """Rules, quiet hours and bundling of one person."""
-        user = self.whose()
+        user = self.owner_of_methods()
         assert user is not None
         return Response(contact_methods.preferences_as_json(user))
 
@@ -206,19 +210,19 @@ class PreferencesView(Reaching):
     )
     def put(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """Set them all: what is left out goes back to its default."""
-        user = self.whose()
+        user = self.owner_of_methods()
         assert user is not None
         given = fields(request, PreferencesShape)
         return Response(contact_methods.set_preferences(user, given, context(request)))
 
 
-class Channels(Reaching):
+class Channels(ContactMethodAPI):
     """Channels belong to nobody: reading is for all, changing for staff."""
 
     def get_permissions(self) -> list[BasePermission]:
         return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else ADMIN)]
 
-    def whose(self) -> User | None:
+    def owner_of_methods(self) -> User | None:
         return None
 
 
@@ -271,10 +275,12 @@ class NotificationsView(IncidentAPI):
         parameters(request)
         incident = queries.get(reference).incident.id
         rows = Notification.objects.filter(incident=incident).prefetch_related("deliveries")
-        return Response({"results": [_told(row) for row in rows.order_by("-made_at", "id")[:SHOWN]]})
+        return Response(
+            {"results": [_notification_as_json(row) for row in rows.order_by("-made_at", "id")[:SHOWN]]}
+        )
 
 
-def _told(row: Notification) -> dict[str, Any]:
+def _notification_as_json(row: Notification) -> dict[str, Any]:
     return {
         "key": row.key,
         "person": row.person,

@@ -80,12 +80,12 @@ class UsersView(Catalog):
         return super().handle_exception(exc)
 
     def perform_create(self, serializer: BaseSerializer[User]) -> None:
-        serializer.instance = people.create_user(serializer.validated_data, self.asking)
+        serializer.instance = people.create_user(serializer.validated_data, self.context)
 
     def perform_update(self, serializer: BaseSerializer[User]) -> None:
         assert serializer.instance is not None
         try:
-            row = people.change_user(serializer.instance, serializer.validated_data, self.asking)
+            row = people.change_user(serializer.instance, serializer.validated_data, self.context)
         except people.LastStaffError as error:
             raise ConflictError(f"{error}.") from None
         serializer.instance = row

@@ -109,7 +109,7 @@ class SavedViewsView(Catalog):
         return [HasScope("incidents:read") if self.request.method in SAFE_METHODS else MayShare()]
 
     def keep(self, serializer: BaseSerializer[SavedView]) -> None:
-        maker = get_user_model().objects.filter(username=actor_name(self.asking) or "").first()
+        maker = get_user_model().objects.filter(username=actor_name(self.context) or "").first()
         serializer.save(**({"maker": maker} if serializer.instance is None else {}))
 
     def remove(self, instance: SavedView) -> None:
@@ -118,7 +118,7 @@ class SavedViewsView(Catalog):
         instance.save(update_fields=["removed_at"])
 
     def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-        name = actor_name(self.asking)
+        name = actor_name(self.context)
         for thing in (before, after):
             if name is not None and thing is not None and not commands.responds(name, thing["team"]):
                 raise ForbiddenError(f"to share a view with {thing['team']} takes a responder of it")

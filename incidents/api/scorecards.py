@@ -29,7 +29,7 @@ from ingest.api.problem_details import problem
 REGIONS = 100
 
 
-class AskedShape(StrictMixin, s.Serializer[Any]):
+class BacktestRequestShape(StrictMixin, s.Serializer[Any]):
     """What POST /backtests takes. Every window that lies in `[start, end)` is judged."""
 
     analyzer = s.CharField(max_length=60)
@@ -49,7 +49,7 @@ class AskedShape(StrictMixin, s.Serializer[Any]):
         required=False, allow_null=True, default=None, help_text="judge the windows of that backtest instead"
     )
 
-    def asked(self) -> BacktestRequest:
+    def request_of(self) -> BacktestRequest:
         given = dict(self.validated_data)
         return BacktestRequest(**{**given, "regions": tuple(given["regions"])})
 
@@ -84,14 +84,14 @@ class Newest(Pages):
     ordering = ("-created_at", "-id")
 
 
-class Asking(APIView):
+class ScorecardAPI(APIView):
     def get_permissions(self) -> list[BasePermission]:
         if self.request.method in SAFE_METHODS:
             return [HasScope("incidents:read")]
         return [HasScope("incidents:write"), MayAnalyze()]
 
 
-class BacktestsView(Asking, ListAPIView[BacktestRow]):
+class BacktestsView(ScorecardAPI, ListAPIView[BacktestRow]):
     serializer_class = BacktestShape
     pagination_class = Newest
     queryset = BacktestRow.objects.all()
@@ -102,28 +102,30 @@ class BacktestsView(Asking, ListAPIView[BacktestRow]):
         return super().get(request, *args, **kwargs)
 
     @extend_schema(
-        operation_id="backtests_create", request=AskedShape, responses={202: BacktestWithResultShape}
+        operation_id="backtests_create",
+        request=BacktestRequestShape,
+        responses={202: BacktestWithResultShape},
     )
     def post(self, request: Request) -> Response:
         """Judge recorded telemetry again and score it against resolved incidents. Queued; follow `Location`."""
-        asked = AskedShape(data=request.data)
+        asked = BacktestRequestShape(data=request.data)
         asked.is_valid(raise_exception=True)
         try:
-            row = requests.request_backtest(asked.asked(), context(request).actor, _now())
+            row = requests.request_backtest(asked.request_of(), context(request).actor, _now())
         except InvalidBacktestError as bad:
             raise ValidationError({bad.field: [str(bad)]}) from bad
         where = {"Location": f"/api/v1/backtests/{row.pk}"}
         return Response(BacktestWithResultShape(row).data, status=status.HTTP_202_ACCEPTED, headers=where)
 
 
-class BacktestView(Asking):
+class BacktestView(ScorecardAPI):
     @extend_schema(operation_id="backtests_retrieve", responses={200: BacktestWithResultShape})
     def get(self, request: Request, id: str) -> Response:  # noqa: ARG002
         """How far it is, and its score once it is done."""
         return Response(BacktestWithResultShape(_found(id)).data)
 
 
-class CancelView(Asking):
+class CancelView(ScorecardAPI):
     @extend_schema(
         operation_id="backtests_cancel",
         request=None,

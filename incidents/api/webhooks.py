@@ -178,7 +178,7 @@ class WebhooksView(Catalog):
 
     def perform_create(self, serializer: BaseSerializer[Webhook]) -> None:
         try:
-            made = commands.create(serializer.validated_data, self.asking)
+            made = commands.create(serializer.validated_data, self.context)
         except (commands.TooManyWebhooksError, commands.TeamDeletedError) as error:
             raise ConflictError(f"{error}.") from None
         serializer.instance, self.secret = made
@@ -186,13 +186,13 @@ class WebhooksView(Catalog):
     def perform_update(self, serializer: BaseSerializer[Webhook]) -> None:
         assert serializer.instance is not None
         try:
-            row = commands.change(serializer.instance, serializer.validated_data, self.asking)
+            row = commands.change(serializer.instance, serializer.validated_data, self.context)
         except commands.TeamDeletedError as error:
             raise ConflictError(f"{error}.") from None
         serializer.instance = row
 
     def perform_destroy(self, instance: Webhook) -> None:
-        commands.remove(instance, self.asking)
+        commands.remove(instance, self.context)
 
     @extend_schema(
         operation_id="webhooks_rotate", request=OverlapShape, responses={200: SecretShape, **ANSWERS}

@@ -138,8 +138,8 @@ def replay(recorded: Iterable[RecordedInput | Joined], before: RoutingTable, aft
     looked_at: Counter[Kind] = Counter()
     found: dict[tuple[str, str, str], Difference] = {}
     differ = 0
-    for one in fates.asking(recorded):
-        was, would = old.hear(one), new.hear(one)
+    for one in fates.requests_of(recorded):
+        was, would = old.observe(one), new.observe(one)
         if was is None or would is None:
             continue
         looked_at[one.kind] += 1
@@ -180,7 +180,7 @@ class _Outcomes:
         self.held = 0
         self.to_cause = 0
 
-    def asking(self, recorded: Iterable[RecordedInput | Joined]) -> Iterator[RecordedInput]:
+    def requests_of(self, recorded: Iterable[RecordedInput | Joined]) -> Iterator[RecordedInput]:
         """Those that ask a rule, each when that is known of it."""
         for one in recorded:
             if isinstance(one, Joined):
@@ -210,7 +210,7 @@ class _Board:
         self._group_of: dict[str, str] = {}
         self.tickets = 0
 
-    def hear(self, one: RecordedInput) -> Routing | None:
+    def observe(self, one: RecordedInput) -> Routing | None:
         """How it is routed; None where nothing is to be routed."""
         if one.reported is not None and not one.reported.fires:
             self._rest(one.reported.alert)

@@ -107,10 +107,10 @@ def outcome(status: int) -> Outcome:
 def pause(attempts: int, wish: float | None = None) -> timedelta:
     """How long to wait after so many tries in vain; `wish` is what the receiver asked for, in seconds."""
     doubled: timedelta = FIRST_PAUSE * (1 << min(max(attempts - 1, 0), 20))
-    return max(min(doubled, LONGEST_PAUSE), _asked(wish))
+    return max(min(doubled, LONGEST_PAUSE), _requested_pause(wish))
 
 
-def _asked(wish: float | None) -> timedelta:
+def _requested_pause(wish: float | None) -> timedelta:
     return timedelta(seconds=min(max(wish or 0.0, 0.0), LONGEST_RETRY_AFTER.total_seconds()))
 
 
@@ -149,7 +149,7 @@ def after(health: Health, answered: bool, failures: int, now: datetime, wish: fl
         return failing
     # As long again as it has been failing: doubles with each try.
     own = min(max(now - since, FIRST_PAUSE), LONGEST_PAUSE)
-    return replace(failing, retry_at=now + max(own, _asked(wish)))
+    return replace(failing, retry_at=now + max(own, _requested_pause(wish)))
 
 
 def exhausted(health: Health, now: datetime) -> bool:

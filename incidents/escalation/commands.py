@@ -45,12 +45,12 @@ def _escalate(incident_id: str, reason: str, context: Context) -> CommandResult:
     state, now = loaded(row), now_utc()
     refuse_resolved(state)
     directory = Directory(now)
-    recorded = record(incident_id, _asked(state, reason, directory), context, now)
+    recorded = record(incident_id, _command_of(state, reason, directory), context, now)
     notify_all(calls(recorded, context, directory))
     return recorded
 
 
-def _asked(state: Incident, reason: str, directory: Directory) -> c.Command:
+def _command_of(state: Incident, reason: str, directory: Directory) -> c.Command:
     escalation = EscalationRow.objects.get(incident__pk=state.id).escalation
     if state.state == "open" and next_step(escalation) is not None:
         return step(escalation, state, directory, reason)

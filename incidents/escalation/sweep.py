@@ -185,7 +185,7 @@ def calls(recorded: CommandResult, context: Context, directory: Directory) -> li
     for event in recorded.events:
         if event.type != "incident.escalated":
             continue
-        one = _told(event, recorded)
+        one = _step_of(event, recorded)
         for called in event.body["called"]:
             person = called["person"]
             key = f"{one.key}:person:{person}"
@@ -201,7 +201,7 @@ def calls(recorded: CommandResult, context: Context, directory: Directory) -> li
     return found
 
 
-def _told(event: Event, recorded: CommandResult) -> _Step:
+def _step_of(event: Event, recorded: CommandResult) -> _Step:
     body = event.body
     key = f"escalation:{recorded.incident.id}:{body['run']}:{body['round']}:{body['step']}"
     place = f"step {body['step']} of {body['steps']}"

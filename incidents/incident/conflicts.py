@@ -13,7 +13,7 @@ from ingest.queries import Context
 _POSITION = re.compile(r"[0-9a-f]{36}")
 
 
-class Asking(Context, frozen=True):
+class ExpectedContext(Context, frozen=True):
     """`seen` is the `position` of the incident that the asker looked at; None: it is done however it stands."""
 
     seen: str | None = None

@@ -36,7 +36,7 @@ def merge(incident_id: str, into: str, reason: str, context: Context) -> Command
     there = _firing(into)
     alerts = tuple(alert for alert in _firing(incident_id) if alert not in set(there))
     recorded = record(incident_id, c.MergeInto(pair.target, reason), context)
-    record(into, c.Absorb(pair.source, alerts, reason), _only_who(context))
+    record(into, c.Absorb(pair.source, alerts, reason), _actor_context(context))
     return recorded
 
 
@@ -62,7 +62,7 @@ def split(incident_id: str, reason: str, context: Context) -> CommandResult:
     resting = pair.target.state == "resolved"
     firing = () if resting else tuple(str(one.alert) for one in there if not one.resting)
     recorded = record(incident_id, c.Split(pair.target, firing, reason), context)
-    record(into, c.Separate(pair.source, alerts, firing, reason), _only_who(context))
+    record(into, c.Separate(pair.source, alerts, firing, reason), _actor_context(context))
     return recorded
 
 
@@ -90,6 +90,6 @@ def _firing(incident_id: str) -> list[str]:
     return [str(alert) for alert in rows.values_list("alert", flat=True)]
 
 
-def _only_who(context: Context) -> Context:
+def _actor_context(context: Context) -> Context:
     """What was seen of one incident says nothing about the other."""
     return Context(context.actor, context.cause, context.trace)

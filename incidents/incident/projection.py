@@ -51,7 +51,7 @@ def project_together(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> 
         for event in change.events:
             _finding(change.after.id, event)
             _members(change.after.id, event)
-    _standings(changes)
+    _record_outcomes(changes)
     for part in parts():
         part.project(changes)
     return changes
@@ -188,7 +188,7 @@ def _members(incident: str, event: Event) -> None:
         members.update(resting=True, at=event.occurred_at)
 
 
-def _standings(changes: Sequence[Change]) -> None:
+def _record_outcomes(changes: Sequence[Change]) -> None:
     """Each as the latest resolution has it; an incident that was reopened has none until it is resolved again."""
     settled = {
         change.after.id: (event.version, change.after)

@@ -44,7 +44,7 @@ def planned(
                 method=method,
                 label=step.method.name,
                 kind=step.method.kind,
-                lane="email" if method is None else lane_of(method.kind, method.address),
+                lane="email" if method is None else queue_key(method.kind, method.address),
                 at=step.at,
                 next_at=step.at,
             )
@@ -52,7 +52,7 @@ def planned(
     return made
 
 
-def lane_of(kind: str, address: str) -> str:
+def queue_key(kind: str, address: str) -> str:
     """Whose trouble is whose: all mail goes through one server; other addresses stand for themselves.
 
     Never holds a secret: the address of a service is one, and stands here as a hash.

@@ -27,7 +27,7 @@ def check_key() -> None:
     row = KeyCheck.objects.filter(pk=ONLY).first()
     if row is None:
         if not _reads_any():
-            raise WrongKeyError(_told())
+            raise WrongKeyError(_key_check_text())
         KeyCheck.objects.bulk_create(
             [KeyCheck(pk=ONLY, text=encryption.encrypt(TEXT))], ignore_conflicts=True
         )
@@ -35,7 +35,7 @@ def check_key() -> None:
     try:
         encryption.decrypt(bytes(row.text))
     except encryption.DecryptionError:
-        raise WrongKeyError(_told()) from None
+        raise WrongKeyError(_key_check_text()) from None
 
 
 def is_right() -> bool:
@@ -70,7 +70,7 @@ def _reads_any() -> bool:
     return not there or len(unreadable()) < there
 
 
-def _told() -> str:
+def _key_check_text() -> str:
     return (
         "this DOSSIER_SECRET_KEY is not the one that the secrets in the database are encrypted under. Give every node"
         " the same one: DOSSIER_SECRET_KEY, or the file secret_key in the DOSSIER_HOME of the first node; after a"

@@ -10,7 +10,7 @@ import uuid
 from django.conf import settings
 from django.db import models
 
-from incidents.encryption import SealedText
+from incidents.encryption import EncryptedText
 
 CALL, OVER = "call", "over"
 """What a notification is about: that somebody is needed, or that an incident of which they were told is over."""
@@ -25,8 +25,8 @@ class ContactMethod(models.Model):
     )
     name = models.SlugField(max_length=60)
     kind = models.CharField(max_length=8, choices=KINDS)
-    address = SealedText()
-    secret = SealedText(blank=True, default="")
+    address = EncryptedText()
+    secret = EncryptedText(blank=True, default="")
     """What messages of a webhook are signed with."""
     most = models.PositiveIntegerField(null=True)
     """Messages within `span` seconds; None: as many as there are."""

@@ -14,7 +14,7 @@ from incidents.domain.notifications.rules import steps
 from incidents.domain.values import Severity
 from incidents.incident.bulk_sql import columns, insert
 from incidents.incident.models import IncidentRow
-from incidents.notifications.attempts import SENDING, lane_of, planned, shown
+from incidents.notifications.attempts import SENDING, planned, queue_key, shown
 from incidents.notifications.models import OVER, Notification, NotificationDelivery
 from incidents.notifications.reachability import NO_METHOD
 from incidents.notifications.recipients import Reachable, channel, people
@@ -128,7 +128,7 @@ def _addressed(row: Notification) -> tuple[list[NotificationDelivery], str]:
         method=method,
         label=shown(kind, ref) if method is None else method.name,
         kind=kind,
-        lane=lane_of(kind, address),
+        lane=queue_key(kind, address),
         at=row.made_at,
         next_at=row.made_at,
     )

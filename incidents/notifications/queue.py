@@ -137,7 +137,7 @@ class _Judging:
         self.people = people(row.person for row in self.calls.values() if row.person is not None)
         self.rows = ContactMethod.objects.in_bulk({one.method_id for one in due if one.method_id is not None})
         self.methods = {one.pk: self._method(one) for one in due}
-        self.told = _told(self.calls.values())
+        self.told = _recipients_of(self.calls.values())
         self.lines = _lines(due, self.methods, now)
 
     def claim(self, room: Room, holder: int | None) -> list[Outgoing]:
@@ -224,7 +224,7 @@ class _Judging:
             lease_until=self.now + LEASE, holder=holder, message=message, attempts=F("attempts") + 1
         )
         address, secret = self._address(first)
-        told = [self._as_told(one) for one in together]
+        told = [self._message_line(one) for one in together]
         return Outgoing(
             id=message,
             lane=first.lane,
@@ -246,7 +246,7 @@ class _Judging:
         row = self._row(one)
         return ("", "") if row is None else (row.address, row.secret)
 
-    def _as_told(self, one: NotificationDelivery) -> MessageLine:
+    def _message_line(self, one: NotificationDelivery) -> MessageLine:
         told = self.tickets[one.notification.incident].told
         url = f"{settings.PUBLIC_URL}/incidents/{told['number']}"
         over = one.notification.about == OVER
@@ -285,7 +285,7 @@ def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:
     }
 
 
-def _told(calls: Iterable[Notification]) -> set[tuple[str | None, str, uuid.UUID]]:
+def _recipients_of(calls: Iterable[Notification]) -> set[tuple[str | None, str, uuid.UUID]]:
     """Who was told of which incident before, by whatever method."""
     about = {call.incident for call in calls}
     sent = NotificationDelivery.objects.filter(notification__incident__in=about, state="sent")

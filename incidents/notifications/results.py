@@ -75,7 +75,7 @@ def _record(results: Sequence[Result], now: datetime) -> int:
     notes = Notes()
     for one in in_order(done, rows):
         result = given[(one.pk, one.attempts)]
-        _settle(one, rows[one.notification_id], result, now, notes)
+        _record_end(one, rows[one.notification_id], result, now, notes)
     save_locked(done, ("lease_until", "state", "ended_at", "why", "next_at"))
     reconsider({one.notification_id for one in done}, rows, now, notes)
     notes.record()
@@ -96,7 +96,7 @@ def numbers_of(rows: Iterable[Notification]) -> dict[UUID, int]:
     return dict(tickets.values_list("pk", "number"))
 
 
-def _settle(
+def _record_end(
     one: NotificationDelivery, row: Notification, result: Result, now: datetime, notes: Notes
 ) -> None:
     one.lease_until = None

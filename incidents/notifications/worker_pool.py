@@ -33,7 +33,7 @@ Holds = Callable[[int | None, float], bool]
 
 
 @dataclass(slots=True)
-class _Lane:
+class _Queue:
     quota: int = THREADS
     threads: int = 0
     waiting: deque[tuple[Outgoing, float]] = field(default_factory=deque)
@@ -49,7 +49,7 @@ class WorkerPool:
     def __init__(self, send: Send, holds: Holds = lambda _, __: True) -> None:
         self._send = send
         self._holds = holds
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, _Queue] = {}
         self._under_way: dict[int, tuple[Outgoing, float]] = {}
         self._answers: queue.SimpleQueue[tuple[Outgoing, Reply]] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class WorkerPool:
     def room(self, name: str) -> int:
         """How many messages a lane takes now."""
         with self._lock:
-            lane = self._lanes.get(name) or _Lane()
+            lane = self._lanes.get(name) or _Queue()
             left = min(lane.quota - lane.threads - len(lane.waiting), MOST_THREADS - len(self._under_way))
             return max(0, left)
 
@@ -76,7 +76,7 @@ class WorkerPool:
 
     def submit(self, outgoing: Outgoing) -> None:
         with self._lock:
-            lane = self._lanes.setdefault(outgoing.lane, _Lane())
+            lane = self._lanes.setdefault(outgoing.lane, _Queue())
             lane.waiting.append((outgoing, time.monotonic()))
             if lane.threads >= min(THREADS, lane.quota):
                 return
@@ -105,7 +105,7 @@ class WorkerPool:
                 self._lanes[outgoing.lane].quota = 1
         return [(outgoing, no_answer(f"no answer within {ABANDONED:.0f} s")) for outgoing in gone]
 
-    def _work(self, lane: _Lane) -> None:
+    def _work(self, lane: _Queue) -> None:
         while (taken := self._next(lane)) is not None:
             key, outgoing, patience = taken
             if not self._holds(outgoing.holder, patience):
@@ -120,7 +120,7 @@ class WorkerPool:
                 slow = reply.kind == "passing" and time.monotonic() - began > 1.0
                 lane.quota = 1 if slow else min(MOST_WAITING, max(THREADS, lane.quota * 2))
 
-    def _next(self, lane: _Lane) -> tuple[int, Outgoing, float] | None:
+    def _next(self, lane: _Queue) -> tuple[int, Outgoing, float] | None:
         """A message under its key, and for how many seconds it may still wait before it is sent."""
         with self._lock:
             while lane.waiting:

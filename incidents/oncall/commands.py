@@ -96,7 +96,7 @@ def take_back_swap(schedule: str, id: str, now: datetime, context: Context) -> N
     if not parts:
         raise OverrideNotFoundError(f"There is no swap {id[:60]}.")
     check_reversible([(one.starts_at, one.ends_at) for one in parts], now)
-    before = _told_swap(parts)
+    before = _swap_as_json(parts)
     for one in parts:
         one.delete()
     record_configuration("swap", f"{row.slug}/{before['id']}", before, None, context)
@@ -112,7 +112,7 @@ def make_feed(
         raise CommandRefusedError(f"You have {MOST_FEEDS} addresses for this schedule; remove one first.")
     secret = secrets.token_urlsafe(32)
     feed = CalendarFeed.objects.create(schedule=row, user=cast(Any, user), mine=mine, digest=digest(secret))
-    record_configuration("schedule_feed", f"{row.slug}/{feed.pk}", None, _told_feed(feed), context)
+    record_configuration("schedule_feed", f"{row.slug}/{feed.pk}", None, _feed_as_json(feed), context)
     return feed, secret
 
 
@@ -124,7 +124,7 @@ def remove_feed(schedule: str, id: str, user: AbstractBaseUser | None, context: 
     feed = (mine if user is None else mine.filter(user=cast(Any, user))).first()
     if feed is None:
         raise OverrideNotFoundError(f"There is no feed {id[:60]} of yours.")
-    before = _told_feed(feed)
+    before = _feed_as_json(feed)
     feed.delete()
     record_configuration("schedule_feed", f"{row.slug}/{before['id']}", before, None, context)
 
@@ -186,11 +186,11 @@ def _uuid(id: str) -> uuid.UUID:
         raise OverrideNotFoundError(f"There is no {id[:60]!r}.") from None
 
 
-def _told_swap(parts: Sequence[Override]) -> dict[str, Any]:
+def _swap_as_json(parts: Sequence[Override]) -> dict[str, Any]:
     return {"id": str(parts[0].swap), "overrides": [override_as_json(one) for one in parts]}
 
 
-def _told_feed(feed: CalendarFeed) -> dict[str, Any]:
+def _feed_as_json(feed: CalendarFeed) -> dict[str, Any]:
     return {"id": str(feed.pk), "user": feed.user.get_username(), "mine": feed.mine, "secret": "set"}
 
 
@@ -225,5 +225,5 @@ def _make(
     if swap is None:
         record_configuration("override", f"{row.slug}/{made[0].pk}", None, override_as_json(made[0]), context)
     else:
-        record_configuration("swap", f"{row.slug}/{swap}", None, _told_swap(made), context)
+        record_configuration("swap", f"{row.slug}/{swap}", None, _swap_as_json(made), context)
     return made

@@ -34,7 +34,7 @@ class SubscriptionsFile(Catalog):
 
     def put(self, serializer: BaseSerializer[Subscription]) -> None:
         given = serializer.validated_data
-        mail.subscribe(given["schedule"], given["address"], self.asking)
+        mail.subscribe(given["schedule"], given["address"], self.context)
 
     def perform_destroy(self, instance: Subscription) -> None:
-        mail.unsubscribe(instance.schedule.name, instance.address, self.asking)
+        mail.unsubscribe(instance.schedule.name, instance.address, self.context)

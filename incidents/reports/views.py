@@ -157,7 +157,7 @@ class ReportSchedulesView(Catalog):
 
     def remove(self, instance: ReportSchedule) -> None:
         for address in instance.subscriptions.values_list("address", flat=True):
-            unsubscribe(instance.name, address, self.asking)
+            unsubscribe(instance.name, address, self.context)
         instance.delete()
 
 

@@ -77,7 +77,7 @@ class ScorecardsView(Readable):
     @extend_schema(operation_id="scorecards_list", parameters=SPAN, responses={200: CardListShape})
     def get(self, request: Request) -> Response:
         """A card for every analyzer that is installed or has a record, by name."""
-        asked = _asked(request, "since", "until", "team")
+        asked = _query_of(request, "since", "until", "team")
         cards = queries.scorecards(list(analyzers()), **asked)
         return Response({"results": [card.as_json() for card in cards.values()]})
 
@@ -89,7 +89,7 @@ class ScorecardView(Readable):
     )
     def get(self, request: Request, name: str) -> Response:
         """The card of one analyzer, of all its versions together and of each."""
-        _asked(request)
+        _query_of(request)
         versions = queries.by_version(name)
         card = queries.scorecard(name)
         if name not in analyzers() and not versions and not card.waiting:
@@ -97,7 +97,7 @@ class ScorecardView(Readable):
         return Response({**card.as_json(), "versions": [one.as_json() for one in versions]})
 
 
-def _asked(request: Request, *known: str) -> dict[str, Any]:
+def _query_of(request: Request, *known: str) -> dict[str, Any]:
     given: Mapping[str, str] = {name: request.query_params[name] for name in request.query_params}
     if unknown := sorted(set(given) - set(known)):
         raise ValidationError({unknown[0][:100]: ["is not a parameter here"]})

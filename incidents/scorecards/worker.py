@@ -60,7 +60,7 @@ def turn(id: uuid.UUID, now: Now, seconds: float = TURN) -> bool:
         _end(row, State.FAILED, now(), error=reason)
         return False
     try:
-        asked = _asked(row)
+        asked = _replay_of(row)
         if row.total is None and not _plan(row, asked, now()):
             return False
         return _go_on(row, asked, now, time.monotonic() + seconds)
@@ -69,7 +69,7 @@ def turn(id: uuid.UUID, now: Now, seconds: float = TURN) -> bool:
         return False
 
 
-def _asked(row: BacktestRow) -> Replay:
+def _replay_of(row: BacktestRow) -> Replay:
     """Raises BacktestAbortedError where the analyzer is not the one that was asked for."""
     installed = analyzers.analyzers().get(row.analyzer)
     if installed is None or installed.version != row.version:

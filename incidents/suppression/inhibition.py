@@ -33,7 +33,7 @@ class Inhibition:
                 log.warning("an inhibition rule cannot be read", rule=row.slug, error=str(error))
                 self.unreadable.append((f"the inhibition rule `{row.slug}`", str(error)))
 
-    def hear(self, alerts: Iterable[Reported]) -> None:
+    def observe(self, alerts: Iterable[Reported]) -> None:
         """Keep what these alerts inhibit from now on: nothing if they fire no more."""
         if not self._rules:
             return

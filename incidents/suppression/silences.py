@@ -142,7 +142,7 @@ def place_silence(id: uuid.UUID, wanted: SilenceRequest, context: Context) -> No
     if made.ends_at <= now:
         if row is not None:
             end_silence(row, context)
-    elif before != (after := _told(made, again)):
+    elif before != (after := _silence_as_json(made, again)):
         made.save(force_insert=row is None, force_update=row is not None)
         SilenceRecurrence.objects.filter(silence=made).delete()
         if again is not None:
@@ -191,10 +191,10 @@ def _placed_again(made: Silence, again: SilenceRepeat) -> SilenceRecurrence:
 
 def configured(row: Silence) -> dict[str, Any]:
     """What was configured, in plain values."""
-    return _told(row, getattr(row, "recurrence", None))
+    return _silence_as_json(row, getattr(row, "recurrence", None))
 
 
-def _told(row: Silence, again: SilenceRecurrence | None) -> dict[str, Any]:
+def _silence_as_json(row: Silence, again: SilenceRecurrence | None) -> dict[str, Any]:
     return {
         "matchers": [str(matcher) for matcher in matchers_shown(row)],
         "starts_at": rfc3339(row.starts_at),
@@ -321,7 +321,7 @@ def suppressed_alerts(limit: int = 100) -> tuple[list[SuppressedAlertInfo], int]
     return shown, SuppressedAlert.objects.count()
 
 
-def holding() -> Mapping[str, int]:
+def suppressed_counts() -> Mapping[str, int]:
     """How many firing alerts each silence holds back, by its id."""
     counted = SuppressedAlert.objects.values_list("silence").annotate(n=Count("pk")).order_by()
     held = {str(silence): count for silence, count in counted}

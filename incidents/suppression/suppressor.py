@@ -67,7 +67,7 @@ class Suppressor:
         """The window in which incidents about this component sleep."""
         return first_that_covers(self._windows, "quiet", component, labels)
 
-    def let_go(self) -> QuerySet[SuppressedAlert]:
+    def no_longer_suppressed(self) -> QuerySet[SuppressedAlert]:
         """Alerts that are held by nothing that is in force: their time is over, or what inhibited them is."""
         holding = [silence.id for silence in self._silences]
         holding += [one.window.id for one in self._windows if one.window.mode == "hold"]

@@ -176,7 +176,7 @@ def _as_written(rows: Rows) -> tuple[list[schema.Written], dict[str, str]]:
             written.append(_written(*row))
         except InvalidValueError as error:
             unreadable[row[0]] = str(error)
-    passed_over = schema.beneath_unreadable(unreadable, {row[0]: row[1] for row in rows})
+    passed_over = schema.children_of_unreadable(unreadable, {row[0]: row[1] for row in rows})
     return [one for one in written if one.rule.name not in passed_over], passed_over
 
 

@@ -60,19 +60,19 @@ class WebhookDispatcher:
 
     def step(self, now: datetime) -> int:
         """Write down the rounds that are over and begin those that are due; how many there were."""
-        did = self.settle()
+        did = self.record_results()
         webhooks = {row.pk: row for row in Webhook.objects.filter(active=True)}
         for gone in set(self._lanes) - set(webhooks):
             self._drop(gone)
         self._left_alone = {pk: until for pk, until in self._left_alone.items() if pk in webhooks}
         for pk, webhook in webhooks.items():
-            lane = None if self._left_alone.get(pk, 0.0) > time.monotonic() else self._lane(pk)
+            lane = None if self._left_alone.get(pk, 0.0) > time.monotonic() else self._worker(pk)
             if lane is None or lane.round is not None or webhook.health.left_alone(now):
                 continue
             did += self._apart(pk, partial(self._begin, lane, webhook, now))
         return did
 
-    def settle(self) -> int:
+    def record_results(self) -> int:
         """Write down the rounds that are over; how many there were."""
         over = [(pk, lane) for pk, lane in self._lanes.items() if lane.round is not None and lane.round.over]
         return sum(self._apart(pk, partial(self._finish, lane)) for pk, lane in over)
@@ -110,7 +110,7 @@ class WebhookDispatcher:
         for pk in list(self._lanes):
             self._drop(pk)
 
-    def _lane(self, pk: int) -> WebhookWorker | None:
+    def _worker(self, pk: int) -> WebhookWorker | None:
         if pk not in self._lanes and _try_lock(pk):
             self._lanes[pk] = WebhookWorker(ThreadPoolExecutor(AT_ONCE, f"webhook {pk}"))
         return self._lanes.get(pk)
@@ -166,7 +166,7 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
         try:
             if stop.is_set():
                 courier.wait(idle)
-                courier.settle()
+                courier.record_results()
                 continue
             did = courier.step(now_utc())
             pause = FIRST_PAUSE

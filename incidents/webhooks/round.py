@@ -130,7 +130,7 @@ def finish(one: Round) -> bool:
     _judge(webhook, tries, now)
     webhook.position = str(one.reached)
     for job in one.jobs:
-        _settle(webhook, job, now)
+        _record_outcome(webhook, job, now)
     _note(webhook, tries)
     webhook.save(update_fields=["position", "failures", "failing_since", "retry_at", "last_success"])
     if any(each.outcome == "gone" for each in tries):
@@ -138,7 +138,8 @@ def finish(one: Round) -> bool:
     elif rules.exhausted(webhook.health, now):
         last = next((each for each in reversed(tries) if each.outcome == "later"), None)
         disable(
-            webhook, f"no successful delivery since {webhook.failing_since:%Y-%m-%d %H:%M} UTC: {_said(last)}"
+            webhook,
+            f"no successful delivery since {webhook.failing_since:%Y-%m-%d %H:%M} UTC: {_answer_text(last)}",
         )
     return True
 
@@ -158,17 +159,19 @@ def _judge(webhook: Webhook, tries: Sequence[Try], now: datetime) -> None:
         webhook.last_success = now
 
 
-def _settle(webhook: Webhook, job: Job, now: datetime) -> None:
+def _record_outcome(webhook: Webhook, job: Job, now: datetime) -> None:
     """Parks what was refused; holds the incident back where something is left, and lets it go where nothing is."""
     tries = job.tries
     passed = [each for each in tries if each.outcome in ("taken", "refused")]
     failed = tries[-1] if len(tries) > len(passed) else None
     for each in passed:
         if each.outcome == "refused":
-            _park(webhook, each, _said(each), now)
+            _park(webhook, each, _answer_text(each), now)
     since = job.retry.since if job.retry is not None and not passed else now
     if failed is not None and rules.given_up(since, webhook.last_success, now):
-        _park(webhook, failed, f"not delivered within a day, unlike other events: {_said(failed)}", now)
+        _park(
+            webhook, failed, f"not delivered within a day, unlike other events: {_answer_text(failed)}", now
+        )
         passed, failed = [*passed, failed], None
     left = job.letters[len(passed) :]
     onward = (left[0].version, left[0].position) if left else job.rest
@@ -186,7 +189,7 @@ def _settle(webhook: Webhook, job: Job, now: datetime) -> None:
             "since": since,
             "attempts": attempts,
             "next_at": now if failed is None else now + rules.pause(attempts, failed.wish),
-            "error": "" if failed is None else _said(failed),
+            "error": "" if failed is None else _answer_text(failed),
         },
     )
 
@@ -205,7 +208,7 @@ def _park(webhook: Webhook, each: Try, reason: str, now: datetime) -> None:
     )
 
 
-def _said(each: Try | None) -> str:
+def _answer_text(each: Try | None) -> str:
     if each is None:
         return "no answer"
     return each.said if each.status is None else f"answered {each.status}: {each.said}".rstrip(": ")

@@ -77,7 +77,7 @@ def sweep_once(name: str, fn: Sweep, now: datetime) -> int | None:
     except Exception as error:  # the shell around a sweep: the others, and sending, go on
         log.exception("sweep failed", sweep=name)
         _shown.pop(name, None)
-        _tell(name, error)
+        _report_failure(name, error)
         return None
     return did
 
@@ -89,7 +89,7 @@ def _show_life(name: str, now: datetime, did: int) -> None:
         _shown[name] = time.monotonic()
 
 
-def _tell(name: str, error: Exception) -> None:
+def _report_failure(name: str, error: Exception) -> None:
     try:
         alive(f"sweep {name}", None, 0, f"{type(error).__name__}: {error}")
     except (OperationalError, InterfaceError):

@@ -97,7 +97,7 @@ _HOLD = " ORDER BY id FOR UPDATE"
 """Always in the same order: two that hold the same rows would else wait for each other in a circle."""
 
 
-def holding(ids: Iterable[str]) -> list[Statement]:
+def locking(ids: Iterable[str]) -> list[Statement]:
     """Holds rows that are about to be written, where there are several."""
     wanted = list(ids)
     if len(wanted) < 2:
@@ -268,7 +268,7 @@ def current_alerts(
     sql = _select(condition, order)
     with connection.cursor() as cursor:
         cursor.execute(sql if limit is None else f"{sql} LIMIT {int(limit)}", values)
-        return [_standing(*row) for row in cursor.fetchall()]
+        return [_current_alert(*row) for row in cursor.fetchall()]
 
 
 def current_alerts_in_parts(
@@ -278,14 +278,14 @@ def current_alerts_in_parts(
     with connection.chunked_cursor() as cursor:
         cursor.execute(_select(condition, order), values)
         while rows := cursor.fetchmany(PART):
-            yield from (_standing(*row) for row in rows)
+            yield from (_current_alert(*row) for row in rows)
 
 
 def _select(condition: str, order: str) -> str:
     return f"SELECT {_SHOWN} FROM alert WHERE {condition} ORDER BY {order}"
 
 
-def _standing(
+def _current_alert(
     id_: str, integration: str, door: str, key: str, status: str, expired: bool, severity: Severity, title: str,
     group: str, component: str | None, description: str, labels: str, links: str, images: str, notes: str,
     starts_at: datetime | None, expires_at: datetime | None, fired: str, changed_at: datetime, last_seen: datetime,

@@ -126,7 +126,7 @@ class Batch:
         """Who counts and changes nothing goes through the alerts in their order; who changes some has to hold all."""
         if self._held or not changed:
             return []
-        return rows.holding(self._before & (self._changed.keys() | self._counts.keys()))
+        return rows.locking(self._before & (self._changed.keys() | self._counts.keys()))
 
 
 def _send(statements: Sequence[Statement]) -> None:

@@ -123,7 +123,7 @@ def allowed(key: Key | None, door: str) -> None:
         raise RequestRefusedError(401, "This endpoint needs a good integration key.")
     if not key.allows("alerts"):
         raise RequestRefusedError(403, f"The key {key.name} lacks the scope alerts.")
-    if not key.allows_door(door):
+    if not key.allows_format(door):
         raise RequestRefusedError(403, f"The key {key.name} may not use the endpoint {door}.")
 
 
@@ -276,7 +276,7 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
         allowed(found, heartbeats.DOOR)
         assert found is not None
         with admitted(found.name, heartbeats.DOOR):
-            said, media_type, payload = _said(request)
+            said, media_type, payload = _request_parts(request)
             told = heartbeats_door.heartbeat(said)
             trace = getattr(request, "trace", None)
             delivery = Delivery(found.name, heartbeats.DOOR, media_type, payload, trace)
@@ -301,7 +301,7 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
     return answer
 
 
-def _said(request: HttpRequest) -> tuple[dict[str, str], str, bytes]:
+def _request_parts(request: HttpRequest) -> tuple[dict[str, str], str, bytes]:
     """What a heartbeat says, and how: in the query, and where there is none in a form or an object of JSON.
 
     Beside a query no body is read: jobs send what they printed.

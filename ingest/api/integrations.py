@@ -138,7 +138,7 @@ class IntegrationsView(_Admin):
                 mapping=body.get("mapping"),
                 doors=body.get("doors", ()),
                 expires_at=body.get("expires_at"),
-                who=_who(request),
+                who=_context_of(request),
             )
         except keys.KeyNameTakenError as error:
             raise ValidationError({"name": [str(error)]}) from None
@@ -151,7 +151,7 @@ class IntegrationView(_Admin):
     @extend_schema(operation_id="integrations_revoke", responses={204: None, **ERRORS, **MISSING})
     def delete(self, request: Request, name: str) -> Response:
         """Revoke it: it is refused everywhere within seconds, for ever."""
-        if not keys.revoke(name, _who(request)):
+        if not keys.revoke(name, _context_of(request)):
             raise NotFound(f"There is no integration {name[:100]}.")
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -165,7 +165,7 @@ class RotateView(_Admin):
     def post(self, request: Request, name: str) -> Response:
         """Make a new key; the one of now stays good for the overlap, by default a day."""
         overlap = timedelta(seconds=_valid(RotateShape, request)["overlap_seconds"])
-        secret = keys.rotate(name, overlap, _who(request))
+        secret = keys.rotate(name, overlap, _context_of(request))
         if secret is None:
             raise NotFound(f"There is no integration {name[:100]}.")
         return Response({"name": name, "key": secret})
@@ -197,7 +197,7 @@ class PreviewView(_Admin):
         return Response({"items": [_item(item) for item in preview.items]})
 
 
-def _who(request: Request) -> Context:
+def _context_of(request: Request) -> Context:
     kind = "user" if request.auth is None else "key"
     return Context(f"{kind}:{request.user.get_username()}", trace=getattr(request, "trace", None))
 

@@ -56,7 +56,7 @@ class Key:
         """Whether rows of this kind may be sent, by a key that may send telemetry."""
         return not self.kinds or kind in self.kinds
 
-    def allows_door(self, door: str) -> bool:
+    def allows_format(self, door: str) -> bool:
         """Whether alerts may come through this endpoint, by a key that may send alerts."""
         return not self.doors or door in self.doors
 

@@ -53,7 +53,7 @@ def integration_of(address: str) -> keys.Key | None:
     Raises django.db.Error.
     """
     key = keys.find_by_mail(_token(address))
-    return key if key is not None and key.allows("alerts") and key.allows_door(DOOR) else None
+    return key if key is not None and key.allows("alerts") and key.allows_format(DOOR) else None
 
 
 def _token(address: str) -> str:

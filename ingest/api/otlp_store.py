@@ -93,7 +93,7 @@ def _check_allowed(key: Key, signal: Signal) -> None:
     scope = "alerts" if signal.name == "logs" else "telemetry"
     if not key.allows(scope):
         raise OtlpRefusedError(403, f"The key {key.name} lacks the scope {scope}.")
-    may = key.allows_door("otlp") if signal.name == "logs" else key.allows_kind(_KINDS[signal.name])
+    may = key.allows_format("otlp") if signal.name == "logs" else key.allows_kind(_KINDS[signal.name])
     if not may:
         raise OtlpRefusedError(403, f"The key {key.name} may not send {signal.name} here.")
 

@@ -92,7 +92,7 @@ def _change(request: HttpRequest, body: bytes) -> Answer:
 
 def _key(routing_key: str) -> Key:
     key = find(routing_key)
-    if key is None or not key.allows("alerts") or not key.allows_door(NAME):
+    if key is None or not key.allows("alerts") or not key.allows_format(NAME):
         raise pagerduty.InvalidEventError(
             ["'routing_key' is invalid (no integration key with the scope alerts)"]
         )

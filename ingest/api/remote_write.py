@@ -35,40 +35,42 @@ WRITTEN = "X-Prometheus-Remote-Write-{}-Written"
 def write(request: HttpRequest) -> HttpResponse:
     """Samples, as rows of the kind `metric`."""
     if request.method != "POST":
-        return _said(405, "Only POST here.", Allow="POST")
+        return _text_answer(405, "Only POST here.", Allow="POST")
     database.skip_health_check()
     try:
         key = authenticate(request.headers.get("Authorization"))
         if key is None:
-            return _said(
+            return _text_answer(
                 401,
                 "This endpoint needs a good integration key: Authorization: Bearer KEY, or Basic with it as password.",
                 WWW_Authenticate='Bearer realm="dossier"',
             )
         return noted(_answered(request, key), key.name, "remote write")
     except (OperationalError, InterfaceError):
-        return _said(503, down(), Retry_After=RETRY_AFTER)
+        return _text_answer(503, down(), Retry_After=RETRY_AFTER)
 
 
 def _answered(request: HttpRequest, key: Key) -> HttpResponse:
     """What is said to a sender whose key is good. Raises django.db.Error."""
     try:
         if not key.allows("telemetry"):
-            return _said(403, f"The key {key.name} lacks the scope telemetry.")
+            return _text_answer(403, f"The key {key.name} lacks the scope telemetry.")
         if not key.allows_kind("metric"):
-            return _said(403, f"The key {key.name} may not send rows of metric.")
+            return _text_answer(403, f"The key {key.name} may not send rows of metric.")
         version = _version(request)
         if version is None:
-            return _said(415, "Send application/x-protobuf of remote write 1.0 or 2.0, as a snappy block.")
+            return _text_answer(
+                415, "Send application/x-protobuf of remote write 1.0 or 2.0, as a snappy block."
+            )
         with admitted(key.name, "remote-write"):
             return _taken(request, key, version)
     except OverloadedError as error:
         # Not 429: senders must repeat after a 5xx, and only may after a 429.
-        return _said(503, f"{error}.", Retry_After=str(error.retry_after))
+        return _text_answer(503, f"{error}.", Retry_After=str(error.retry_after))
     except BodyTooLargeError as error:
-        return _said(413, f"Nothing was stored: {error}.")
+        return _text_answer(413, f"Nothing was stored: {error}.")
     except InvalidBodyError as error:
-        return _said(400, f"Nothing was stored: {error}.")
+        return _text_answer(400, f"Nothing was stored: {error}.")
 
 
 def _version(request: HttpRequest) -> Version | None:
@@ -98,7 +100,7 @@ def _taken(request: HttpRequest, key: Key, version: Version) -> HttpResponse:
 
 def _answer(written: Written, receipt: str) -> HttpResponse:
     if written.refusals.total:
-        told = _said(400, f"The other samples were stored. Refused: {written.refusals.sentence()}.")
+        told = _text_answer(400, f"The other samples were stored. Refused: {written.refusals.sentence()}.")
     else:
         told = HttpResponse(status=204)
     if receipt:
@@ -111,7 +113,7 @@ def _answer(written: Written, receipt: str) -> HttpResponse:
     return told
 
 
-def _said(status: int, text: str, **headers: str) -> HttpResponse:
+def _text_answer(status: int, text: str, **headers: str) -> HttpResponse:
     """Plain text, which Prometheus writes into its own log."""
     answer = HttpResponse(text + "\n", content_type="text/plain; charset=utf-8", status=status)
     for name, value in headers.items():

@@ -34,7 +34,7 @@ RETRY_AFTER = "5"
 View = Callable[..., HttpResponse]
 
 
-def _says_when_down(view: View) -> View:
+def _reporting_outage(view: View) -> View:
     """Without its database an endpoint stores nothing and says so; the sender tries again."""
 
     @wraps(view)
@@ -50,7 +50,7 @@ def _says_when_down(view: View) -> View:
 
 
 @csrf_exempt
-@_says_when_down
+@_reporting_outage
 def kinds(request: HttpRequest) -> HttpResponse:
     """GET: every kind with its fields."""
     if request.method != "GET":
@@ -59,7 +59,7 @@ def kinds(request: HttpRequest) -> HttpResponse:
 
 
 @csrf_exempt
-@_says_when_down
+@_reporting_outage
 def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
     """POST: rows of one kind, stored all or none. GET: what a row of the kind looks like."""
     if request.method not in ("GET", "POST"):

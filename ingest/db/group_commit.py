@@ -60,11 +60,11 @@ class GroupCommit(Generic[T, R]):
         if not seat.leads:
             seat.turn.acquire()
         if seat.leads:
-            self._gather(seat)
+            self._collect_group(seat)
             self._lead()
         return seat.result()
 
-    def _gather(self, leader: _Seat[T, R]) -> None:
+    def _collect_group(self, leader: _Seat[T, R]) -> None:
         """Wait for those who were there when the last group was done, for as long as that group took."""
         with self._lock:
             patience = self._until - self._clock()

@@ -90,7 +90,7 @@ def read(raw: bytes) -> dict[str, Any]:
         "text": texts,
         "headers": headers,
         "attachments": attachments,
-        **_told_by(subject),
+        **_labels_from_subject(subject),
     }
 
 
@@ -116,7 +116,7 @@ _TOLD = re.compile(
 )
 
 
-def _told_by(subject: str) -> dict[str, str]:
+def _labels_from_subject(subject: str) -> dict[str, str]:
     """`state`, `severity` and `topic` of a subject."""
     bare = _ANSWER.sub("", subject[:LONGEST_HEADER])
     words = [next(filter(None, found)).lower() for found in _TOLD.findall(bare)]

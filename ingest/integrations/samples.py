@@ -73,7 +73,7 @@ class Samples:
         self._owners.append(self.points)
         self.points += 1
 
-    def add_several(self, time: int, samples: Mapping[int, float]) -> None:
+    def add_many(self, time: int, samples: Mapping[int, float]) -> None:
         """A point that is several samples, by series."""
         for series, value in samples.items():
             self.add(series, time, value)

@@ -117,7 +117,7 @@ def begin_through(
     if not entries.streams:
         return
     values = (*_columns(entries), *more)
-    with connection.cursor() as cursor, _saying_who_was_first(entries.streams, 0):
+    with connection.cursor() as cursor, _naming_conflict(entries.streams, 0):
         send(cursor, cursor.mogrify(_call(function, len(values)), values))
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
@@ -152,7 +152,7 @@ def extend_through(
             Head(one.after.version + len(one.events), entries.hashes[-1]) if one.events else one.after
         )
     values = (*_heads(extensions), *_columns(entries))
-    with _saying_who_was_first(entries.streams, 0):
+    with _naming_conflict(entries.streams, 0):
         send(heads, f"SELECT log_extend_or_fail({', '.join(['%s'] * len(values))})", values)
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
@@ -197,7 +197,7 @@ def _insert(sql: str, values: tuple[Any, ...], entries: Entries, expected: int) 
 
 
 @contextmanager
-def _saying_who_was_first(streams: Sequence[str], expected: int) -> Iterator[None]:
+def _naming_conflict(streams: Sequence[str], expected: int) -> Iterator[None]:
     """Raises StreamVersionError when the database says that an event stands where one was to stand."""
     try:
         yield
@@ -213,7 +213,7 @@ def _raise_overtaken(error: Exception, streams: Sequence[str], expected: int) ->
 
 def saying_overtaken(stream: str) -> AbstractContextManager[None]:
     """Raises StreamVersionError of `stream` for what the database refuses because others were faster."""
-    return _saying_who_was_first([stream], 0)
+    return _naming_conflict([stream], 0)
 
 
 def _taken(error: Exception, streams: Sequence[str]) -> str:

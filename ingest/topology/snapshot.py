@@ -125,7 +125,7 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
     """What is in force in a region at a time; empty for a region that nothing was told of."""
     with one_snapshot():
         number = region_number(region)
-        told = _told(number)
+        told = _version_of(number)
         database = str(connection.settings_dict["NAME"])
         with _lock:
             for key, kept in _kept.items():
@@ -145,7 +145,7 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
     return snapshot
 
 
-def _told(region: int) -> tuple[int, int]:
+def _version_of(region: int) -> tuple[int, int]:
     """What tells one state of the received topology from another. Receipts are numbered by each process on its own, so
     the highest number would not do."""
     with connection.cursor() as cursor:

@@ -109,7 +109,7 @@ def _oracle(seen: Incidence, one: Bounced, link: str) -> float:
     each = np.array([-sum(math.log1p(-rates[name]) for name in names) for names in members])
     np.add.at(eta, seen.row, each[seen.column])
     (place,) = (i for i, names in enumerate(members) if link in names)
-    on = seen.holding([place])
+    on = seen.containing([place])
     lost, sent = seen.failures[on], seen.attempts[on]
     with_, without = eta[on], np.maximum(eta[on] + math.log1p(-rates[link]), 1e-12)
 

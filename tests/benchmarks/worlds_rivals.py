@@ -54,7 +54,7 @@ def flock(window: Window) -> list[str]:
         if not len(gains) or gains[best] <= 0:
             break
         named.append(best)
-        good &= ~seen.holding([best])
+        good &= ~seen.containing([best])
     return [seen.names[one] for one in named]
 
 
@@ -85,7 +85,7 @@ def ratio(window: Window) -> list[str]:
         if not len(worst) or chance[worst[0]] > 1e-3 / seen.components:
             break
         named.append(seen.names[int(worst[0])])
-        left &= ~seen.holding([int(worst[0])])
+        left &= ~seen.containing([int(worst[0])])
     return named
 
 

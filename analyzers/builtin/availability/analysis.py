@@ -135,11 +135,11 @@ def _suspect(found: Found, row: int, told: bool, together: NDArray[np.bool_]) ->
         sure=own and float(found.q[row]) < SURE_LEVEL,
         first_failure=moment(int(ledger.spells.start[mine].min())),
         last_failure=moment(int(ledger.spells.end[mine].max())),
-        says=_said(found, row),
+        says=_summary(found, row),
     )
 
 
-def _said(found: Found, row: int) -> str:
+def _summary(found: Found, row: int) -> str:
     """What is wrong, as the end of a title that begins with the component."""
     ledger = found.ledger
     told = float(ledger.observed[row]) + float(ledger.unknown[row])

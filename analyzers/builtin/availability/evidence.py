@@ -30,7 +30,7 @@ def pieces(window: Window, found: Found) -> tuple[Evidence, ...]:
     return (*out, text("How this was computed", _account(found)))
 
 
-def _standing(lost: float, observed: float) -> tuple[str, float | None, str]:
+def _target_met(lost: float, observed: float) -> tuple[str, float | None, str]:
     """Availability as shown, nines (None: nothing lost) and downtime a year."""
     availability = max(0.0, 1 - lost / observed)
     digits = round(nines(availability), 2) if lost > 0 else None
@@ -45,10 +45,10 @@ def _by_group(found: Found) -> Evidence:
         observed, lost = float(ledger.observed[members].sum()), float(ledger.lost[members].sum())
         if observed > 0:
             figures = (len(members), int(ledger.outages[members].sum()), round(lost, 1))
-            rows.append((f"{group.label} = {group.value}", *figures, *_standing(lost, observed)))
+            rows.append((f"{group.label} = {group.value}", *figures, *_target_met(lost, observed)))
     observed, lost = float(ledger.observed.sum()), float(ledger.lost.sum())
     figures = (len(ledger.components), len(ledger.spells), round(lost, 1))
-    everything = ("everything", *figures, *_standing(lost, observed))
+    everything = ("everything", *figures, *_target_met(lost, observed))
     columns = (
         "group",
         "components",
@@ -111,7 +111,7 @@ def _by_component(found: Found) -> Evidence:
         judged = "below target" if row in found.named else "within chance" if found.q[row] < 1 else ""
         untold = (round(float(ledger.planned[row]), 1), round(float(ledger.unknown[row]), 1))
         figures = (int(ledger.outages[row]), round(lost, 1), *untold)
-        standing = _standing(lost, observed) if observed > 0 else ("", None, "")
+        standing = _target_met(lost, observed) if observed > 0 else ("", None, "")
         rows.append((ledger.components[row], *standing, *figures, *by_cause, float(found.q[row]), judged))
     causes = [f"{ledger.causes[number]} (min)" for number in drawn] + ([f"{OTHER} (min)"] if others else [])
     columns = (

@@ -76,10 +76,10 @@ def ledger_of(sums: Mapping[str, Sums], low: int, high: int, open_hours: float) 
     tables = [sums[name] for name in ("uptimes", "outages") if name in sums]
     known = sorted({text or UNKNOWN_CAUSE for table in tables for text in texts(table, "cause")})
     place = {cause: _FIRST_CAUSE + i for i, cause in enumerate(known)}
-    parts = [_told_up(sums["uptimes"], place)] if "uptimes" in sums else []
+    parts = [_up_rows(sums["uptimes"], place)] if "uptimes" in sums else []
     unended = 0
     if "outages" in sums:
-        rows, unended = _told_out(sums["outages"], place, high, open_hours)
+        rows, unended = _outage_rows(sums["outages"], place, high, open_hours)
         parts.append(rows)
     components, owner = numbered([name for part in parts for name in part.name])
     start, end, label = (
@@ -93,13 +93,13 @@ def _causes(table: Sums, place: Mapping[str, int]) -> Ints:
     return np.array([place[text or UNKNOWN_CAUSE] for text in texts(table, "cause")], dtype=np.int64)
 
 
-def _told_up(table: Sums, place: Mapping[str, int]) -> _Rows:
+def _up_rows(table: Sums, place: Mapping[str, int]) -> _Rows:
     up = np.array([state == "up" for state in texts(table, "state")], dtype=bool)
     label = np.where(up, UP, _causes(table, place))
     return _Rows(texts(table, "unit"), whole(table, "start"), whole(table, "end"), label)
 
 
-def _told_out(table: Sums, place: Mapping[str, int], high: int, open_hours: float) -> tuple[_Rows, int]:
+def _outage_rows(table: Sums, place: Mapping[str, int], high: int, open_hours: float) -> tuple[_Rows, int]:
     """Outages up to their believed ends, and what comes after those of the doubted; how many those are."""
     names, start, end = texts(table, "device"), whole(table, "start"), whole(table, "end")
     planned = whole(table, "planned") > 0

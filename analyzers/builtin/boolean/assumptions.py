@@ -67,7 +67,7 @@ def _unexplained(bad: Bad, found: Sequence[Found]) -> Mask:
 
 def _rate(seen: Incidence, bad: Bad, found: Sequence[Found]) -> float:
     """Share of bad paths among those without a component in `found`."""
-    over = int(seen.holding([one.component for one in found]).sum())
+    over = int(seen.containing([one.component for one in found]).sum())
     return int(_unexplained(bad, found).sum()) / max(1, seen.paths - over)
 
 

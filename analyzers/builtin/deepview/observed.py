@@ -103,7 +103,7 @@ def observe(sums: Mapping[str, Sums]) -> Observed:
     weight = np.repeat(attempts, np.diff(paths.indptr))
     carried = np.bincount(paths.indices, weight, minlength=len(paths.names)).astype(np.float64)
     paths_on = np.bincount(paths.indices, minlength=len(paths.names))
-    told = _told(failing, {name: i for i, name in enumerate(paths.names)})
+    told = _failure_rows(failing, {name: i for i, name in enumerate(paths.names)})
     lost = np.bincount(told.path, told.failures, minlength=told.paths).astype(np.float64)
     return Observed(
         paths.names,
@@ -166,7 +166,7 @@ def component_sets(sums: Sums) -> Paths:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
+class _FailureRows:
     """Failing rows as sent, one per path and host: `path`, `host` (-1: none) and `failures` of shape (sent,).
 
     `row` and `column` are the entries of the `paths` distinct paths among them.
@@ -181,7 +181,7 @@ class _Told:
     unknown: int
 
 
-def _told(failing: Sums, index: Mapping[str, int]) -> _Told:
+def _failure_rows(failing: Sums, index: Mapping[str, int]) -> _FailureRows:
     """Failing rows in the window's own component numbers, hosts apart, rows of the same path under one
     number.
     """
@@ -200,7 +200,7 @@ def _told(failing: Sums, index: Mapping[str, int]) -> _Told:
     mine = np.isin(owner, first)
     position = np.full(len(sets), -1, dtype=np.int64)
     position[first] = np.arange(len(first))
-    return _Told(
+    return _FailureRows(
         path,
         host[good],
         count[good],
@@ -224,7 +224,7 @@ def _same_sets(owner: Ints, column: Ints, rows: Ints, count: int, components: in
     return rows[first[order]], rank[group.reshape(-1)]
 
 
-def _testimony(told: _Told) -> Testimony | None:
+def _testimony(told: _FailureRows) -> Testimony | None:
     """None where no failure names a host; a failure without one among others is its own witness."""
     if not np.any(told.host >= 0):
         return None

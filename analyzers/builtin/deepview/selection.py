@@ -128,7 +128,7 @@ class Judges:
         gain = np.minimum(steps.gain, second.gain)
         found = np.minimum(gain, unusual)
         large = steps.theta >= np.maximum(rules.smallest, 3 * self.units.base)
-        heard = self._heard(hearing, eta, steps.theta) >= rules.witnesses[steps.component]
+        heard = self._responsibility(hearing, eta, steps.theta) >= rules.witnesses[steps.component]
         eligible = large & heard & rules.allowed[steps.component]
         eligible &= found >= rules.threshold[steps.component]
         eligible &= ~np.isin(steps.component, blamed.chosen)
@@ -247,7 +247,7 @@ class Judges:
         )
         return failing, max(should - int(fail.sum()), 0), should + failing, paths
 
-    def _heard(self, hearing: Model, eta: Floats, theta: Floats) -> Floats:
+    def _responsibility(self, hearing: Model, eta: Floats, theta: Floats) -> Floats:
         """How many witnesses each component's theta would answer for (the rest is explained already)."""
         model = self.units
         mine = theta[model.local] / (eta[model.row] + theta[model.local])

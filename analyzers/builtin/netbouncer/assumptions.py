@@ -72,9 +72,9 @@ def _sampling(seen: Incidence) -> Assumption:
 def _topology(seen: Incidence, found: Found) -> Assumption:
     """Paths over the blamed that lose less than the lower bound of the blamed one's loss makes probable."""
     clean = np.zeros(seen.paths, dtype=bool)
-    over = seen.holding([one.component for one in found.blamed])
+    over = seen.containing([one.component for one in found.blamed])
     for one in found.blamed:
-        on = seen.holding([one.component])
+        on = seen.containing([one.component])
         returned = seen.attempts - seen.failures
         clean |= on & (at_least(returned, seen.attempts, np.full(seen.paths, 1 - one.low)) <= CLEAN)
     spared = int(clean.sum())

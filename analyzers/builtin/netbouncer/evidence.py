@@ -16,7 +16,7 @@ MOST_LINES = 20
 
 def sentence(seen: Incidence, one: Blamed) -> str:
     name = seen.names[one.component]
-    paths = seen.holding([one.component])
+    paths = seen.containing([one.component])
     lost, sent = int(seen.failures[paths].sum()), int(seen.attempts[paths].sum())
     said = (
         f"{name} loses {_percent(one.loss)} ({_percent(one.low)} to {_percent(one.high)}) of the probes that pass it: "
@@ -46,7 +46,7 @@ def evidence_of(seen: Incidence, found: Found) -> tuple[Evidence, ...]:
 def _blamed(seen: Incidence, found: Found) -> Evidence:
     rows = []
     for one in found.blamed:
-        paths = seen.holding([one.component])
+        paths = seen.containing([one.component])
         rows.append(
             (
                 seen.names[one.component],
@@ -78,7 +78,7 @@ def _cleared(seen: Incidence, found: Found) -> Evidence:
     worst = sorted(found.cleared, key=lambda one: (-one[1], int(seen.mark[one[0]]), seen.names[one[0]]))
     rows = []
     for component, ratio in worst[:MOST_LINES]:
-        paths = seen.holding([component])
+        paths = seen.containing([component])
         rows.append(
             (
                 seen.names[component],

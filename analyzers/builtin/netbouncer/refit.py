@@ -101,7 +101,7 @@ class Fit:
         self.rows = [rows[a:b] for a, b in pairwise(ends.tolist())]
         self.theta = np.zeros(len(self.components))
         self.eta = np.full(len(self.paths), self.base)
-        self._settle(sorted(self.inside))
+        self._refit_places(sorted(self.inside))
 
     def suppose(self, bursts: Bursts) -> None:
         """Judge by those bursts."""
@@ -152,7 +152,7 @@ class Fit:
         new = len(set(parents) - self.inside)
         for place in within:
             self._set(place, 0.0)
-        self._settle(parents)
+        self._refit_places(parents)
         back = self._joined(parents, within, threshold)
         after = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
         saved = len(within) - len(back) - new
@@ -174,7 +174,7 @@ class Fit:
             if gains[best] < threshold:
                 break
             back.append(best)
-            self._settle([*parents, *back])
+            self._refit_places([*parents, *back])
         return back
 
     def _set(self, place: int, theta: float) -> None:
@@ -206,7 +206,7 @@ class Fit:
             # What has gained too little hardly gains more once another explains some of it.
             lowest = bar(len(self.components))
             outside = [place for place in outside if place != best and gains[place] >= lowest]
-            self._settle(self._near(best))
+            self._refit_places(self._near(best))
 
     def _gain(self, place: int, others: Sequence[int]) -> float:
         """Twice the log-likelihood that a component outside adds when `others` are fitted with it: held where they are
@@ -215,14 +215,14 @@ class Fit:
         kept = {one: float(self.theta[one]) for one in others}
         rows = np.unique(np.concatenate([self.rows[one] for one in (place, *others)]))
         before = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
-        self._settle([place, *others], rounds=_JOINT)
+        self._refit_places([place, *others], rounds=_JOINT)
         after = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
         enough = self.theta[place] >= self.least
         for one, theta in ((place, 0.0), *kept.items()):
             self._set(one, theta)
-        return self._heard(place, 2 * (after - before)) if enough else 0.0
+        return self._gain_of(place, 2 * (after - before)) if enough else 0.0
 
-    def _heard(self, place: int, gains: Floats) -> float:
+    def _gain_of(self, place: int, gains: Floats) -> float:
         """What the paths say for a component together, each at most `most`: the probes of one path may be lost in a
         burst that has nothing to do with what else passes its links. With one path only nothing tells.
         """
@@ -247,7 +247,7 @@ class Fit:
         mine = self._mask([place])
         return [one for one in np.unique(self.column[mine[self.row]]).tolist() if one in self.inside]
 
-    def _settle(self, places: Sequence[int] | range, rounds: int = 30) -> None:
+    def _refit_places(self, places: Sequence[int] | range, rounds: int = 30) -> None:
         for _ in range(rounds):
             moved = 0.0
             for place in places:
@@ -276,7 +276,7 @@ class Fit:
         without = _logliks(
             self.lost[rows], self.sent[rows], np.maximum(self.eta[rows] - self.theta[place], self.base)
         )
-        return min(self._heard(place, 2 * (with_ - without)), self._coincidence(place))
+        return min(self._gain_of(place, 2 * (with_ - without)), self._coincidence(place))
 
     def pruned(self, bar: Bar) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
         """Those that stand the test (place, component), and those that do not (component, ratio). The weakest goes
@@ -295,7 +295,7 @@ class Fit:
                 self._set(place, 0.0)
             gone = {component for component, _ in cleared}
             places = [place for place in places if self.components[place] not in gone]
-            self._settle(places)
+            self._refit_places(places)
         return [(place, self.components[place]) for place in places], cleared
 
     def figures(self, place: int) -> tuple[float, float, float, float, float]:

@@ -109,7 +109,7 @@ def judge(seen: Incidence, is_link: Mask, min_loss: float, one_penalty: float, a
     all_paths = np.ones(seen.paths, dtype=bool)
     noise = noise_of(seen, all_paths)
     found = _judged(seen, is_link, noise, min_loss, one_penalty, alpha)
-    rest = ~seen.holding([one.component for one in found.blamed]) & all_paths
+    rest = ~seen.containing([one.component for one in found.blamed]) & all_paths
     if found.blamed and rest.mean() >= 0.5:
         quieter = noise_of(seen, rest)
         if quieter < LESS * noise:
@@ -122,7 +122,7 @@ def _judged(
 ) -> Found:
     clean = at_least(seen.failures, seen.attempts, noise) > CLEAN
     devices = _devices(seen, is_link, clean)
-    left = ~seen.holding(devices) & np.ones(seen.paths, dtype=bool)
+    left = ~seen.containing(devices) & np.ones(seen.paths, dtype=bool)
     x = np.ones(seen.components)
     suspects = _links(seen, is_link, clean, left, min_loss, one_penalty, x)
     wholly = _never_clean(seen, is_link, clean, left, suspects)
@@ -239,7 +239,7 @@ def _devices(seen: Incidence, is_link: Mask, clean: Mask) -> list[int]:
         places = np.flatnonzero(whole)
         best = max(places.tolist(), key=lambda one: (crossing[one], int(seen.mark[one])))
         found.append(best)
-        open_ &= ~seen.holding([best])
+        open_ &= ~seen.containing([best])
 
 
 def _links(

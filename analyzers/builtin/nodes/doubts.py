@@ -65,10 +65,10 @@ def beyond_chance(
     changes = [_improved(one) for one in metrics]
     learnt = tails.learn(changes, least_width) if any(one.any() for one in worse) else places
     change = [learnt.chance(at, one.fell) + one.by_runs for at, one in enumerate(metrics)]
-    became = _asked(change, worse, twice, share)
+    became = _answers(change, worse, twice, share)
     rest = [one.far & ~new.apart for one, new in zip(metrics, became, strict=True)]
     off = [np.where(one.few, 0.0, places.chance(at, one.off)) + one.by_runs for at, one in enumerate(metrics)]
-    stands = _asked(off, rest, sum(len(one.far) for one in metrics), share)
+    stands = _answers(off, rest, sum(len(one.far) for one in metrics), share)
     return [
         Answer(new.apart | far.apart, np.where(new.apart, new.by_chance, far.by_chance))
         for new, far in zip(became, stands, strict=True)
@@ -81,7 +81,7 @@ def _improved(one: Metric) -> Better:
     return Better(tuple(one.nodes[at] for at in places), -one.fell[places])
 
 
-def _asked(chance: Sequence[Floats], asked: Sequence[Bools], tests: int, share: float) -> list[Answer]:
+def _answers(chance: Sequence[Floats], asked: Sequence[Bools], tests: int, share: float) -> list[Answer]:
     """One question of `tests` nodes and metrics, whose candidates are `asked`; `chance` is of all nodes."""
     found = [one[chosen] for one, chosen in zip(chance, asked, strict=True)]
     q = q_values(np.concatenate([*found, np.empty(0)]), tests)

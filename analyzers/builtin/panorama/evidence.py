@@ -142,7 +142,7 @@ def _cleared(window: Window, found: Found) -> Evidence:
     ]
     rows = tuple(
         (
-            *_who(found, one),
+            *_observers(found, one),
             one.failed,
             one.total,
             _clock(window, found.seen, one.first),
@@ -167,7 +167,7 @@ def _restart(found: Found, one: Episode) -> str:
     return f"gone altogether for {stop.steps * seconds:g} s, {back}: as in a restart"
 
 
-def _who(found: Found, one: Episode) -> tuple[str, str]:
+def _observers(found: Found, one: Episode) -> tuple[str, str]:
     seen = found.seen
     if one.sort == PLACE:
         subject, context = int(seen.place_subject[one.who]), int(seen.place_context[one.who])

@@ -189,13 +189,13 @@ def _lasts(one: Episode, together: int, rules: Rules) -> bool:
 def _spoken_for(seen: Observed, counted: Tally, usual: Usual, one: Episode) -> bool:
     """Whether enough others testify: two observers of a subject that has two, two subjects of an observer."""
     around = seen.subject if one.sort == OBSERVER else seen.observer
-    heard = _heard(counted, usual, one)
+    heard = _observers_of(counted, usual, one)
     if one.sort == OBSERVER:
         return len(np.unique(around[heard])) >= _SWAP
     return len(np.unique(around[heard])) >= min(2, len(np.unique(around[one.cells])))
 
 
-def _heard(counted: Tally, usual: Usual, one: Episode) -> Ints:
+def _observers_of(counted: Tally, usual: Usual, one: Episode) -> Ints:
     """The episode's cells that were bad when it had most evidence, or at its last failure."""
     bad = np.zeros(len(one.cells), dtype=bool)
     for step in (one.best, one.last):
@@ -241,7 +241,7 @@ def _finding(
     subject = [one for one in mine if one.sort != OBSERVER]
     about = subject or mine
     order = sorted(about, key=lambda one: (-one.ongoing, -one.surplus, one.sort, one.first))
-    heard = np.concatenate([_heard(counted, usual, one) for one in order])
+    heard = np.concatenate([_observers_of(counted, usual, one) for one in order])
     cells = np.concatenate([one.cells for one in order])
     others = seen.observer if subject else seen.subject
     places = {one.who for one in order if one.sort == PLACE}

@@ -112,7 +112,7 @@ def _suspect(window: Window, found: Found, one: Finding) -> Suspect:
         sure=score >= SURE and one.last - one.first + 1 >= found.rules.sure and not one.rivals,
         first_failure=first,
         last_failure=last,
-        says=says(one),
+        says=summary_of(one),
     )
 
 
@@ -122,7 +122,7 @@ def when(window: Window, found: Found, one: Finding) -> tuple[datetime, datetime
     return window.start + one.first * step, min(window.end, window.start + (one.last + 1) * step)
 
 
-def says(one: Finding) -> str:
+def summary_of(one: Finding) -> str:
     """What is wrong, as the end of a title that begins with the component."""
     share = percent(one.main.failed / max(1, one.main.total))
     if one.nature == "gray":

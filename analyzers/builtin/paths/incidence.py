@@ -52,7 +52,7 @@ class Incidence:
         summed = np.bincount(self.column, weight[self.row], minlength=self.components)
         return summed.astype(np.float64)
 
-    def holding(self, components: Iterable[int]) -> Mask:
+    def containing(self, components: Iterable[int]) -> Mask:
         """Which paths hold any of the components; shape (paths,)."""
         return self.per_path(components) > 0
 

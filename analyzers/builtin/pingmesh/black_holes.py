@@ -114,7 +114,7 @@ def find(seen: Observed, found: Symptoms, least_score: float, alpha: float) -> l
     background = (float((found.bad & outside).sum()) + 1) / (float(outside.sum()) + 2)
     told = []
     for kind, place, mine in groups:
-        one = _told(seen, found, kind, place, mine, background)
+        one = _black_hole(seen, found, kind, place, mine, background)
         if one.blamed.adjusted <= alpha:
             told.append(one)
     return sorted(told, key=lambda one: (one.blamed.p, -one.score, -one.blamed.hits))
@@ -188,7 +188,9 @@ def _within(seen: Observed, found: Symptoms, dc: int) -> bool:
     return shares[0] > 0.2 * shares[1]
 
 
-def _told(seen: Observed, found: Symptoms, kind: str, place: int, pods: Ints, background: float) -> BlackHole:
+def _black_hole(
+    seen: Observed, found: Symptoms, kind: str, place: int, pods: Ints, background: float
+) -> BlackHole:
     pod = seen.places.pod
     near, far = pod[seen.src[found.pair]], pod[seen.dst[found.pair]]
     touched = np.isin(near, pods) | np.isin(far, pods)

@@ -64,9 +64,9 @@ class Observed:
         unheard = totals(self.dst[pair[late]], lost[late], size)
         expected = totals(self.dst[sending], self.sent[sending], size) * last / self.minutes
         found: NDArray[np.bool_] = mute & (unheard >= UNHEARD * expected) & (unheard > 0)
-        return found | self._never_heard()
+        return found | self._without_answer()
 
-    def _never_heard(self) -> NDArray[np.bool_]:
+    def _without_answer(self) -> NDArray[np.bool_]:
         """Servers of which the whole window has no sign of life: rows that count a window at once tell no minutes."""
         size = len(self.servers)
         asked, lost = totals(self.dst, self.sent, size), totals(self.dst, self.lost, size)

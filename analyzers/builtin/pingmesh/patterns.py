@@ -128,17 +128,17 @@ def _down(seen: Observed, ground: _Ground, found: Found, alpha: float) -> None:
             continue  # a server that topology puts into the wrong pod keeps that pod from being down, not the podset
         taken[mine] = True
         members = np.flatnonzero(ground.podset == one)
-        _tell_down(
+        _down_pattern(
             found, "podset_down", one, gone[mine].sum(), among[mine].sum(), background, members, tests, alpha
         )
     for one in np.flatnonzero(down & ~taken).tolist():
         members = np.flatnonzero(ground.pod == one)
-        _tell_down(found, "pod_down", one, gone[one], among[one], background, members, tests, alpha)
+        _down_pattern(found, "pod_down", one, gone[one], among[one], background, members, tests, alpha)
     lost = _member(seen, found)
     found.open &= ~(lost[seen.src] | lost[seen.dst])
 
 
-def _tell_down(
+def _down_pattern(
     found: Found,
     kind: str,
     place: int,
@@ -194,7 +194,7 @@ def _podsets(
         red = np.zeros((unnamed + 1, unnamed + 1), dtype=bool)
         red[np.ix_(chart.podsets, chart.podsets)] = chart.red
         found.open &= ~(here & red[row, column])
-    for one in _told(pattern, chart):
+    for one in _blocks_of(pattern, chart):
         place = dc if pattern.name == "spine" else int(chart.podsets[one])
         inside = np.zeros_like(chart.red)
         if pattern.name == "spine":
@@ -235,7 +235,7 @@ def _tables(
     return podset[pods], answers, tuple(hits)
 
 
-def _told(pattern: Pattern, chart: Blocks) -> Iterator[int]:
+def _blocks_of(pattern: Pattern, chart: Blocks) -> Iterator[int]:
     """The podsets to blame, the clearest first; for the Spine one entry."""
     if pattern.name == "spine":
         yield 0

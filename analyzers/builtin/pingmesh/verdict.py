@@ -150,10 +150,10 @@ def span(window: Window, one: Named) -> tuple[datetime, datetime]:
 
 
 def sentence(one: Named, drop_limit: float, p99_us: float) -> str:
-    return _said(one, drop_limit, p99_us) + _alike(one)
+    return _summary(one, drop_limit, p99_us) + _alike(one)
 
 
-def _said(one: Named, drop_limit: float, p99_us: float) -> str:
+def _summary(one: Named, drop_limit: float, p99_us: float) -> str:
     blamed, name, hole = one.blamed, one.component, one.hole
     if hole is not None:
         return _black_hole(one, hole)

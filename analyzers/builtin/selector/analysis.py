@@ -144,7 +144,7 @@ def _verdict(
 
 
 def _suspect(risk: Risk, i: int, choice: Choice, params: Params, known: bool) -> Suspect:
-    node, said = risk.nodes[i], _said(risk, i, params)
+    node, said = risk.nodes[i], _summary(risk, i, params)
     if not known:
         advice = "Validate it before its next job."
     elif choice.benchmarks:
@@ -154,7 +154,7 @@ def _suspect(risk: Risk, i: int, choice: Choice, params: Params, known: bool) ->
     return Suspect(node, None, f"{node} {said}. {advice}", says=said, forecast=True)
 
 
-def _said(risk: Risk, i: int, params: Params) -> str:
+def _summary(risk: Risk, i: int, params: Params) -> str:
     """What is expected of a node and why, as the end of a sentence that begins with it."""
     chance, usual = float(risk.chance[i]), float(np.median(risk.chance))
     times = chance / usual if usual > 0 else 0.0

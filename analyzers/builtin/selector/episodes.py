@@ -90,7 +90,7 @@ def episodes(window: Window, not_incidents: frozenset[str], gone: frozenset[str]
     """The intervals of the window with its history. Kinds of `not_incidents` are sightings, those of `gone` end what is
     known of a node until it is seen again.
     """
-    told = _told([one.sums["incidents"] for one in (*window.history, window)], not_incidents, gone)
+    told = _reported([one.sums["incidents"] for one in (*window.history, window)], not_incidents, gone)
     nodes = tuple(sorted(told))
     end = window.end.timestamp() * 1_000_000
     names = tuple(sorted({name for rows in told.values() for row in rows.values() for name in row.measured}))
@@ -113,7 +113,7 @@ def episodes(window: Window, not_incidents: frozenset[str], gone: frozenset[str]
     )
 
 
-def _told(
+def _reported(
     tables: Sequence[Sums], not_incidents: frozenset[str], gone: frozenset[str]
 ) -> dict[str, dict[int, _Row]]:
     """Rows by node and time; those of one time are one, the larger value counts where they differ."""

@@ -109,7 +109,7 @@ class OutageMix:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TargetComparison:
     """An availability held against what its dependents need."""
 
     availability: float
@@ -150,7 +150,7 @@ def what_if_tor_availability(
     mix: OutageMix = OutageMix(),
     target_nines: float = 5.0,
     month_minutes: float = MONTH_MINUTES,
-) -> Standing:
+) -> TargetComparison:
     """What a class of devices comes to if a share `rebooted_per_month` of them goes out in a month.
 
     `A = 1 - (f_soft d_soft + f_hard d_hard) r / T`, Zhang et al., NetAI 2018. With the defaults and 0.001 this
@@ -169,7 +169,7 @@ def what_if_tor_availability(
     lost = mix.mean_minutes * rebooted_per_month / month_minutes
     if lost > 1:
         raise ValueError(f"devices would be out for {lost:.2g} times the whole period")
-    return Standing(1 - lost, required_of_dependency(target_nines), target_nines)
+    return TargetComparison(1 - lost, required_of_dependency(target_nines), target_nines)
 
 
 UNSEEN = 2.0

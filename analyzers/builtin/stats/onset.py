@@ -51,7 +51,7 @@ def spans(
     places = [names.get(seen.names[one], -1) for one in blamed]
     crowd, here = _blamed_on(table, places), seen.per_path(blamed)
     for one, place in zip(blamed, places, strict=True):
-        mine, held = _blamed_on(table, [place]) > 0, seen.holding([one])
+        mine, held = _blamed_on(table, [place]) > 0, seen.containing([one])
         if (mine & (crowd == 1)).any():
             mine, held = mine & (crowd == 1), held & (here == 1)
         if mine.any():

@@ -10,7 +10,7 @@ from analyzers.builtin.paths.keys import texts
 from analyzers.builtin.stats.intervals import microseconds, moment
 from analyzers.builtin.stats.nines import (
     UNSEEN,
-    Standing,
+    TargetComparison,
     lost_interval,
     missed_by_chance,
     required_of_dependency,
@@ -112,8 +112,8 @@ def measure(
         end=end,
         devices=devices,
         seen=seen,
-        standing=Standing(availability, required, target_nines),
-        worst=Standing(max(0.0, availability - doubtful), required, target_nines),
+        standing=TargetComparison(availability, required, target_nines),
+        worst=TargetComparison(max(0.0, availability - doubtful), required, target_nines),
         low=None if most is None else max(0.0, 1 - most - doubtful),
         high=1 - least,
         excess=excess,
@@ -222,7 +222,7 @@ def _device(found: Measured, row: int, shared: Group | None) -> Suspect:
         sure=float(found.excess.q[row]) < SURE and found.surely_missed,
         first_failure=moment(int(seen.spells.start[mine].min())),
         last_failure=moment(int(seen.spells.end[mine].max())),
-        says=_said(found, row, repeats),
+        says=_summary(found, row, repeats),
     )
 
 
@@ -273,7 +273,7 @@ def _often(times: int) -> str:
     return "once" if times == 1 else f"{times} times"
 
 
-def _said(found: Measured, row: int, repeats: bool) -> str:
+def _summary(found: Measured, row: int, repeats: bool) -> str:
     """What is wrong, as the end of a title that begins with the device."""
     seen, times = found.seen, int(found.seen.count[row])
     spent = f"was out {_often(times)}, {show_minutes(float(seen.lost[row]))} in {show_days(seen.period)}"

@@ -9,7 +9,7 @@ import numpy as np
 from analyzers.builtin.stats.intervals import MINUTE, microseconds, moment
 from analyzers.builtin.stats.nines import (
     MONTH_MINUTES,
-    Standing,
+    TargetComparison,
     availability_of,
     show_availability,
     show_days,
@@ -27,12 +27,12 @@ _BARS = 60
 _GROUPS = 12
 
 
-def needed(standing: Standing) -> str:
+def needed(standing: TargetComparison) -> str:
     return show_availability(standing.required)
 
 
 def pieces(window: Window, found: Measured) -> tuple[Evidence, ...]:
-    out = [_standing(found)]
+    out = [_target_evidence(found)]
     if len(found.seen.spells):
         out += [_by_cause(found), _worst(found), _over_time(found), _worst_chart(found)]
     if found.groups:
@@ -41,7 +41,7 @@ def pieces(window: Window, found: Measured) -> tuple[Evidence, ...]:
     return tuple(out)
 
 
-def _standing(found: Measured) -> Evidence:
+def _target_evidence(found: Measured) -> Evidence:
     standing, seen = found.standing, found.seen
     low = "no bound without an outage" if found.low is None else show_availability(found.low)
     verdict = (

@@ -8,7 +8,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.stats.nines import Standing
+from analyzers.builtin.stats.nines import TargetComparison
 from analyzers.builtin.tor_availability.outages import Excess, Group, Outages
 from analyzers.contract import Assumption
 
@@ -30,8 +30,8 @@ class Measured:
     end: datetime
     devices: int
     seen: Outages
-    standing: Standing
-    worst: Standing
+    standing: TargetComparison
+    worst: TargetComparison
     low: float | None
     high: float
     excess: Excess

@@ -23,7 +23,7 @@ from analyzers.builtin.trace_blame.calibration import probability
 from analyzers.builtin.trace_blame.evidence import evidence, facts_about
 from analyzers.builtin.trace_blame.likelihood import ObservedWindow, see
 from analyzers.builtin.trace_blame.selection import Blamed, Decision, decide
-from analyzers.builtin.trace_blame.sentences import says, summary
+from analyzers.builtin.trace_blame.sentences import sentence_of, summary
 from analyzers.builtin.trace_blame.silent_instances import silent_instances, silent_table
 from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
 from analyzers.contract import (
@@ -172,7 +172,7 @@ def _suspect(
         sure=one.odds - doubts >= float(params["sure_margin"]),
         first_failure=_moment(signs.first, window),
         last_failure=_moment(signs.last, window),
-        says=says(facts),
+        says=sentence_of(facts),
     )
 
 

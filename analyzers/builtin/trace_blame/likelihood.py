@@ -194,9 +194,9 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
         _claims(asker[alone & between], OUT, odd.new[alone & between]),
         _claims(asked[alone & between], IN, odd.new[alone & between]),
         _claims(asker[plain], MIX, odd.mix[plain]),
-        *_asked_otherwise(seen, asker[plain], odd.mix[plain], gone),
+        *_changed_mix_claims(seen, asker[plain], odd.mix[plain], gone),
         *_logged(seen, weighed.logs, gone),
-        *_told(seen, asker[alone & ~between], odd.new[alone & ~between]),
+        *_new_error_claims(seen, asker[alone & ~between], odd.new[alone & ~between]),
     ]
     return _joined(rows)
 
@@ -216,7 +216,7 @@ def _retrying(seen: ObservedWindow, weighed: Weighed, gone: Flags) -> Flags:
     return np.asarray(seen.reach[:, failing & gone].any(axis=1))
 
 
-def _asked_otherwise(seen: ObservedWindow, service: Ints, mix: Floats, gone: Flags) -> list[Claims]:
+def _changed_mix_claims(seen: ObservedWindow, service: Ints, mix: Floats, gone: Flags) -> list[Claims]:
     """Another mix of what a service does may come from whoever calls it: it is their claim, too, and one change, in
     however many of its operations it shows.
     """
@@ -246,7 +246,7 @@ def _logged(seen: ObservedWindow, logs: Signs, gone: Flags) -> list[Claims]:
     return found
 
 
-def _told(seen: ObservedWindow, service: Ints, new: Floats) -> list[Claims]:
+def _new_error_claims(seen: ObservedWindow, service: Ints, new: Floats) -> list[Claims]:
     """Where there are logs: what a service does that it never did is a claim of those whom it calls, too."""
     if seen.logs is None:
         return []

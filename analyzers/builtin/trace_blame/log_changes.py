@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from analyzers.builtin.trace_blame.logs import Logs
-from analyzers.builtin.trace_blame.normal import most_said, novelty
+from analyzers.builtin.trace_blame.normal import novelty, strongest_evidence
 from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans
 
 FEWEST = 20.0
@@ -252,4 +252,4 @@ def learnt_most(logs: Logs, tables: list[Table]) -> float:
             found = signs(logs, one, np.inf)
             compared += 1
             surprises += any(sign.support > SURPRISING for sign in found)
-    return most_said(surprises, compared, COMPARED)
+    return strongest_evidence(surprises, compared, COMPARED)

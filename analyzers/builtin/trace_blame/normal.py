@@ -160,7 +160,7 @@ def normal_times(
         drift + wider,
         plain_us,
         count,
-        most_said(surprises, compared, TIMES_COMPARED),
+        strongest_evidence(surprises, compared, TIMES_COMPARED),
         surprises / max(1.0, compared),
         times.resolution,
         found,
@@ -221,7 +221,7 @@ def _recurring(normal: Normal, place: Ints, shift: Floats) -> Floats:
     return np.where(often > 0, np.log((normal.windows[place] + 1) / np.maximum(often, 1)), np.inf)
 
 
-def most_said(surprises: float, compared: float, believed: float) -> float:
+def strongest_evidence(surprises: float, compared: float, believed: float) -> float:
     """The most that one place may say, in nats, after so many surprises in so many places and windows of the history;
     `believed` are places and windows with half a surprise that are taken for granted.
     """
@@ -404,7 +404,7 @@ def habits(shapes: Shapes, eras: int) -> Habits:
     fleet = max(LEAST_SURPRISE, float(single.sum() / max(1.0, total.sum())))
     surprise = (single + 0.5 + SURPRISE_TRUST * fleet) / (total + SURPRISE_TRUST + 1)
     surprises, compared = _surprising_outcomes(shapes, past)
-    most = most_said(surprises, compared, OUTCOMES_COMPARED)
+    most = strongest_evidence(surprises, compared, OUTCOMES_COMPARED)
     share = count / np.maximum(1, total[place])
     return Habits(total, surprise, most, surprises / max(1.0, compared), width, key, place, share)
 

@@ -40,7 +40,7 @@ def summary(facts: Sequence[Fact], component: str) -> str:
     return f"{name} calls other services than before in {percent(top.now)} of {top.what}{more}."
 
 
-def says(facts: Sequence[Fact]) -> str:
+def sentence_of(facts: Sequence[Fact]) -> str:
     """The end of a title that begins with the component, in at most 200 characters and without names."""
     if not facts or facts[0].support <= 0:
         return "explains best what changed in traces"

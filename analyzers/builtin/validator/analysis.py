@@ -106,7 +106,7 @@ def _shifted(found: Sequence[Shift], window: Window, lowered_to: float) -> Itera
     times = _times(window)
     for one in found:
         component = shared_by(one.nodes, groups, tuple(times)) or one.nodes[0]
-        said = _said_of_shift(one, component not in one.nodes)
+        said = _shift_summary(one, component not in one.nodes)
         measured = [times[node] for node in one.nodes if node in times]
         score = min(lowered_to, probability(0.0))
         yield Suspect(
@@ -121,7 +121,7 @@ def _shifted(found: Sequence[Shift], window: Window, lowered_to: float) -> Itera
         )
 
 
-def _said_of_shift(one: Shift, shared: bool) -> str:
+def _shift_summary(one: Shift, shared: bool) -> str:
     what = "is shared by" if shared else "is one of"
     more = f" and {so_many(len(one.metrics) - 1, 'other metric')}" if len(one.metrics) > 1 else ""
     where = f"{one.metrics[0].shown}{more}"
@@ -227,7 +227,7 @@ def _suspects(
         score = None if tested else min(lowered_to, probability(charge.by_chance))
         component = cause.parent or (cause.nodes[0] if len(cause.nodes) > 1 else charge.node)
         times = [when[node] for node in cause.nodes if node in when]
-        said = _said(charge) if len(cause.charges) == 1 else _said_of_many(cause)
+        said = _summary(charge) if len(cause.charges) == 1 else _common_cause_summary(cause)
         yield Suspect(
             component=component,
             score=score,
@@ -246,13 +246,13 @@ def _violating(wrong: Sequence[Violation], outcome: Outcome, shifted: Set[str]) 
     for one in wrong:
         nodes = tuple(node for node in one.nodes if node not in blamed)
         if nodes:
-            said = _said_of_rules(one, len(nodes))
+            said = _rules_summary(one, len(nodes))
             yield Suspect(
                 nodes[0], None, f"{nodes[0]} {said}.", ambiguous_with=nodes[1:], sure=True, says=said
             )
 
 
-def _said_of_rules(one: Violation, nodes: int) -> str:
+def _rules_summary(one: Violation, nodes: int) -> str:
     others = len(one.details) - 1
     more = f" and {so_many(others, 'other check')}" if others else ""
     what = one.details[0] if len(one.details[0]) <= 110 else one.metrics[0]
@@ -261,7 +261,7 @@ def _said_of_rules(one: Violation, nodes: int) -> str:
     return f"{many} the given limits{category}: {what}{more}"
 
 
-def _said_of_many(cause: Cause) -> str:
+def _common_cause_summary(cause: Cause) -> str:
     worst = cause.charges[0].failures[0].judged
     assert worst.criteria is not None
     place = {node: at for at, node in enumerate(worst.nodes)}
@@ -278,7 +278,7 @@ def _said_of_many(cause: Cause) -> str:
     )
 
 
-def _said(charge: Charge) -> str:
+def _summary(charge: Charge) -> str:
     """What is wrong, as the end of a sentence that begins with the node."""
     worst = charge.failures[0]
     others = len(charge.failures) - 1

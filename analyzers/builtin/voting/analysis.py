@@ -21,7 +21,7 @@ from analyzers.builtin.voting.explain import SHORTLIST, Explained, Rules, explai
 from analyzers.builtin.voting.failures import Outvoting, outvote
 from analyzers.builtin.voting.observed import Observed, observe
 from analyzers.builtin.voting.verdict import VotingResult, verdict_of
-from analyzers.builtin.voting.votes import Elected, blamed_by_flow, discounted, majority, votes_of
+from analyzers.builtin.voting.votes import VoteResult, blamed_by_flow, discounted, majority, votes_of
 from analyzers.contract import Assumption, Params, Verdict, Window, inconclusive
 
 Ints = NDArray[np.int64]
@@ -218,13 +218,13 @@ def _voted(seen: Observed, params: Params) -> VotingResult:
     )
 
 
-def _flows_of(component: Ints, elected: tuple[Elected, ...]) -> Ints:
+def _flows_of(component: Ints, elected: tuple[VoteResult, ...]) -> Ints:
     """The place in `elected` of each row's component, -1 for others."""
     place = {one.component: at for at, one in enumerate(elected)}
     return np.array([place.get(c, -1) for c in component.tolist()], dtype=np.int64)
 
 
-def _outvoted(seen: Observed, elected: tuple[Elected, ...], votes: Floats) -> tuple[Cleared, ...]:
+def _outvoted(seen: Observed, elected: tuple[VoteResult, ...], votes: Floats) -> tuple[Cleared, ...]:
     failing = seen.failing
     left = np.ones(failing.rows)
     for one in elected:

@@ -73,7 +73,7 @@ def noise_of(seen: Observed, found: Explained) -> Assumption:
     """The assumption `noise`: what is lost without a blamed component is little, and alike on all components. A loss
     above the usual must be more than chance: the lower 95 % bound of the failing flows counts (Garwood 1936).
     """
-    clear, clear_rows = ~seen.paths.holding(found.chosen), np.ones(seen.failing.rows, dtype=bool)
+    clear, clear_rows = ~seen.paths.containing(found.chosen), np.ones(seen.failing.rows, dtype=bool)
     for component in found.chosen:
         clear_rows[found.model.rows_of(component)] = False
     lost, sent = float(seen.paths.failures[clear].sum()), max(float(seen.paths.attempts[clear].sum()), 1.0)

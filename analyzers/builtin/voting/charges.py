@@ -15,7 +15,7 @@ from analyzers.builtin.voting.calibration import probability, probability_of_out
 from analyzers.builtin.voting.explain import Explained, tail
 from analyzers.builtin.voting.failures import Outvoting
 from analyzers.builtin.voting.observed import Observed
-from analyzers.builtin.voting.votes import Elected
+from analyzers.builtin.voting.votes import VoteResult
 from analyzers.contract import Estimate
 
 Floats = NDArray[np.float64]
@@ -138,7 +138,7 @@ def over_threshold(evidence: Floats, alone: Floats) -> Floats:
     return np.asarray(evidence - alone + math.log(others), dtype=np.float64)
 
 
-def from_votes(seen: Observed, elected: Sequence[Elected], needed: float) -> tuple[Charge, ...]:
+def from_votes(seen: Observed, elected: Sequence[VoteResult], needed: float) -> tuple[Charge, ...]:
     """The charges of a vote: all losses of the rows that voted."""
     failing, charges = seen.failing, []
     for one in elected:
@@ -191,7 +191,7 @@ def _packet_shares(seen: Observed, found: Explained, rounds: int = 50) -> Floats
 
 def _expected(seen: Observed, found: Explained, component: int) -> float:
     """Packets that noise alone would lose on the component's paths."""
-    on = seen.paths.holding([component])
+    on = seen.paths.containing([component])
     return float(np.sum(seen.paths.attempts[on] * found.rate[seen.profile[on]]))
 
 

@@ -207,7 +207,7 @@ class _Search:
         rows = np.ones(self.seen.failing.rows, dtype=bool)
         for component in self.chosen:
             rows[self.model.rows_of(component)] = False
-        return ~self.seen.paths.holding(self.chosen), rows
+        return ~self.seen.paths.containing(self.chosen), rows
 
     def prune(self, *, together: bool = True) -> bool:
         """Drop members that the others make unnecessary, the least needed first, a quarter of these at a time, and say

@@ -28,7 +28,7 @@ NOISE_VOTES = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Elected:
+class VoteResult:
     """A blamed component: the votes it had when it was blamed, and the failing rows that gave them. `others` had the
     same votes of the same rows.
     """
@@ -45,12 +45,12 @@ def votes_of(seen: Observed) -> Floats:
     return failing.per_component(failing.flows / np.maximum(failing.hops, 1), seen.components)
 
 
-def discounted(seen: Observed, share: float, least: int) -> tuple[Elected, ...]:
+def discounted(seen: Observed, share: float, least: int) -> tuple[VoteResult, ...]:
     """007: blame by turns as long as the best has at least `share` of the votes that are left."""
     failing = seen.failing
     weight = failing.flows / np.maximum(failing.hops, 1)
     left = np.ones(failing.rows, dtype=bool)
-    elected: list[Elected] = []
+    elected: list[VoteResult] = []
     while len(elected) < MOST:
         inside = left[failing.row]
         row, column = failing.row[inside], failing.column[inside]
@@ -64,7 +64,7 @@ def discounted(seen: Observed, share: float, least: int) -> tuple[Elected, ...]:
     return tuple(elected)
 
 
-def majority(seen: Observed, least: int) -> tuple[Elected, ...]:
+def majority(seen: Observed, least: int) -> tuple[VoteResult, ...]:
     """Whoever lies on most failing paths, if `least` pairs of hosts say so."""
     failing = seen.failing
     votes = failing.per_component(failing.flows, seen.components)
@@ -75,7 +75,7 @@ def majority(seen: Observed, least: int) -> tuple[Elected, ...]:
     if len(np.unique(failing.pair[list(found.rows)])) < least:
         return ()
     others = tuple(c for c in top.tolist() if c != found.component)
-    return (Elected(found.component, others, found.votes, found.rows),)
+    return (VoteResult(found.component, others, found.votes, found.rows),)
 
 
 def blamed_by_flow(seen: Observed, votes: Floats) -> Ints:
@@ -99,11 +99,11 @@ def _pairs(seen: Observed, row: Ints, column: Ints) -> Ints:
     return np.bincount(distinct // span, minlength=seen.components)
 
 
-def _first(seen: Observed, votes: Floats, row: Ints, column: Ints) -> Elected:
+def _first(seen: Observed, votes: Floats, row: Ints, column: Ints) -> VoteResult:
     """The component with most votes; the smallest mark among equals."""
     equal = np.flatnonzero(votes >= votes.max() * (1 - 1e-12))
     lead = int(equal[np.argmin(seen.paths.mark[equal])])
     rows = summed(column, mixed(row), seen.components)
     same = equal[(rows[equal] == rows[lead]) & (equal != lead)]
     mine = row[column == lead]
-    return Elected(lead, tuple(same.tolist()), float(votes[lead]), tuple(mine.tolist()))
+    return VoteResult(lead, tuple(same.tolist()), float(votes[lead]), tuple(mine.tolist()))

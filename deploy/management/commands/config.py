@@ -45,13 +45,13 @@ class Command(BaseCommand):
         try:
             document = read(_text(options["file"]), list(catalogs))
             changes = apply(
-                document, catalogs, _who(), environment=os.environ, prune=options["prune"], dry=dry
+                document, catalogs, _operator(), environment=os.environ, prune=options["prune"], dry=dry
             )
         except InvalidConfigurationError as error:
             told = "\n".join(f"{options['file']}: {fault}" for fault in error.faults)
             raise CommandError(f"{told}\nNothing was changed.", returncode=2) from None
         for change in changes:
-            self.stdout.write(_said(change))
+            self.stdout.write(_change_line(change))
         self.stdout.write(_summary(len(changes), dry))
         if dry and changes:
             sys.exit(1)
@@ -73,7 +73,7 @@ def configured() -> Catalogs:
     return {**served, **FILED, **reports}
 
 
-def _who() -> Context:
+def _operator() -> Context:
     """Whoever has a shell here has the database, so no role is asked for: they are no user of that name."""
     try:
         return Context(f"shell:{getpass.getuser()}")
@@ -88,7 +88,7 @@ def _text(file: str) -> str:
         raise CommandError(f"{file}: cannot be read: {error}", returncode=2) from None
 
 
-def _said(change: Change) -> str:
+def _change_line(change: Change) -> str:
     sign = "+" if change.before is None else "-" if change.after is None else "~"
     lines = [f"{sign} {change.kind} {change.key}"]
     for name, before, after in [] if change.after is None else differences(change):

@@ -68,7 +68,7 @@ def start_backtest(request: HttpRequest, name: str) -> HttpResponse:
     context = context_of(request)
     allow("analyze", context)
     form = typed_in(request)
-    asked, problems = _asked(analyzer, against, form)
+    asked, problems = _backtest_request(analyzer, against, form)
     if asked is not None:
         try:
             row = requests.request_backtest(asked, context.actor, timezone.now())
@@ -217,7 +217,7 @@ def _begun(analyzer: Analyzer, against: BacktestRow | None) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _asked(
+def _backtest_request(
     analyzer: Analyzer, against: BacktestRow | None, form: Mapping[str, str]
 ) -> tuple[BacktestRequest | None, dict[str, str]]:
     params, wrong = param_form.read(analyzer, form)
@@ -274,19 +274,19 @@ def _file(row: BacktestRow, wanted: str) -> HttpResponse:
             "id": str(row.pk),
             "state": row.state,
             "result": row.result,
-            "windows": [_told(one) for one in windows],
+            "windows": [_window_row(one) for one in windows],
         }
         return HttpResponse(json.dumps(told, indent=2), content_type="application/json", headers=headers)
     text = StringIO()
     table = csv.writer(text)
     table.writerow(_COLUMNS)
     for one in windows.iterator():
-        told = _told(one)
+        told = _window_row(one)
         table.writerow([_cell(told[column]) for column in _COLUMNS])
     return HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _told(one: BacktestWindow) -> dict[str, Any]:
+def _window_row(one: BacktestWindow) -> dict[str, Any]:
     return {
         "region": one.region,
         "start": one.start.isoformat(),

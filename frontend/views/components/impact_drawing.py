@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from incidents.domain.components.impact_graph import Above, Beneath, BlastGraph, Trouble
+from incidents.domain.components.impact_graph import Above, BlastGraph, IncidentsBelow, Trouble
 
 WIDTHS = (185, 185, 185, 170)
 """Of what it rests on, of itself, of what fails with it, of services. A column that is empty takes no place."""
@@ -56,7 +56,7 @@ class Drawing:
 def drawn(graph: BlastGraph) -> Drawing:
     above = [_above(one) for one in graph.above] + _more(graph.more_above, "more")
     own = [(graph.component, words(graph.trouble), "self", graph.component)]
-    beneath = [_beneath(one) for one in graph.beneath] + _more(graph.more_beneath, "more components")
+    beneath = [_incidents_below(one) for one in graph.beneath] + _more(graph.more_beneath, "more components")
     services = [
         (one.name, _parts(one.components), "calm", f"{one.name}: {one.because}") for one in graph.services
     ]
@@ -92,7 +92,7 @@ def _above(one: Above) -> Text:
     return one.name, hurt or one.relation, "hurt" if hurt else "calm", f"{one.name}: {one.relation}"
 
 
-def _beneath(one: Beneath) -> Text:
+def _incidents_below(one: IncidentsBelow) -> Text:
     hurt = words(one.trouble)
     away = "directly" if one.hops == 1 else f"{one.hops} steps away"
     named = "".join(f"; {name}: {words(trouble)}" for name, trouble in one.named if trouble)

@@ -127,7 +127,10 @@ def _choices(listing: Listing) -> dict[str, Any]:
         "orders": ORDERS,
         "severities": SEVERITIES,
         "team_names": {team.slug: team.name for team in queries.teams()},
-        "quick": {**chosen, **{f"{field}_several": True for field in QUICK if listing.asks_several(field)}},
+        "quick": {
+            **chosen,
+            **{f"{field}_several": True for field in QUICK if listing.has_several_values(field)},
+        },
         "people": active_people(),
         "snoozes": SNOOZES,
         "as_of": listing.as_of,

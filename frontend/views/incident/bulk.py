@@ -65,12 +65,12 @@ def bulk_action(request: HttpRequest) -> HttpResponse:
         messages.error(request, f"Not done: {error.field} {error.reason}.")
         return HttpResponseRedirect(safe_next(request, reverse("inbox")))
     if wants_json:
-        return JsonResponse(_told(outcome))
-    _say(request, VERBS[verb][1], outcome)
+        return JsonResponse(_result_as_json(outcome))
+    _report_result(request, VERBS[verb][1], outcome)
     return HttpResponseRedirect(safe_next(request, reverse("inbox")))
 
 
-def _told(outcome: BulkResult) -> dict[str, Any]:
+def _result_as_json(outcome: BulkResult) -> dict[str, Any]:
     return {
         "done": [{"number": one.number, "undo": one.undo and _as_form(one.undo)} for one in outcome.done],
         "refused": [{"number": int(one.reference), "reason": one.reason} for one in outcome.refused],
@@ -105,7 +105,7 @@ def _form(verb: str, given: QueryDict, numbers: Sequence[int]) -> dict[str, str]
     return form
 
 
-def _say(request: HttpRequest, done: str, outcome: BulkResult) -> None:
+def _report_result(request: HttpRequest, done: str, outcome: BulkResult) -> None:
     if count := len(outcome.done):
         messages.success(request, f"{done} {count} incident{'' if count == 1 else 's'}")
     if outcome.refused:

@@ -44,7 +44,7 @@ def among(request: HttpRequest, number: int) -> ListContext:
     at = request.GET.get(PLACE) or None
     try:
         listing = listing_of(request, given)
-        standing = None if listing.problems else _standing(listing, number, at)
+        standing = None if listing.problems else _list_position(listing, number, at)
     except InvalidValueError:
         return ListContext()
     query = carried(request)
@@ -65,7 +65,7 @@ def carried(request: HttpRequest) -> str:
     return f"?{urlencode(kept)}" if LIST in kept and len(kept[LIST]) <= _LONGEST else ""
 
 
-def _standing(listing: Listing, number: int, at: str | None) -> queries.ListPosition | None:
+def _list_position(listing: Listing, number: int, at: str | None) -> queries.ListPosition | None:
     try:
         view = queries.get(str(number), listing.as_of)
     except queries.IncidentNotFoundError:

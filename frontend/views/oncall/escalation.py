@@ -119,11 +119,11 @@ def words(found: EscalationStatus, now: datetime) -> Line | None:
     lost = {} if found.next is None else unreachable(person for person, _ in found.next.people)
     missing = [_missing(found.next), *(f"{person}: {why}" for person, why in lost.items())]
     alone = found.next is not None and bool(lost) and len(lost) == len(found.next.people)
-    text = f"{_whom(found.next)} {when}{_place(found)}"
+    text = f"{_names_of(found.next)} {when}{_place(found)}"
     return Line(text, "bad" if alone else "quiet", at=due, why="; ".join(filter(None, missing)))
 
 
-def _whom(following: Next | None) -> str:
+def _names_of(following: Next | None) -> str:
     if following is None:
         return "Determining recipients"
     if not following.people:

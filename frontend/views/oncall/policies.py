@@ -67,7 +67,7 @@ def _listed(
     request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[str, str], errors: dict[str, str]
 ) -> HttpResponse:
     asking = rights(request)
-    found = listed(request, list(all_policies()), _said, lambda row: (row.slug,))
+    found = listed(request, list(all_policies()), _policy_summary, lambda row: (row.slug,))
     context = {
         "policies": [_shown(row) for row in found.rows],
         "list": found,
@@ -83,7 +83,7 @@ def _listed(
     )
 
 
-def _said(row: EscalationPolicy) -> str:
+def _policy_summary(row: EscalationPolicy) -> str:
     return f"{row.name} {row.slug} {'' if row.team is None else row.team.name}"
 
 

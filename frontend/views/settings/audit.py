@@ -26,7 +26,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     typed = {name: request.GET.get(name, "").strip().replace("\0", "")[:300] for name in FILTERS}
     told = {name: request.GET.get(name, "") for name in ("before", "after")}
     before, after = (one if _POSITION.fullmatch(one) else "" for one in told.values())
-    found = changes(_asked(typed), before, after)
+    found = changes(_audit_query(typed), before, after)
     same = {name: value for name, value in typed.items() if value}
     context = {
         "changes": [
@@ -46,7 +46,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     return show(request, "frontend/settings/audit.html", context, section="settings")
 
 
-def _asked(typed: dict[str, str]) -> AuditQuery:
+def _audit_query(typed: dict[str, str]) -> AuditQuery:
     """What the address asks for. Raises InvalidValueError, which names the parameter."""
     since, until = _day("since", typed["since"]), _day("until", typed["until"])
     return AuditQuery(

@@ -95,7 +95,7 @@ def make_key(sender: Sender, name: str, expires_at: datetime | None, who: Contex
 def integration(request: HttpRequest, pk: int) -> HttpResponse:
     """One of them: what it sent and what it was refused lately, and what to paste."""
     row, now = _row(pk), timezone.now()
-    one = _told(row, refusals_of([row.name]), staff=False)
+    one = _integration_context(row, refusals_of([row.name]), staff=False)
     context = {
         "it": row,
         "one": one,
@@ -208,11 +208,13 @@ def refusals_of(names: Iterable[str]) -> dict[str, list[Rejection]]:
     return found
 
 
-def _told(row: IntegrationKey, refusals: dict[str, list[Rejection]], *, staff: bool) -> dict[str, Any]:
+def _integration_context(
+    row: IntegrationKey, refusals: dict[str, list[Rejection]], *, staff: bool
+) -> dict[str, Any]:
     return {
         "it": row,
         "senders": _senders(row),
-        "doors": _doors(row),
+        "doors": _endpoints(row),
         "mapped": _mapped(row),
         "refusals": refusals.get(row.name, []),
         # An address is as good as a key for sending mail.
@@ -237,7 +239,7 @@ def _listed(
     )
     found, staff = refusals_of([row.name for row in page_of.rows]), getattr(request.user, "is_staff", False)
     context: dict[str, Any] = {
-        "integrations": [_told(row, found, staff=staff) for row in page_of.rows],
+        "integrations": [_integration_context(row, found, staff=staff) for row in page_of.rows],
         "list": page_of,
         "revoked": [row for row in rows if row.revoked_at],
         "senders": SENDERS,
@@ -283,7 +285,7 @@ def _senders(row: IntegrationKey) -> list[Sender]:
     ]
 
 
-def _doors(row: IntegrationKey) -> list[str]:
+def _endpoints(row: IntegrationKey) -> list[str]:
     """The endpoints that a test alert can go through: not those whose payloads a mapping of its own reads."""
     if not {"alerts", "admin"} & set(row.scopes):
         return []
@@ -332,7 +334,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
     if verb == "reread":
         return _taken_again(request, row)
     door = request.POST.get("door", "")
-    if verb != "test" or door not in _doors(row):
+    if verb != "test" or door not in _endpoints(row):
         raise Http404(verb)
     taken = test_alerts.send_sample(row.name, door, user_name(request))
     messages.success(request, "Sent. The incident opens within seconds and resolves in five minutes.")

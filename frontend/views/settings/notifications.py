@@ -71,7 +71,7 @@ def channels(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and not errors:
         return HttpResponseRedirect(reverse("channels"))
     rows = list(ContactMethod.objects.filter(user=None).order_by("name"))
-    found = listed(request, rows, _said, lambda row: (row.name,))
+    found = listed(request, rows, _method_name, lambda row: (row.name,))
     context = {"methods": _shown(found.rows), "list": found, "kinds": KINDS, "errors": errors, "typed": typed}
     status = 400 if errors else 200
     return show(request, "frontend/settings/channels.html", context, section="settings", status=status)
@@ -102,7 +102,7 @@ def act_on_method(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     user = _user(request)
     row = ContactMethod.objects.filter(user=user, name=name).select_related("user").first()
     if verb == "test" and name == ACCOUNT:
-        _say(request, contact_methods.try_account(user))
+        _report_test(request, contact_methods.try_account(user))
     else:
         _act(request, row, verb)
     return _back()
@@ -112,7 +112,7 @@ def _act(request: HttpRequest, row: ContactMethod | None, verb: str) -> None:
     if row is None or verb not in ("test", "remove"):
         raise Http404("no such contact method or action")
     if verb == "test":
-        _say(request, contact_methods.try_method(row))
+        _report_test(request, contact_methods.try_method(row))
         return
     try:
         contact_methods.remove_method(row, context_of(request))
@@ -127,11 +127,11 @@ def _shown(rows: Iterable[ContactMethod]) -> list[dict[str, Any]]:
     ]
 
 
-def _said(row: ContactMethod) -> str:
+def _method_name(row: ContactMethod) -> str:
     return f"{row.name} {row.get_kind_display()} {contact_methods.method_as_json(row)['address']}"
 
 
-def _say(request: HttpRequest, tried: contact_methods.Tried) -> None:
+def _report_test(request: HttpRequest, tried: contact_methods.Tried) -> None:
     if tried.taken:
         messages.success(request, f"Test sent: {tried.why}.")
     else:

@@ -24,7 +24,7 @@ DESCRIBED: Final = ("component", "labels", "severity", "integration", "analyzer"
 LONGEST: Final = 4_000
 """Characters of an address that everything on the way takes."""
 PASTED: Final = ("door", "sender", "payload")
-_DOORS: Final = {
+_FORMATS: Final = {
     "alertmanager": "Alertmanager, as a webhook",
     "alertmanager-api": "Prometheus or vmalert, as to an Alertmanager",
     "grafana": "Grafana",
@@ -55,10 +55,10 @@ class Tested:
         return address if described and len(address) <= LONGEST else ""
 
 
-def doors() -> list[tuple[str, str]]:
+def alert_formats() -> list[tuple[str, str]]:
     """What can read a payload, with its name for people; the ones that have none last."""
     return sorted(
-        ((one, _DOORS.get(one, one)) for one in DOORS), key=lambda one: [*_DOORS, one[0]].index(one[0])
+        ((one, _FORMATS.get(one, one)) for one in DOORS), key=lambda one: [*_FORMATS, one[0]].index(one[0])
     )
 
 

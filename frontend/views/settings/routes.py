@@ -23,7 +23,7 @@ from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed
 from frontend.views.restore import removed
 from frontend.views.settings.route_form import body_of, typed_from, typed_in
-from frontend.views.settings.route_tester import PASTE, doors, senders, tested
+from frontend.views.settings.route_tester import PASTE, alert_formats, senders, tested
 from incidents.api.incident.views import ConflictError
 from incidents.api.routing.serializers import RouteSerializer
 from incidents.api.routing.views import RoutesView
@@ -157,7 +157,7 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         "problem": tried.problem,
         "pasted": tried.pasted,
         "shared": tried.address,
-        "doors": doors(),
+        "doors": alert_formats(),
         "senders": senders(),
         "latest": replay.latest_alerts(LATEST),
         "days": DAYS,

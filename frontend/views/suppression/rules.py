@@ -31,7 +31,7 @@ from incidents.api.suppression.views import (
 from incidents.commands import InvalidValueError
 from incidents.domain.time import read_zone
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
-from incidents.suppression.silences import holding
+from incidents.suppression.silences import suppressed_counts
 
 WORDS = {"unreadable": "Invalid", "active": "Now", "pending": "Scheduled", "over": "Over"}
 Typed = Mapping[str, str]
@@ -74,7 +74,7 @@ def _words_of_window(line: tuple[str, MaintenanceWindow]) -> str:
 
 
 def _groups(lines: Sequence[tuple[str, MaintenanceWindow]]) -> list[dict[str, Any]]:
-    held = holding()
+    held = suppressed_counts()
     return [
         {
             "state": state,

@@ -92,7 +92,7 @@ def _words(line: tuple[str, Silence]) -> str:
 
 
 def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
-    holding, now = writing.holding(), timezone.now()
+    holding, now = writing.suppressed_counts(), timezone.now()
     return [
         {
             "state": state,

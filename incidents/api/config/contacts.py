@@ -57,14 +57,14 @@ class ChannelsFile(Catalog):
         given = self._given(serializer.validated_data, row)
         user = given.pop("user", None)
         if row is None:
-            contact_methods.add_method(user, given, self.asking)
+            contact_methods.add_method(user, given, self.context)
             return
         kept = contact_methods.hidden(row)
-        contact_methods.change_method(row, given, self.asking)
+        contact_methods.change_method(row, given, self.context)
         self.replaced[row.pk] = contact_methods.replaced(row, kept)
 
     def perform_destroy(self, instance: ContactMethod) -> None:
-        contact_methods.remove_method(instance, self.asking)
+        contact_methods.remove_method(instance, self.context)
 
     def _given(self, told: Mapping[str, Any], row: ContactMethod | None) -> dict[str, Any]:
         """With what the variables hold; what is there and has none stays."""
@@ -142,7 +142,7 @@ class RulesFile(Catalog):
         given, row = dict(serializer.validated_data), serializer.instance
         user = given.pop("user")
         kept = {} if row is None else contact_methods.preferences_as_json(user)
-        contact_methods.set_preferences(user, {**kept, **given}, self.asking)
+        contact_methods.set_preferences(user, {**kept, **given}, self.context)
 
     def perform_destroy(self, instance: Preferences) -> None:
-        contact_methods.set_preferences(instance.user, {}, self.asking)
+        contact_methods.set_preferences(instance.user, {}, self.context)

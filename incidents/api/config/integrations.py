@@ -51,9 +51,9 @@ class IntegrationsFile(Catalog):
         row = serializer.instance
         try:
             if row is None:
-                keys.create(**given, who=self.asking)
+                keys.create(**given, who=self.context)
             else:
-                keys.change(row.name, {k: v for k, v in given.items() if k != "name"}, self.asking)
+                keys.change(row.name, {k: v for k, v in given.items() if k != "name"}, self.context)
         except keys.KeyNameTakenError:
             raise InvalidValueError(
                 "name", "was that of an integration that was revoked; take another one"
@@ -62,7 +62,7 @@ class IntegrationsFile(Catalog):
             raise InvalidValueError("mapping", str(error)) from None
 
     def perform_destroy(self, instance: IntegrationKey) -> None:
-        keys.revoke(instance.name, self.asking)
+        keys.revoke(instance.name, self.context)
 
 
 class WebhookFileSerializer(WebhookSerializer):
@@ -107,7 +107,7 @@ class AnalysisSchedulesFile(Catalog):
 
     def put(self, serializer: BaseSerializer[Schedule]) -> None:
         assert isinstance(serializer, ScheduleSerializer)
-        schedules.put(serializer, self.asking)
+        schedules.put(serializer, self.context)
 
     def perform_destroy(self, instance: Schedule) -> None:
-        schedules.remove(instance, self.asking)
+        schedules.remove(instance, self.context)

@@ -45,10 +45,10 @@ class MembersFile(Catalog):
     def put(self, serializer: BaseSerializer[Membership]) -> None:
         row, given = serializer.instance, serializer.validated_data
         if row is None or row.role != given.get("role", row.role):
-            people.set_member(given["team"], given["user"], given["role"], self.asking)
+            people.set_member(given["team"], given["user"], given["role"], self.context)
 
     def perform_destroy(self, instance: Membership) -> None:
-        people.remove_member(instance.team, instance.user, self.asking)
+        people.remove_member(instance.team, instance.user, self.context)
 
 
 FILED: Final[Mapping[str, type[Catalog]]] = {

@@ -95,7 +95,7 @@ class SilencesFile(Catalog):
 
     def put(self, serializer: BaseSerializer[Silence]) -> None:
         row, given = serializer.instance, serializer.validated_data
-        by = self.asking.actor.partition(":")[2] if row is None else row.created_by
+        by = self.context.actor.partition(":")[2] if row is None else row.created_by
         wanted = silences.SilenceRequest(
             given["matchers"],
             given["starts_at"],
@@ -105,10 +105,10 @@ class SilencesFile(Catalog):
             _again(given.get("recurrence")),
             given.get("annotations"),
         )
-        silences.place_silence(uuid.UUID(given["id"]), wanted, self.asking)
+        silences.place_silence(uuid.UUID(given["id"]), wanted, self.context)
 
     def perform_destroy(self, instance: Silence) -> None:
-        silences.end_silence(instance, self.asking)
+        silences.end_silence(instance, self.context)
 
 
 def _again(told: Mapping[str, Any] | None) -> silences.SilenceRepeat | None:

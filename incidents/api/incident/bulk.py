@@ -103,7 +103,7 @@ class BulkView(IncidentAPI):
         if not isinstance(action, str) or action not in SHAPES:
             raise InvalidValueError("action", f"must be one of {', '.join(ACTIONS)}")
         wanted = _fields(action, body.get("fields", {}))
-        named, more = _asked(request, body)
+        named, more = _selection(request, body)
         try:
             outcome = act_on(named, action, wanted, context(request))
         except InvalidValueError as error:
@@ -124,7 +124,7 @@ def _fields(action: str, given: object) -> dict[str, Any]:
     }
 
 
-def _asked(request: Request, body: Mapping[str, Any]) -> tuple[list[str], bool]:
+def _selection(request: Request, body: Mapping[str, Any]) -> tuple[list[str], bool]:
     """The incidents that a body names, and whether its search fits more of them."""
     if ("incidents" in body) == ("search" in body):
         raise InvalidValueError("incidents", "give either `incidents` or `search`")

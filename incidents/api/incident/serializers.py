@@ -66,7 +66,7 @@ class OpinionShape(s.Serializer[Any]):
     first_at = s.DateTimeField(allow_null=True, help_text="time of the first finding on this incident")
 
 
-class CustodyShape(s.Serializer[Any]):
+class OwnershipShape(s.Serializer[Any]):
     """Seconds with each, counted until `until`; while it is not resolved, those that have it have it longer."""
 
     teams = s.DictField(child=s.FloatField())
@@ -139,7 +139,7 @@ class IncidentShape(s.Serializer[Any]):
     accepted_at = s.DateTimeField(allow_null=True, help_text="when its team accepted the last hand-over")
     accepted_by = s.CharField(allow_null=True)
     team_since = s.DateTimeField(help_text="when it came to the team that has it")
-    custody = CustodyShape(help_text="how long each team and each owner had it")
+    custody = OwnershipShape(help_text="how long each team and each owner had it")
     seconds_to_team = s.FloatField(
         allow_null=True,
         help_text="once resolved: from its opening until it came to the team that resolved it, to stay",

@@ -45,10 +45,10 @@ class SchedulesView(Catalog):
 
     def disown(self, row: Schedule) -> None:
         """Its team is removed, it stays. In the caller's transaction."""
-        before = self._told(row)
+        before = self._as_json(row)
         row.team = None
         row.save(update_fields=["team"])
-        self._record(row.slug, before, self._told(self._read_again(row)))
+        self._record(row.slug, before, self._as_json(self._read_again(row)))
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         if self.action in ("create", "retrieve", "partial_update") and response.status_code < 300:
@@ -69,9 +69,9 @@ class CalendarsView(Catalog):
         check_removable(instance)
         instance.delete()
 
-    def _told(self, instance: Any) -> dict[str, Any]:
+    def _as_json(self, instance: Any) -> dict[str, Any]:
         """The text of a file is no news, that it is another one is."""
-        told = super()._told(instance)
+        told = super()._as_json(instance)
         return {**told, "text": f"sha256:{hashlib.sha256(told['text'].encode()).hexdigest()}"}
 
 

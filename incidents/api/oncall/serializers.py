@@ -115,7 +115,7 @@ class SpanShape(s.Serializer[Any]):
     end = s.DateTimeField()
 
 
-class StandingShape(s.Serializer[Any]):
+class OnCallStatusShape(s.Serializer[Any]):
     """How it stands now. Warn of `gaps` and `gone`."""
 
     person = s.CharField(allow_null=True, help_text="person on call; null: no one")
@@ -128,7 +128,7 @@ class StandingShape(s.Serializer[Any]):
 class OnCallScheduleShape(OnCallScheduleSerializer):
     """A schedule and how it stands."""
 
-    standing = StandingShape(read_only=True)
+    standing = OnCallStatusShape(read_only=True)
 
     class Meta(OnCallScheduleSerializer.Meta):
         fields = (*OnCallScheduleSerializer.Meta.fields, "standing")  # type: ignore[assignment]

@@ -23,7 +23,7 @@ class ServicesView(Catalog):
 
     def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         super().allow(before, after)
-        allow_patterns(self.asking, before, after)
+        allow_patterns(self.context, before, after)
 
     def remove(self, instance: Service) -> None:
         if (dependent := instance.dependents.first()) is not None:

@@ -62,7 +62,7 @@ class RoutesView(Catalog):
 
     def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         super().allow(before, after)
-        allow_route(self.asking, before, after)
+        allow_route(self.context, before, after)
 
     def remove(self, instance: Route) -> None:
         try:
@@ -84,10 +84,10 @@ class RoutesView(Catalog):
         siblings[place], siblings[other] = siblings[other], siblings[place]
         for order, one in enumerate(siblings, start=1):
             if one.order != order:
-                before = self._told(one)
+                before = self._as_json(one)
                 one.order = order
                 one.save(update_fields=["order"])
-                self._record(one.name, before, self._told(one))
+                self._record(one.name, before, self._as_json(one))
         return True
 
 

@@ -68,7 +68,7 @@ class SilencesView(IncidentAPI):
         wanted = parameters(request, "state").get("state")
         if wanted not in (None, *get_args(silences.State)):
             raise InvalidValueError("state", "must be active, pending, expired or unreadable")
-        holding = silences.holding()
+        holding = silences.suppressed_counts()
         shown = [
             _as_json(row, holding.get(str(row.pk), 0))
             for row in Silence.objects.select_related("recurrence")[:MOST]
@@ -98,7 +98,7 @@ class SilenceView(IncidentAPI):
     def get(self, request: Request, id: str) -> Response:  # noqa: ARG002
         """One silence."""
         row = _found(id)
-        return Response(_as_json(row, silences.holding().get(str(row.pk), 0)))
+        return Response(_as_json(row, silences.suppressed_counts().get(str(row.pk), 0)))
 
     @extend_schema(operation_id="silences_end", responses={200: SilenceShape, **ERRORS, **MISSING})
     def delete(self, request: Request, id: str) -> Response:

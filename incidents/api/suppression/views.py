@@ -247,10 +247,10 @@ class SuppressionCatalog(Catalog):
     def keep(self, serializer: BaseSerializer[Any]) -> None:
         serializer.save(edition=uuid.uuid4())
 
-    def _told(self, instance: Any) -> dict[str, Any]:
+    def _as_json(self, instance: Any) -> dict[str, Any]:
         """What was configured: not how it stands at the moment."""
         passing = ("state", "problem", "next_starts_at", "next_ends_at")
-        return {name: value for name, value in super()._told(instance).items() if name not in passing}
+        return {name: value for name, value in super()._as_json(instance).items() if name not in passing}
 
 
 class MaintenanceView(SuppressionCatalog):

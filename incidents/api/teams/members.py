@@ -27,19 +27,19 @@ class TeamsView(Catalog):
     def keep(self, serializer: BaseSerializer[Team]) -> None:
         if serializer.validated_data.get("is_default"):
             for former in self.get_queryset().filter(is_default=True).exclude(pk=_pk(serializer)):
-                before = self._told(former)
+                before = self._as_json(former)
                 former.is_default = False
                 former.save(update_fields=["is_default"])
-                self._record(former.slug, before, self._told(former))
+                self._record(former.slug, before, self._as_json(former))
         serializer.save()
 
     def remove(self, instance: Team) -> None:
         if instance.is_default:
             raise ConflictError(f"{instance.name} is the default team; make another one the default first.")
         self._refuse_needed(instance)
-        people.dissolve(instance, self.asking)
-        saved.remove_shared(instance, self.asking)
-        schedules = SchedulesView.acting_for(self.asking)
+        people.dissolve(instance, self.context)
+        saved.remove_shared(instance, self.context)
+        schedules = SchedulesView.acting_for(self.context)
         for schedule in instance.schedules.all():
             schedules.disown(schedule)
         instance.delete()

@@ -41,7 +41,7 @@ class Above:
 
 
 @dataclass(frozen=True, slots=True)
-class Beneath:
+class IncidentsBelow:
     """`count` components of a kind, `hops` steps away; `relation` says how the last step leads to them.
 
     `named` are those with trouble, the worst first; the only one of a group is named in any case.
@@ -73,7 +73,7 @@ class BlastGraph:
     trouble: Trouble
     above: tuple[Above, ...]
     more_above: int
-    beneath: tuple[Beneath, ...]
+    beneath: tuple[IncidentsBelow, ...]
     more_beneath: int
     """Components in groups that are left out."""
     services: tuple[AffectedService, ...]
@@ -118,7 +118,7 @@ def _weight(trouble: Trouble) -> int:
     return 1_000 * trouble.tickets + trouble.alerts
 
 
-def _gathered(far: Iterable[AffectedComponent], troubles: Mapping[str, Trouble]) -> list[Beneath]:
+def _gathered(far: Iterable[AffectedComponent], troubles: Mapping[str, Trouble]) -> list[IncidentsBelow]:
     groups: dict[tuple[str, int, str], list[str]] = {}
     for one in far:
         relation = "dependents" if one.because.startswith("depends") else "contents"
@@ -128,9 +128,9 @@ def _gathered(far: Iterable[AffectedComponent], troubles: Mapping[str, Trouble])
 
 def _group(
     kind: str, hops: int, relation: str, names: Sequence[str], troubles: Mapping[str, Trouble]
-) -> Beneath:
+) -> IncidentsBelow:
     hurt = sorted((name for name in names if name in troubles), key=lambda name: -_weight(troubles[name]))
     shown = hurt if len(names) > 1 else names
     named = tuple((name, troubles.get(name, Trouble())) for name in shown[:MOST_NAMED])
     total = sum((troubles[name] for name in hurt), Trouble())
-    return Beneath(kind, hops, relation, len(names), total, named)
+    return IncidentsBelow(kind, hops, relation, len(names), total, named)

@@ -82,7 +82,7 @@ def read(text: str, kinds: Sequence[str]) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InvalidConfigurationError(
-            [Fault(1 if mark is None else mark.line + 1, "", _said(error))]
+            [Fault(1 if mark is None else mark.line + 1, "", _error_text(error))]
         ) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise InvalidConfigurationError(
@@ -92,7 +92,7 @@ def read(text: str, kinds: Sequence[str]) -> Document:
     return _document(told, lines, kinds)
 
 
-def _said(error: yaml.MarkedYAMLError) -> str:
+def _error_text(error: yaml.MarkedYAMLError) -> str:
     return f"is not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}"
 
 

@@ -38,7 +38,7 @@ from incidents.domain.incident.refusals import (
     refuse_resolved,
     resolution,
 )
-from incidents.domain.incident.snooze import note_planned, snooze, undo_snooze, wake_when_due, woken_by
+from incidents.domain.incident.snooze import note_planned, snooze, undo_snooze, unsnoozed_by, wake_when_due
 from incidents.domain.incident.split import open_split_off, split_alerts_off
 from incidents.domain.incident.state import Incident
 from incidents.domain.incident.symptoms import join_symptoms, leave_alerts, note_explained
@@ -60,7 +60,7 @@ def decide(state: Incident | None, command: c.Command, now: datetime) -> list[Ne
     else:
         timed = _DECIDE_BY_TIME.get(type(command))
         bodies = timed(state, command, now) if timed else _DECIDE[type(command)](state, command)
-        bodies = [*bodies, *woken_by(state, bodies)]
+        bodies = [*bodies, *unsnoozed_by(state, bodies)]
     return [NewEvent(type_, body, now) for type_, body in bodies]
 
 

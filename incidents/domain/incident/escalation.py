@@ -140,12 +140,12 @@ def exhaust(state: Incident, command: Exhaust, now: datetime) -> Bodies:
     body = {
         "rounds": one.policy.rounds,
         "called": list(one.called),
-        "why": f"{_whom(one.called)}; no response within {_since(one, now)}",
+        "why": f"{_names_of(one.called)}; no response within {_since(one, now)}",
     }
     return [("incident.escalation_exhausted", body)]
 
 
-def _whom(called: Sequence[str]) -> str:
+def _names_of(called: Sequence[str]) -> str:
     return f"notified {', '.join(called)}" if called else "no one could be notified"
 
 

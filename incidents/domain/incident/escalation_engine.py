@@ -218,7 +218,7 @@ def _exhausted(known: Escalation, _: Incident, event: Fact) -> Escalation:
     return replace(known, phase="exhausted", why=event.body["why"], due_at=None)
 
 
-def _nobody_called(known: Escalation, after: Incident, event: Fact) -> Escalation:
+def _escalation_skipped(known: Escalation, after: Incident, event: Fact) -> Escalation:
     if after.state == "acknowledged":
         return replace(known, settled=True, due_at=None)
     return replace(known, phase="uncalled", settled=True, why=event.body["why"], due_at=None)
@@ -229,7 +229,7 @@ _FOLLOW: Mapping[str, Callable[[Escalation, Incident, Fact], Escalation]] = {
     "incident.escalation_started": _started,
     "incident.escalated": _escalated,
     "incident.escalation_exhausted": _exhausted,
-    "incident.escalation_skipped": _nobody_called,
+    "incident.escalation_skipped": _escalation_skipped,
 }
 
 CONCERNS: Final = frozenset({"incident.opened", *_TURNS, *_WORK, *_FOLLOW})

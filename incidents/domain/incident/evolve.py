@@ -272,7 +272,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.reassignment_rejected": ownership.bounced,
     "incident.reassignment_undone": ownership.hand_over_undone,
     "incident.snoozed": snooze.snoozed,
-    "incident.unsnoozed": snooze.woken,
+    "incident.unsnoozed": snooze.unsnoozed,
     "incident.suppression_overridden": suppression_override.suppression_overridden,
     "incident.merged": merge.merged,
     "incident.merge_received": merge.absorbed,

@@ -40,7 +40,7 @@ def note_notified(_: Incident, command: NoteNotified) -> Bodies:
 
 
 def sentence(_: str, body: Mapping[str, Any]) -> str:
-    whom = _whom(body)
+    whom = _recipient(body)
     others = body["tickets"] - 1
     if body["outcome"] == "sent":
         together = (
@@ -56,7 +56,7 @@ def sentence(_: str, body: Mapping[str, Any]) -> str:
     return f"Could not reach {whom}: {body['why']}"
 
 
-def _whom(body: Mapping[str, Any]) -> str:
+def _recipient(body: Mapping[str, Any]) -> str:
     if body["person"] is None:
         return str(body["method"])
     return str(body["person"]) + ("" if body["method"] is None else f" by {body['method']}")

@@ -51,17 +51,17 @@ def resolution(
 
 def refuse_merged(state: Incident) -> None:
     if state.merged_into is not None:
-        where = f"#{state.number} was merged into #{state.merged_number}{_by_whom(state)}"
+        where = f"#{state.number} was merged into #{state.merged_number}{_resolver(state)}"
         raise CommandRefusedError(f"{where}; use that incident, or undo the merge")
 
 
 def refuse_resolved(state: Incident) -> None:
     refuse_merged(state)
     if state.state == "resolved":
-        raise CommandRefusedError(f"#{state.number} is resolved{_by_whom(state)}; reopen it first")
+        raise CommandRefusedError(f"#{state.number} is resolved{_resolver(state)}; reopen it first")
 
 
-def _by_whom(state: Incident) -> str:
+def _resolver(state: Incident) -> str:
     return "" if state.resolved_at is None else f", by {state.resolved_by} at {at_second(state.resolved_at)}"
 
 

@@ -60,7 +60,7 @@ def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -
     return [("incident.unsnoozed", {"why": why, "undone": True})]
 
 
-def woken_by(state: Incident, bodies: Bodies) -> Bodies:
+def unsnoozed_by(state: Incident, bodies: Bodies) -> Bodies:
     """What is added to events that wake a snoozed incident."""
     if state.state != "snoozed":
         return []
@@ -103,7 +103,7 @@ def snoozed(state: Incident, event: Fact) -> Incident:
     )
 
 
-def woken(state: Incident, event: Fact) -> Incident:
+def unsnoozed(state: Incident, event: Fact) -> Incident:
     awake = replace(state, state="open", **AWAKE)
     if not event.body["undone"]:
         return replace(awake, acknowledged_at=None, acknowledged_by=None)

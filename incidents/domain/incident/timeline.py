@@ -194,7 +194,7 @@ def _snoozed(name: str, body: Mapping[str, Any]) -> str:
     return f"{name} snoozed the incident until {until}{_because(body['reason'])}"
 
 
-def _woken(name: str, body: Mapping[str, Any]) -> str:
+def _unsnoozed(name: str, body: Mapping[str, Any]) -> str:
     if body["undone"] and body["why"]:
         return f"Notifications resumed: {body['why']}"
     return f"{name} undid the snooze" if body["undone"] else f"snooze ended: {body['why']}"
@@ -270,7 +270,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.reassignment_undone": _hand_over_undone,
     "incident.snoozed": _snoozed,
     "incident.suppression_overridden": _overridden,
-    "incident.unsnoozed": _woken,
+    "incident.unsnoozed": _unsnoozed,
     "incident.merged": _merged,
     "incident.merge_received": _absorbed,
     "incident.unmerged": _split,

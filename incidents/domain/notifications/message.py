@@ -113,7 +113,7 @@ def _described(one: MessageLine) -> str:
 def _ended(one: MessageLine) -> str:
     lines = [
         f"#{one.number} {one.title}",
-        f"Resolved by {_who(one.resolved_by)}{_after(one)}",
+        f"Resolved by {_greeting_name(one.resolved_by)}{_after(one)}",
         *([f"Cause: {one.confirmed_cause}"] if one.confirmed_cause else []),
         f"Team: {one.team}",
         one.url,
@@ -121,7 +121,7 @@ def _ended(one: MessageLine) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _who(name: str | None) -> str:
+def _greeting_name(name: str | None) -> str:
     return "Dossier (all alerts resolved)" if name is None or name.startswith("system:") else name
 
 

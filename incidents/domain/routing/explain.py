@@ -42,10 +42,12 @@ def _walk(subject: Subject, rules: Sequence[Rule], depth: int) -> Iterator[Tried
         if winner is not None:
             why = f"not tried, because `{winner.name}` before it matched"
             yield Tried(rule.name, depth, place, "not_tried", why)
-            yield from _beneath(rule, depth, why)
+            yield from _child_explanations(rule, depth, why)
         elif (why_not := rule.when.why_not(subject)) is not None:
             yield Tried(rule.name, depth, place, "did_not_match", why_not)
-            yield from _beneath(rule, depth, f"not tried, because `{rule.name}` above it did not match")
+            yield from _child_explanations(
+                rule, depth, f"not tried, because `{rule.name}` above it did not match"
+            )
         else:
             winner = rule
             matched = f"{ordinal(place)} of its level: matched {rule.when.matched()}"
@@ -53,7 +55,7 @@ def _walk(subject: Subject, rules: Sequence[Rule], depth: int) -> Iterator[Tried
             yield from _walk(subject, rule.children, depth + 1)
 
 
-def _beneath(rule: Rule, depth: int, why: str) -> Iterator[Tried]:
+def _child_explanations(rule: Rule, depth: int, why: str) -> Iterator[Tried]:
     for place, child in enumerate(rule.children, start=1):
         yield Tried(child.name, depth + 1, place, "not_tried", why)
-        yield from _beneath(child, depth + 1, why)
+        yield from _child_explanations(child, depth + 1, why)

@@ -246,7 +246,9 @@ def tree_from(written: Iterable[Written]) -> tuple[Rule, ...]:
     return level(None)
 
 
-def beneath_unreadable(unreadable: Mapping[str, str], parents: Mapping[str, str | None]) -> dict[str, str]:
+def children_of_unreadable(
+    unreadable: Mapping[str, str], parents: Mapping[str, str | None]
+) -> dict[str, str]:
     """The rules that cannot count, with the reason: those that cannot be read, and all that stand beneath one."""
     found = dict(unreadable)
     while further := {

@@ -138,11 +138,11 @@ def _view(
         return TeamView(team, None, False, "no analyzer suspects a component here", told)
     if not theirs:
         return TeamView(team, none, True, "no analyzer suspects their components", told)
-    why = "; ".join(_told(one, team, owners) for one in theirs)
+    why = "; ".join(_claim_sentence(one, team, owners) for one in theirs)
     return TeamView(team, shares.get(team), False, why, told)
 
 
-def _told(claim: Claim, team: str, owners: Mapping[str, str]) -> str:
+def _claim_sentence(claim: Claim, team: str, owners: Mapping[str, str]) -> str:
     names = [name for name in claim.components if owners[name] == team]
     who = " and ".join(claim.by)
     blames = f"{who} blame{'s' if len(claim.by) == 1 else ''} {names[0]}"

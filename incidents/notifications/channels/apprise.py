@@ -86,7 +86,7 @@ def _plugin(address: str) -> NotifyBase | None:
     asset = AppriseAsset(
         app_id="Dossier", app_desc="Dossier", secure_logging=True, storage_mode=PersistentStoreMode.MEMORY
     )
-    with guarded(), _heard():
+    with guarded(), _captured_errors():
         try:
             plugin = Apprise.instantiate(address, asset=asset, suppress_exceptions=True)
         except (OSError, ValueError, TypeError, AttributeError):
@@ -118,7 +118,7 @@ def send_service(outgoing: Outgoing) -> Reply:
     short = plugin.body_maxlen < _SHORT * 4 or not plugin.title_maxlen
     body, title = (message.short, "") if short else (message.text, message.subject)
     _set_priority(plugin, outgoing.address, message)
-    with guarded() as stopped, _heard() as heard:
+    with guarded() as stopped, _captured_errors() as heard:
         try:
             taken = bool(plugin.notify(body=body, title=title, notify_type=_type(message)))
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -185,7 +185,7 @@ class _Listener(logging.Handler):
 
 
 @contextmanager
-def _heard() -> Iterator[list[str]]:
+def _captured_errors() -> Iterator[list[str]]:
     log = logging.getLogger("apprise")
     # What it says may hold secrets, and below warnings does: whole addresses.
     log.propagate = False

@@ -56,7 +56,7 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         for status, answer in answers.items():
             if status >= "4":
                 answer["content"] = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    _let_anything_be_null(result)
+    _allow_null(result)
     return result
 
 
@@ -65,13 +65,13 @@ def _operations(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from (operation for operation in path.values() if "responses" in operation)
 
 
-def _let_anything_be_null(node: Any) -> None:
+def _allow_null(node: Any) -> None:
     """Any JSON that may be null is written as "any of it, or null", of which null is both: then it would be wrong."""
     if isinstance(node, dict):
         if node.get("oneOf") == [{}, {"type": "null"}]:
             del node["oneOf"]
         for inner in node.values():
-            _let_anything_be_null(inner)
+            _allow_null(inner)
     elif isinstance(node, list):
         for inner in node:
-            _let_anything_be_null(inner)
+            _allow_null(inner)

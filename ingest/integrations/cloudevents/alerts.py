@@ -135,7 +135,7 @@ class _Health:
     healthy: bool
     at: datetime | None
 
-    def said(self, field: str) -> str:
+    def text_of(self, field: str) -> str:
         text = scalar(self.told.get(field))
         if field != "recommendedAction":
             return text
@@ -147,19 +147,19 @@ class _Health:
 
     def labels(self) -> dict[str, str]:
         said = {
-            name: self.said(name) for name in ("agent", "componentClass", "errorCode", "recommendedAction")
+            name: self.text_of(name) for name in ("agent", "componentClass", "errorCode", "recommendedAction")
         }
         fixed = {"node": self.node, "check": self.check, "event": self.event.attributes["id"]}
         return {**self.names, **{name: text for name, text in said.items() if text}, **fixed}
 
 
 def _alert(health: _Health, kind: str, value: str) -> Alert:
-    notes, message = Notes(), health.said("message")
+    notes, message = Notes(), health.text_of("message")
     where = f"{kind} {value} of {health.node}" if value else health.node
     severity: Severity = "critical" if health.told.get("isFatal") is True else "warning"
     lines = [message]
     for field, called_ in (("errorCode", "Error codes"), ("recommendedAction", "Recommended action")):
-        lines += [f"{called_}: {said}"] if (said := health.said(field)) else []
+        lines += [f"{called_}: {said}"] if (said := health.text_of(field)) else []
     return Alert(
         key=key_of(f"nvsentinel/{health.node}/{health.check}/{kind}/{value}"),
         status="resolved" if health.healthy else "firing",

@@ -100,7 +100,7 @@ class _Points:
         if which in ("gauge", "sum"):
             self._numbers(metric.name, data.data_points, base)
         else:
-            self._several(metric.name, data.data_points, base, _SAMPLES[which])
+            self._add_points(metric.name, data.data_points, base, _SAMPLES[which])
             self.exponential += len(data.data_points) if which == "exponential_histogram" else 0
 
     def warnings(self) -> Iterator[str]:
@@ -132,7 +132,7 @@ class _Points:
                     point.as_double if which == "as_double" else float(point.as_int),
                 )
 
-    def _several(self, name: str, data_points: Any, base: Labels, split: Split) -> None:
+    def _add_points(self, name: str, data_points: Any, base: Labels, split: Split) -> None:
         for point in data_points:
             told = tuple(point.attributes)
             if point.flags & NOT_RECORDED:
@@ -150,7 +150,7 @@ class _Points:
             except DecodeError:
                 self.refusals.add(BROKEN, name)
                 continue
-            self.samples.add_several(point.time_unix_nano, series)
+            self.samples.add_many(point.time_unix_nano, series)
 
 
 def _labels_text(base: Labels, told: tuple[bytes, ...], more: Labels = ()) -> str:

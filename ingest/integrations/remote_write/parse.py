@@ -176,7 +176,7 @@ class _Reading:
         parts = {f"{name}_count": count, f"{name}_sum": histogram.sum}
         series = {self.samples.series((part, labels)): value for part, value in parts.items()}
         self.histograms.append(self.samples.points)
-        self.samples.add_several(histogram.timestamp, series)
+        self.samples.add_many(histogram.timestamp, series)
 
     def _leave_out(self, value: float) -> None:
         stale = struct.pack("<d", value) == struct.pack("<Q", STALE)

@@ -185,13 +185,13 @@ def _record(bodies: Sequence[PendingBody], rows: Sequence[tuple[Kind, Sequence[b
 
 def _beginning(body: PendingBody, now: datetime) -> NewStream:
     delivery = body.delivery
-    events = [NewEvent(RECEIVED.name, _told(body, piece), now) for piece in body.pieces]
+    events = [NewEvent(RECEIVED.name, _receipt_body(body, piece), now) for piece in body.pieces]
     return NewStream(
         f"receipt/{body.receipt.id}", events, Context(f"key:{delivery.key}", trace=delivery.trace)
     )
 
 
-def _told(body: PendingBody, piece: Piece) -> dict[str, object]:
+def _receipt_body(body: PendingBody, piece: Piece) -> dict[str, object]:
     return {
         "kind": body.kind.name,
         "region": piece.region,

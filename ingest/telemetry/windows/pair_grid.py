@@ -182,7 +182,7 @@ def finer(sets: Membership, kind: str, taken: Collection[str] = ()) -> str | Non
 def cross(sums: PathSums, rows: str, columns: str, within: Sequence[str] = ()) -> Crossing:
     """The grid of two kinds over the paths that hold all components of `within`."""
     sets = sums.sets
-    chosen = holding(sets, within)
+    chosen = sets_containing(sets, within)
     sides = [sets.of_kind(kind, chosen) for kind in (rows, columns)]
     lost = np.bincount(sums.failing, sums.failed, sets.count).astype(np.float64)
     (row_axis, row_at), (column_axis, column_at) = (
@@ -197,7 +197,7 @@ def cross(sums: PathSums, rows: str, columns: str, within: Sequence[str] = ()) -
     )
 
 
-def holding(sets: Membership, within: Sequence[str]) -> NDArray[np.bool_]:
+def sets_containing(sets: Membership, within: Sequence[str]) -> NDArray[np.bool_]:
     """Which sets hold all of these components, shape (sets,)."""
     chosen = np.ones(sets.count, bool)
     for name in within:
@@ -210,7 +210,7 @@ def holding(sets: Membership, within: Sequence[str]) -> NDArray[np.bool_]:
 
 def rates_of(sums: PathSums, component: str | None) -> tuple[Ints, Ints]:
     """What the paths of a component carried and lost in each step, both of shape (steps,); None: of all."""
-    chosen = holding(sums.sets, () if component is None else (component,))
+    chosen = sets_containing(sums.sets, () if component is None else (component,))
     paths = np.flatnonzero(chosen)
     cells = np.zeros(len(paths), np.int64)
     shape = sums.steps, 1, 1

@@ -51,9 +51,8 @@ def path_sums(region: str, source: Source, steps: Steps) -> PathSums:
             with connection.cursor() as cursor:
                 cursor.execute("SET LOCAL statement_timeout = %s", (f"{round(TIMEOUT * 1000)}ms",))
             number = region_number(region)
-            key = (
-                f"{connection.settings_dict['NAME']} {number} {source} {steps} {_told(number, source, steps)}"
-            )
+            key = f"{connection.settings_dict['NAME']} {number} {source} {steps} "
+            f"{_progress_text(number, source, steps)}"
             if (kept := _sums.get(key)) is not None:
                 return kept
             found = _read(number, source, steps)
@@ -85,7 +84,7 @@ def path_rates(region: str, source: Source, steps: Steps, component: str) -> tup
     return (*rates_of(sums, component), *rates_of(sums, None))
 
 
-def _told(region: int, source: Source, steps: Steps) -> str:
+def _progress_text(region: int, source: Source, steps: Steps) -> str:
     """What tells one state of what was received for these steps from another."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -190,7 +189,7 @@ def _members(used: NDArray[np.generic]) -> Membership:
     return found
 
 
-class _Lately(Generic[T]):
+class _RecentResults(Generic[T]):
     """What was asked for last, so many of them; threads share it."""
 
     def __init__(self, most: int) -> None:
@@ -211,5 +210,5 @@ class _Lately(Generic[T]):
                 self._held.popitem(last=False)
 
 
-_sums = _Lately[PathSums](KEPT)
-_sets = _Lately[Membership](2)
+_sums = _RecentResults[PathSums](KEPT)
+_sets = _RecentResults[Membership](2)

@@ -59,7 +59,7 @@ class Command(LineCommand):
 
     def work(self, **options: Any) -> None:
         try:
-            asked = self._asked(options)
+            asked = self._replay_of(options)
             done = backtest(asked, self._progress())
         except analyzers.RegistryError as error:
             raise CommandFailedError(str(error)) from error
@@ -72,7 +72,7 @@ class Command(LineCommand):
         else:
             self.show(lines(done))
 
-    def _asked(self, options: dict[str, Any]) -> Replay:
+    def _replay_of(self, options: dict[str, Any]) -> Replay:
         analyzer = analyzers.analyzer(options["name"])
         params = parse_params(analyzer, options["param"])
         start, end = _time("--from", options["start"]), _time("--to", options["end"])

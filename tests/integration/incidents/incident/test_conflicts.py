@@ -12,7 +12,7 @@ from django.db import connections
 from django.test import Client
 
 from incidents import commands, queries
-from incidents.commands import Asking, ConcurrentChangeError, Report
+from incidents.commands import ConcurrentChangeError, ExpectedContext, Report
 from ingest.queries import Context
 from tests.integration.incidents.incident.test_api import Call, caller
 from tests.integration.incidents.incident.test_findings import S7, run, suspect
@@ -97,7 +97,7 @@ def test_findings_and_comments_make_nothing_stale() -> None:
     view = queries.get("1")
     run(1, suspect(S7, sure=True))
     commands.comment(view.incident.id, "looking", BOB)
-    asking = Asking("user:alice", seen=view.position)
+    asking = ExpectedContext("user:alice", seen=view.position)
     assert commands.acknowledge(view.incident.id, asking).incident.state == "acknowledged"
 
 
@@ -110,7 +110,7 @@ def test_of_eight_who_hand_a_ticket_over_at_once_one_wins_and_seven_are_told_by_
         barrier.wait()
         try:
             team = "network" if n % 2 else "storage"
-            commands.hand_over(incident.id, team, f"reason {n}", Asking(f"user:u{n}", seen=seen))
+            commands.hand_over(incident.id, team, f"reason {n}", ExpectedContext(f"user:u{n}", seen=seen))
         except ConcurrentChangeError as overtaken:
             return overtaken.meanwhile[-1].actor
         finally:

@@ -159,7 +159,7 @@ def test_what_a_person_reported_is_covered_by_no_silence_of_alerts() -> None:
 def test_a_silence_counts_the_alerts_of_the_incidents_that_it_covers() -> None:
     incident = fired(pay("a"), pay("b"))
     made = silence(incidents=[incident])
-    assert silences.holding() == {str(made.pk): 2}
+    assert silences.suppressed_counts() == {str(made.pk): 2}
 
 
 def test_a_report_by_a_person_resumes_the_calls() -> None:
