@@ -1,8 +1,77 @@
 """Names: one word for one thing, in the terms of the field."""
 
+import re
 from collections import defaultdict
 
-from tests.architecture.reading import survey
+from tests.architecture.reading import sources, survey
+from tests.places import ROOT
+
+BANNED = {
+    "asked": "query, request",
+    "asking": "context, request",
+    "astray": "orphaned",
+    "calm": "auto-resolve",
+    "calming": "auto-resolve",
+    "custody": "ownership, reassignment",
+    "doors": "integration, endpoint",
+    "fate": "outcome",
+    "gather": "collect",
+    "hear": "read, observe",
+    "heard": "received",
+    "heed": "auto-assign",
+    "heeding": "auto-assign",
+    "holding": "suppression",
+    "house": "package",
+    "lane": "queue, worker",
+    "lanes": "queues, workers",
+    "lately": "recently",
+    "listening": "reachability",
+    "nobody": "what is missing",
+    "oversleeping": "due snoozes",
+    "parked": "dead letter",
+    "reaching": "contact method",
+    "rescue": "reassign orphans",
+    "rescuing": "reassign orphans",
+    "reseal": "reencrypt (a seal is of the log)",
+    "rested": "resolved",
+    "rouse": "unsnooze",
+    "said": "what it returns",
+    "says": "what it returns",
+    "sealed": "encrypted (a seal is of the log)",
+    "settle": "auto-resolve, record",
+    "settling": "pending resolution",
+    "standing": "status, outcome",
+    "standings": "outcomes",
+    "told": "what it returns",
+    "who": "actor, person",
+    "whoever": "actor, person",
+    "whom": "recipient",
+    "whose": "owner",
+    "woken": "unsnoozed",
+}
+"""Words that no module, class or function of the product has in its name, with those to use. `SEALED`, the event of the
+log, is a constant."""
+BANNED_IN_TEXTS: tuple[str, ...] = ()
+"""Phrases that no template may show, in lower case."""
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def test_no_name_has_a_word_of_the_old_dialect() -> None:
+    functions = [tuple(key.split(":")[:2]) for key in survey().lengths]
+    classes = [(file, name) for name, file, _ in survey().classes]
+    modules = [(str(path.relative_to(ROOT)), path.stem) for path in sources()]
+    found = [
+        (file, name, BANNED[word.lower()])
+        for file, name in [*functions, *classes, *modules]
+        for word in WORD.findall(name)
+        if word.lower() in BANNED
+    ]
+    assert found == []
+
+
+def test_no_template_shows_a_banned_phrase() -> None:
+    pages = {path: path.read_text().lower() for path in (ROOT / "frontend/templates").rglob("*.html")}
+    assert [(path.name, one) for path, text in pages.items() for one in BANNED_IN_TEXTS if one in text] == []
 
 
 def exceptions() -> dict[str, list[str]]:
