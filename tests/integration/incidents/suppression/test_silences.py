@@ -62,9 +62,9 @@ def test_a_silence_from_the_form_holds_alerts_back_and_the_page_says_why(alice: 
     [
         ("matchers", "disk", "must be such as"),
         ("matchers", 'disk=~"("', "must be a regular expression of re2"),
-        ("matchers", 'disk!="x"', "all would be silenced"),
+        ("matchers", 'disk!="x"', "all alerts would be silenced"),
         ("span", "soon", "must be a duration"),
-        ("comment", " ", "must say why"),
+        ("comment", " ", "must not be empty"),
     ],
 )
 def test_a_form_that_cannot_be_says_why_beside_its_field(
