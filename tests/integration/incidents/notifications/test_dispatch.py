@@ -39,7 +39,7 @@ def test_without_rules_the_address_of_the_account_gets_a_mail_at_once(mails: Mai
     text = mail.get_content()
     assert mail["To"] == "alice@example.com"
     assert mail["Subject"] == "[error] #1 Disks are slow"
-    assert "Why you: you are on call" in text
+    assert "Reason: you are on call" in text
     assert "/incidents/1" in text
     assert events(incident) == [("sent", "account", "the mail server responded 250")]
     assert ended(key) == ("done", "sent")

@@ -38,7 +38,7 @@ def test_a_service_gets_title_and_text(hooks: HookSink, log_database: str) -> No
     deliver()
     ((headers, body),) = hooks.taken
     assert body["title"] == "[error] #1 Disks are slow"
-    assert "Why you: you are on call" in body["message"]
+    assert "Reason: you are on call" in body["message"]
     assert headers["X-Token"] == "t0psecret"
     assert events(incident) == [("sent", "chat", "accepted by JSON")]
 
@@ -55,7 +55,7 @@ def test_the_status_that_a_service_answered_decides(
     incident = ticket()
     call(incident)
     deliver()
-    assert events(incident)[0] == (outcome, "chat", f"JSON answered {status}")
+    assert events(incident)[0] == (outcome, "chat", f"JSON responded {status}")
     assert hooks.taken == []
 
 
