@@ -51,8 +51,6 @@ BANNED = {
 }
 """Words that no module, class or function of the product has in its name, with those to use. `SEALED`, the event of the
 log, is a constant."""
-BANNED_IN_TEXTS: tuple[str, ...] = ()
-"""Phrases that no template may show, in lower case."""
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -67,11 +65,6 @@ def test_no_name_has_a_word_of_the_old_dialect() -> None:
         if word.lower() in BANNED
     ]
     assert found == []
-
-
-def test_no_template_shows_a_banned_phrase() -> None:
-    pages = {path: path.read_text().lower() for path in (ROOT / "frontend/templates").rglob("*.html")}
-    assert [(path.name, one) for path, text in pages.items() for one in BANNED_IN_TEXTS if one in text] == []
 
 
 def exceptions() -> dict[str, list[str]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 BANNED = re.compile(
     r"\b(tickets?|whoever|whomever|held back|(?:is|are|was|were) taken back|(?:was|were) not told|(?:is|are) told by"
     r"|so does one|there is none|anew|bounced? back|nobody (?:is|was|will be) (?:called|told|paged)"

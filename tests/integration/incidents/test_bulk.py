@@ -155,7 +155,7 @@ def test_who_may_not_is_told_for_each_ticket() -> None:
     client.force_login(charlie)
     (result,) = ask(client, "acknowledge", incidents=[number]).json()["results"]
     assert result["status"] == 403
-    assert "takes a responder of storage" in result["reason"]
+    assert "requires the role responder of storage" in result["reason"]
 
 
 def test_what_has_changed_since_the_list_was_read_is_left_alone(client: Client) -> None:

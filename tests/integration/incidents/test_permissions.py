@@ -192,5 +192,5 @@ def test_who_may_not_change_who_is_on_call_is_told_who_could() -> None:
         "/on-call/on-call/take-over", {"person": "charlie", "span": "1 h", "reason": "dentist"}
     )
     assert answer.status_code == 403
-    assert "takes a responder of storage" in answer.content.decode()
+    assert "requires the role responder of storage" in answer.content.decode()
     assert not Override.objects.exists()

@@ -87,7 +87,7 @@ def test_a_verb_is_open_to_whom_it_should_be_and_denied_without_a_trace_to_other
         assert answer.status_code in (200, 400, 409)
     else:
         assert answer.status_code == 403
-        assert "takes a responder" in answer.json()["detail"]
+        assert "requires the role responder" in answer.json()["detail"]
         assert events() == before
 
 

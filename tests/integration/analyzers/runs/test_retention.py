@@ -178,7 +178,7 @@ def test_the_page_of_a_run_says_that_it_cannot_be_repeated_and_shows_its_verdict
     drop_unused(LATER)
     body = client.get(reverse("run", args=[run.pk])).content.decode()
     assert "<button disabled>Run again" in body
-    assert "is not kept any more, so it cannot be run again" in body
+    assert "so the run cannot be repeated" in body
     assert "fails often" in body
 
 
@@ -190,7 +190,7 @@ def test_the_page_of_a_run_says_that_another_version_is_installed_now(door: Door
     client.force_login(get_user_model().objects.create(username="alice"))
     body = client.get(reverse("run", args=[run.pk])).content.decode()
     assert "<button disabled>Run again" in body
-    assert "Judged by tally 0.9.0, installed is 1.0.0" in body
+    assert "Analyzer tally 0.9.0; 1.0.0 is installed now" in body
 
 
 def test_the_api_says_that_it_cannot_be_repeated_and_why(door: Door) -> None:

@@ -316,7 +316,7 @@ def silence() -> Callable[..., Silence]:
             starts_at=now - timedelta(minutes=1),
             ends_at=now + timedelta(hours=1),
             created_by="alice",
-            comment="cancelled maintenance",
+            comment="planned work",
         )
 
     return make

@@ -133,7 +133,7 @@ def test_a_person_has_the_next_people_called_at_once(admin: Call) -> None:
     Clock(id_).later()
     answer = admin("POST", f"incidents/{id_}/escalate", {"reason": "Alice is on a plane"})
     assert (answer.status_code, calls(id_)) == (200, ["alice", "bob"])
-    assert told(id_)[-1] == "key ci called bob (step 2 of 2, round 1 of 2): Alice is on a plane"
+    assert told(id_)[-1] == "key ci notified bob (step 2 of 2, round 1 of 2): Alice is on a plane"
 
 
 @pytest.mark.parametrize("state", ["acknowledged", "snoozed"])

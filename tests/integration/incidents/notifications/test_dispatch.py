@@ -181,7 +181,7 @@ def test_an_acknowledgement_stops_a_message_that_failed_and_says_so(mails: MailS
     commands.acknowledge(incident, ALICE)
     deliver(60)
     assert mails.mails == []
-    assert events(incident)[-1] == ("stopped", None, "alice acknowledged the incident")
+    assert events(incident)[-1] == ("stopped", None, "acknowledged by alice")
 
 
 def test_several_tickets_within_seconds_are_one_message_and_an_event_on_each(mails: MailSink) -> None:

@@ -75,7 +75,7 @@ def test_whom_a_hand_over_called_is_not_told_once_it_was_taken_back(hooks: HookS
     assert ended("once") == ("done", "stopped")
     deliver(400)
     assert hooks.taken == []
-    assert "again" in events(incident)[-1][2]
+    assert "back with" in events(incident)[-1][2]
 
 
 def test_whose_account_was_closed_is_told_nothing_more(hooks: HookSink) -> None:

@@ -217,12 +217,12 @@ def test_a_period_that_has_no_report_is_a_404(reader: Client, id_: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("zone", "Europe/Atlantis", "is not a time zone"),
+        ("zone", "Europe/Atlantis", "is no time zone"),
         ("team", "nobody", "no team"),
         ("cadence", "hourly", "not a valid choice"),
         ("hour", 24, "less than or equal to 23"),
         ("analyses", [{"analyzer": "crystal_ball"}], "is not installed"),
-        ("colour", "red", "is not a known field"),
+        ("colour", "red", "is not a field here"),
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused(field: str, value: Any, reason: str) -> None:

@@ -66,7 +66,7 @@ def test_the_payload_of_the_real_client_is_kept_as_a_change_and_opens_no_ticket(
 def test_the_receipt_of_a_change_says_why_it_opened_no_ticket(key: str) -> None:
     receipt = get(f"/api/v1/receipts/{tell(key)['Dossier-Receipt']}", key)
     assert (receipt["kind"], receipt["incident"]) == ("change", None)
-    assert receipt["outcome"].startswith("kept; a change opens no incident")
+    assert receipt["outcome"].startswith("stored; changes do not open incidents")
     assert [event["type"] for event in receipt["events"]] == ["change.reported"]
 
 
@@ -124,7 +124,7 @@ def test_the_page_of_a_ticket_lists_them_with_their_links(key: str) -> None:
     assert "Recent changes" in body
     assert 'href="https://builds.example.com/2231"' in body
     page = alice.get(f"/receipts/{answer['Dossier-Receipt']}").content.decode()
-    assert "a change opens no incident" in page
+    assert "changes do not open incidents" in page
     assert key not in page
 
 

@@ -112,7 +112,7 @@ def test_the_command_refuses_an_end_that_is_none(told: str) -> None:
 def test_the_page_warns_two_weeks_before(alice: Client, days: int, said: str) -> None:
     keys.create("sender", ["alerts"], expires_at=now() + timedelta(days=days))
     page = alice.get("/integrations").content.decode()
-    assert ("what uses it is refused from then on" in page) == bool(said)
+    assert ("its requests are rejected afterwards" in page) == bool(said)
 
 
 def test_the_page_makes_a_key_that_is_good_to_the_end_of_a_day(alice: Client) -> None:
