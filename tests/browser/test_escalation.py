@@ -36,5 +36,5 @@ def test_a_policy_is_made_and_a_ticket_says_whom_it_calls(console: Console) -> N
     page.get_by_label("Reason for escalating").fill("Alice is on a plane")
     page.get_by_role("button", name="Escalate").last.click()
     expect(
-        page.get_by_text("alice called bob (step 2 of 2, round 1 of 2): Alice is on a plane")
+        page.get_by_text("alice notified bob (step 2 of 2, round 1 of 2): Alice is on a plane")
     ).to_be_visible()

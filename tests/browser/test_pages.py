@@ -89,7 +89,7 @@ def test_a_report_is_subscribed_to_and_left_on_its_page(console: Console) -> Non
     page.get_by_role("button", name="Subscribe").click()
     expect(page.get_by_role("status")).to_contain_text("alice@example.com now receives this report")
     page.get_by_role("button", name="Unsubscribe").click()
-    expect(page.get_by_text("Nobody gets")).to_be_visible()
+    expect(page.get_by_text("No subscribers of")).to_be_visible()
 
 
 def test_a_run_shows_its_verdict_and_evidence(console: Console) -> None:
