@@ -83,7 +83,9 @@ PATHS_OF_SENDERS = (
 
 
 @pytest.mark.parametrize("path", PATHS_OF_SENDERS)
-@pytest.mark.parametrize(("free", "says"), [(0, "The disk of Dossier is full"), (50, "The database does not answer")])
+@pytest.mark.parametrize(
+    ("free", "says"), [(0, "The disk of Dossier is full"), (50, "The database does not answer")]
+)
 def test_senders_are_told_of_a_full_disk(
     alice: Client, monkeypatch: pytest.MonkeyPatch, path: str, free: int, says: str
 ) -> None:
