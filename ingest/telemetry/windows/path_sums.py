@@ -51,8 +51,8 @@ def path_sums(region: str, source: Source, steps: Steps) -> PathSums:
             with connection.cursor() as cursor:
                 cursor.execute("SET LOCAL statement_timeout = %s", (f"{round(TIMEOUT * 1000)}ms",))
             number = region_number(region)
-            key = f"{connection.settings_dict['NAME']} {number} {source} {steps} "
-            f"{_progress_text(number, source, steps)}"
+            progress = _progress_text(number, source, steps)
+            key = f"{connection.settings_dict['NAME']} {number} {source} {steps} {progress}"
             if (kept := _sums.get(key)) is not None:
                 return kept
             found = _read(number, source, steps)

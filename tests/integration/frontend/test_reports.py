@@ -191,5 +191,5 @@ def test_a_report_that_makes_no_sense_is_refused_by_field(alice: Client) -> None
     )
     shown = answer.content.decode()
     assert answer.status_code == 400
-    assert "is not a time zone" in shown
+    assert "is no time zone" in shown
     assert "less than or equal to 23" in shown

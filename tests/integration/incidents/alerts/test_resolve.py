@@ -55,7 +55,7 @@ def test_all_are_settled_in_parts_and_each_once_also_when_a_part_is_killed(storm
 
 def test_the_page_says_how_many_are_left_and_the_interface_too(client: Client) -> None:
     client.force_login(User.objects.create(username="alice", is_staff=True, is_superuser=True))
-    assert "3 of these still count as firing" in client.get("/incidents/1").content.decode()
+    assert "3 alerts of this incident are still being resolved" in client.get("/incidents/1").content.decode()
     assert client.get("/api/v1/incidents/1/alerts").json()["settling"] == 3
 
 

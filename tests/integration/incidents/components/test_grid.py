@@ -162,7 +162,7 @@ def test_without_telemetry_the_page_says_what_to_send(alice: Client) -> None:
 
 def test_a_time_of_which_nothing_is_known_is_empty_and_not_wrong(alice: Client) -> None:
     fleet()
-    assert "Nothing to cross" in alice.get("/grid", {"end": "2020-01-01T00:00:00Z"}).content.decode()
+    assert "No data for this grid" in alice.get("/grid", {"end": "2020-01-01T00:00:00Z"}).content.decode()
 
 
 REFUSED = (

@@ -253,7 +253,7 @@ def nested(deep: int) -> Any:
         ({"payload": {}, "door": "cloudevents"}, "payload"),
         ({"payload": {}, "door": "pagerduty"}, "payload"),
         ({"payload": "From: alice", "door": "nowhere"}, "door"),
-        ({"payload": {"title": "slow"}, "integration": "nobody"}, "there is none"),
+        ({"payload": {"title": "slow"}, "integration": "nobody"}, "there is no integration nobody"),
         ({"payload": {"title": "slow"}, "integration": 7}, "integration"),
         ({"payload": {"title": "slow"}, "component": "disk/d7"}, "component"),
         ({"door": "generic"}, "door"),

@@ -147,7 +147,6 @@ def test_a_silence_that_cannot_be_read_is_shown_with_its_problem_and_ended(
 ) -> None:
     told = unreadable(alice, matchers=Value(matchers, JSONField()))
     page = alice.get("/silences").content.decode()
-    assert "Invalid address" in page
     assert "Not in effect: matchers" in page
     assert alice.post(f"/silences/{told}/end").status_code == 302
     assert "Not in effect" not in alice.get("/silences").content.decode()

@@ -378,7 +378,7 @@ def test_a_receipt_names_what_a_mapping_left_out_on_purpose() -> None:
     answer = post(f"/integrations/generic/{key}", {"e": [{"t": "a", "s": "firing"}, {"t": "b", "s": "grey"}]})
     assert answer.json()["accepted"] == 1
     receipt = get(f"/api/v1/receipts/{answer.json()['receipt']}", key)
-    assert receipt["outcome"] == "1 fired, 1 left out"
+    assert receipt["outcome"] == "1 fired, 1 ignored"
     (left_out,) = receipt["left_out"]
     assert left_out["alert"] == 1
     assert "ignored" in left_out["reason"]
