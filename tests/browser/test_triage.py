@@ -99,11 +99,11 @@ def test_what_was_refused_of_several_is_said_and_the_rest_is_undone(console: Con
         inbox.get_by_label(f"Select #{number}", exact=True).check()
     commands.acknowledge(content.ticket_id(numbers[0]), content.BOB)
     inbox.keyboard.press("e")
-    toast = inbox.locator(".toast.bulk")
+    toast = inbox.locator(".toast.bulk-result")
     expect(toast).to_contain_text("Acknowledged 2 incidents")
     expect(toast).to_contain_text(f"#{numbers[0]}: ")
     toast.get_by_role("button", name="Undo").click()
-    expect(inbox.locator(".toast.bulk")).to_contain_text("Undone for 2 incidents")
+    expect(inbox.locator(".toast.bulk-result")).to_contain_text("Undone for 2 incidents")
     assert [state(number) for number in numbers] == ["acknowledged", "open", "open"]
     console.problems.clear()  # the browser logs the aborted request
 

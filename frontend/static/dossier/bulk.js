@@ -159,7 +159,7 @@ function say(panel, { field, reason }) {
 /** What went, with its undo; what did not, with why. What was refused stays until it is dismissed. */
 function tell(words, { done, refused, wrong, trouble, left }) {
   const toast = document.createElement("div");
-  toast.className = "toast bulk";
+  toast.className = "toast bulk-result";
   const text = document.createElement("div");
   const say = (line) => text.append(Object.assign(document.createElement("div"), { textContent: line }));
   if (done.length) say(`${words} ${tickets(done.length)}`);
