@@ -28,7 +28,7 @@ VARIABLES: dict[str, Variable] = {}
 
 PREFIX = "DOSSIER_"
 """Of every variable but DATABASE_URL, REDIS_URL and PORT, which hosting platforms set."""
-INTERNAL = frozenset({"DOSSIER_HANDED_OVER", "DOSSIER_HEARTBEAT", "DOSSIER_PROCESS"})
+INTERNAL = frozenset({"DOSSIER_HANDED_OVER", "DOSSIER_HEARTBEAT", "DOSSIER_PROCESS", "DOSSIER_SUPERVISOR"})
 """Set by the supervisor for its children."""
 FORMER_NAMES = {
     "EVENTS_PORT": "DOSSIER_EVENTS_PORT",

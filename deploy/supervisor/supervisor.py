@@ -285,6 +285,7 @@ class Supervisor:
         if program.beats:
             child.heartbeat = self.home.root / "heartbeats" / f"{program.name}-{time.monotonic_ns()}"
             environment[heartbeat.VARIABLE] = str(child.heartbeat)
+            environment[heartbeat.SUPERVISOR] = str(os.getpid())
         connections.close_all()
 
         def run() -> None:

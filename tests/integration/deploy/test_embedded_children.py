@@ -224,3 +224,14 @@ def test_a_restart_leaves_a_line_with_time_and_reason(home: Path) -> None:
         "reason": "was killed by SIGKILL",
         "starts_again_in_seconds": 0.5,
     }
+
+
+def test_a_process_that_begins_to_beat_after_its_supervisor_ended_ends_itself(home: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as supervisor:
+        supervisor.wait()
+    program = "import time; from ingest import heartbeat; heartbeat.ORPHANED = 0.5; heartbeat.start(); time.sleep(60)"
+    told = {heartbeat.VARIABLE: str(home / "beat"), heartbeat.SUPERVISOR: str(supervisor.pid)}
+    left = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **told}, timeout=50, check=False
+    )
+    assert left.returncode == -signal.SIGKILL
