@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from analyzers import registry
 from tests.integration.analyzers.runs.cases import TALLY, install_plugin
-from tests.integration.incidents.notifications.cases import HookSink, MailSink, hook_sink, mail_sink
+from tests.integration.incidents.notifications.cases import (
+    SETUP,
+    HookSink,
+    MailSink,
+    hook_server,
+    mail_server,
+)
 from tests.integration.incidents.oncall.cases import make_people
 
 
@@ -24,16 +31,22 @@ def tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def mails() -> Iterator[MailSink]:
-    """A mail server that takes what it is sent."""
-    with mail_sink() as sink:
+def mails(settings: Settings) -> Iterator[MailSink]:
+    """A mail server that takes what it is sent.
+
+    The settings are changed by their fixture alone: `override_settings` beside it would be undone in another order.
+    """
+    with mail_server() as (sink, port):
+        for name, value in {**SETUP, "EMAIL_PORT": port}.items():
+            setattr(settings, name, value)
         yield sink
 
 
 @pytest.fixture
-def hooks() -> Iterator[HookSink]:
+def hooks(settings: Settings) -> Iterator[HookSink]:
     """A web server that takes what it is sent."""
-    with hook_sink() as sink:
+    settings.OUTBOUND_ALLOWED_NETWORKS = SETUP["OUTBOUND_ALLOWED_NETWORKS"]
+    with hook_server() as sink:
         yield sink
 
 

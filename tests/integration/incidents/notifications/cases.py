@@ -77,13 +77,15 @@ class _AnyPort(Controller):
 
 
 @contextmanager
-def mail_sink() -> Iterator[MailSink]:
+def mail_server() -> Iterator[tuple[MailSink, int]]:
+    """A mail server and its port."""
     sink = MailSink()
     controller = _AnyPort(sink, hostname="127.0.0.1", port=0)
     controller.start()
-    with override_settings(**{**SETUP, "EMAIL_PORT": controller.port}):
-        yield sink
-    controller.stop()
+    try:
+        yield sink, controller.port
+    finally:
+        controller.stop()
 
 
 class HookSink:
@@ -124,12 +126,21 @@ class HookSink:
 
 @contextmanager
 def hook_sink() -> Iterator[HookSink]:
+    """A web server that may be reached."""
+    with (
+        override_settings(OUTBOUND_ALLOWED_NETWORKS=SETUP["OUTBOUND_ALLOWED_NETWORKS"]),
+        hook_server() as sink,
+    ):
+        yield sink
+
+
+@contextmanager
+def hook_server() -> Iterator[HookSink]:
     sink = HookSink()
     thread = threading.Thread(target=sink.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        with override_settings(OUTBOUND_ALLOWED_NETWORKS=SETUP["OUTBOUND_ALLOWED_NETWORKS"]):
-            yield sink
+        yield sink
     finally:
         if sink.silent is not None:
             sink.silent.set()
