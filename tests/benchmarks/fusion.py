@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.deepview import ANALYZER as DEEPVIEW
-from analyzers.builtin.deepview.reductions import SLICE
+from analyzers.builtin.deepview.analyzer import SLICE
 from analyzers.builtin.netbouncer import ANALYZER as NETBOUNCER
 from analyzers.builtin.voting import ANALYZER as VOTING
 from analyzers.contract import Analyzer, Sums, Verdict, Window

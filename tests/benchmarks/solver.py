@@ -27,10 +27,10 @@ from scipy.sparse import csc_matrix
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
-from analyzers.builtin.deepview import ANALYZER, lasso
-from analyzers.builtin.deepview.likelihood import Model
+from analyzers.builtin.deepview import ANALYZER, published
 from analyzers.builtin.deepview.observed import Observed, observe
 from analyzers.builtin.deepview.published import outcomes
+from analyzers.builtin.deepview.selection import Model
 from analyzers.contract import Paths, Window
 from analyzers.params import check_params
 from analyzers.simulators.deepview import (
@@ -76,7 +76,7 @@ def region(components: int, severity: float = 0.2) -> Region:
     made = window(fleet, failures, 0, 60)
     seen = observe(made.sums)
     failing, z = outcomes(made, seen)
-    pull = lasso.correlations(lasso.Plan.of(fleet.paths), failing, z)
+    pull = published.correlations(published.Plan.of(fleet.paths), failing, z)
     return Region(components, fleet, made, seen, failing, z, float(pull.max()) / len(fleet.paths) / 20)
 
 
@@ -118,10 +118,10 @@ def compare(one: Region) -> list[Row]:
     full[one.failing] = one.z
     matrix = sparse(paths)
     theirs, best = peer(matrix, full, one.alpha, 1e-7)
-    cold, _ = timed(lambda: lasso.solve(lasso.Plan.of(paths), one.failing, one.z, one.alpha))
-    plan = lasso.Plan.of(paths)
-    lasso.solve(plan, one.failing, one.z, one.alpha)
-    kept, solution = timed(lambda: lasso.solve(plan, one.failing, one.z, one.alpha))
+    cold, _ = timed(lambda: published.solve(published.Plan.of(paths), one.failing, one.z, one.alpha))
+    plan = published.Plan.of(paths)
+    published.solve(plan, one.failing, one.z, one.alpha)
+    kept, solution = timed(lambda: published.solve(plan, one.failing, one.z, one.alpha))
     one_pass, _ = timed(lambda: int(paths.indices.sum()))
     gap = (solution.objective - best) / best
     label = f"{one.components:,} components, {len(paths):,} paths"
@@ -152,8 +152,8 @@ def memory(one: Region) -> Row:
     """Peak of new memory while planning and solving, against the incidence itself."""
     paths = one.fleet.paths
     tracemalloc.start()
-    plan = lasso.Plan.of(paths)
-    lasso.solve(plan, one.failing, one.z, one.alpha)
+    plan = published.Plan.of(paths)
+    published.solve(plan, one.failing, one.z, one.alpha)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     incidence = paths.indices.nbytes + paths.indptr.nbytes

@@ -16,8 +16,8 @@ a component whose correlation with the failures is below the penalty can never e
   the history divides it.
 - Baseline: windows of the history without the components that stand out in them; rate, noise and habit from medians,
   the rate at its upper 95 % bound. Without history the window itself less its own suspects.
-- Score: share of suspects with that much evidence that were at fault in simulations (`calibration`), lowered where an
-  assumption fails. `sure` from `sure_margin` above the bar.
+- Score: share of suspects with that much evidence that were at fault in simulations (`binomial.SCORES`), lowered where
+  an assumption fails. `sure` from `sure_margin` above the bar.
 
 Inconclusive: no units placed, failures of unplaced units prevail, one path, or more than 80 % fail with several
 suspects. Correlation over successive windows is not used: faint faults need longer windows.

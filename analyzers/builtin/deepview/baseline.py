@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.deepview import noise
-from analyzers.builtin.deepview.noise import ENOUGH_HISTORY, TOTAL, Noise
+from analyzers.builtin.deepview.noise import ENOUGH_HISTORY, TOTAL, Noise, Remains, remains
 from analyzers.builtin.deepview.observed import Observed, observe
-from analyzers.builtin.deepview.outliers import Remains, remains
 from analyzers.builtin.deepview.selection import Judges, Rules, select
 from analyzers.contract import Window
 

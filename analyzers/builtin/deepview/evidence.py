@@ -1,11 +1,12 @@
-"""What a verdict shows: the blamed, the cleared, failures over time, the grid, and how it was concluded.
+"""Evidence of a verdict: failures over time, the grid of two kinds of component, and the answers of simpler methods.
 
-Everything is inline; charts are Vega-Lite with a few hundred rows at most.
+Everything is inline; charts are Vega-Lite with a few hundred rows at most. The grid takes two kinds of which every
+pair shares a path, as compute and storage clusters do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.deepview.grid import Grid, crossing
-from analyzers.builtin.deepview.observed import Observed, component_sets
-from analyzers.builtin.deepview.reductions import SLICE
+from analyzers.builtin.deepview.analyzer import SLICE
+from analyzers.builtin.deepview.observed import Observed, component_sets, kinds_of, locate
+from analyzers.builtin.paths.incidence import incidence
+from analyzers.builtin.paths.tomography import TITLE, simpler_methods
 from analyzers.builtin.stats.onset import last_unusual
-from analyzers.contract import Evidence, Window, chart
+from analyzers.builtin.text import so_many
+from analyzers.contract import Evidence, Paths, Window, chart, text
 
 Json = dict[str, Any]
 Ints = NDArray[np.int64]
@@ -208,3 +211,145 @@ def _minutes(fold: int) -> str:
 
 def _instant(when: datetime) -> str:
     return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+Floats = NDArray[np.float64]
+
+_MOST = 40  # rows or columns drawn
+_FILLED = 0.5  # share of pairs that must share a path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """`carried` and `failed` of shape (rows, columns), over the paths that hold both components."""
+
+    row_kind: str
+    column_kind: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    carried: Floats
+    failed: Floats
+    note: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Axis:
+    """One kind: `member[p]` is which of `names` path p holds, -1 if none or several."""
+
+    kind: str
+    names: tuple[str, ...]
+    member: Ints
+    failing: Ints
+
+
+def crossing(window: Window, seen: Observed, blamed: tuple[str, ...]) -> Grid | None:
+    """The grid of the two kinds that cross best, a blamed component's kind among them if it crosses any."""
+    sets = component_sets(window.sums["paths"])
+    attempts = np.asarray(window.sums["paths"].values["attempts"], dtype=np.float64)
+    axes = _axes(sets, seen)
+    kinds = {name.partition("/")[0] for name in blamed}
+    best: tuple[tuple[int, float, int], _Axis, _Axis] | None = None
+    for i, rows in enumerate(axes):
+        for columns in axes[i + 1 :]:
+            filled = _filled(rows, columns)
+            if filled < _FILLED:
+                continue
+            fits = len(rows.names) <= _MOST and len(columns.names) <= _MOST
+            rank = (len(kinds & {rows.kind, columns.kind}) * 2 + fits, filled, -len(rows.names))
+            if best is None or rank > best[0]:
+                best = rank, rows, columns
+    if best is None:
+        return None
+    rows, columns = sorted(best[1:], key=lambda axis: (-len(axis.names), axis.kind))
+    return _grid(rows, columns, attempts, seen.failures, blamed)
+
+
+def _axes(sets: Paths, seen: Observed) -> list[_Axis]:
+    """The kinds of which nearly every path holds exactly one, and of which there are at least two."""
+    kinds, kind_of = kinds_of(sets.names)
+    owner = np.repeat(np.arange(len(sets)), np.diff(sets.indptr))
+    axes = []
+    for number, kind in enumerate(kinds):
+        members = np.flatnonzero(kind_of == number)
+        if len(members) < 2:
+            continue
+        local = np.full(len(sets.names), -1, dtype=np.int64)
+        local[members] = np.arange(len(members))
+        member = _only(owner, local[sets.indices], len(sets))
+        if np.mean(member >= 0) < 0.9:
+            continue
+        failing = _only(seen.row, local[seen.column], seen.rows)
+        axes.append(_Axis(kind, tuple(sets.names[j] for j in members.tolist()), member, failing))
+    return axes
+
+
+def _only(owner: Ints, local: Ints, count: int) -> Ints:
+    """For each row its one member of a kind, -1 if it has none or several."""
+    mine = local >= 0
+    held = np.bincount(owner[mine], minlength=count)
+    member = np.full(count, -1, dtype=np.int64)
+    member[owner[mine]] = local[mine]
+    return np.where(held == 1, member, -1)
+
+
+def _filled(rows: _Axis, columns: _Axis) -> float:
+    both = (rows.member >= 0) & (columns.member >= 0)
+    pairs = np.unique(rows.member[both] * len(columns.names) + columns.member[both])
+    return len(pairs) / (len(rows.names) * len(columns.names))
+
+
+def _grid(rows: _Axis, columns: _Axis, attempts: Floats, failures: Floats, blamed: tuple[str, ...]) -> Grid:
+    shape = len(rows.names), len(columns.names)
+    carried, failed = np.zeros(shape), np.zeros(shape)
+    both = (rows.member >= 0) & (columns.member >= 0)
+    np.add.at(carried, (rows.member[both], columns.member[both]), attempts[both])
+    lost = (rows.failing >= 0) & (columns.failing >= 0)
+    np.add.at(failed, (rows.failing[lost], columns.failing[lost]), failures[lost])
+    kept_rows = _worst(rows.names, failed.sum(axis=1), blamed)
+    kept_columns = _worst(columns.names, failed.sum(axis=0), blamed)
+    hidden = (len(rows.names) - len(kept_rows)) + (len(columns.names) - len(kept_columns))
+    note = f" Not drawn: {so_many(hidden, 'component')} with fewer failures." if hidden else ""
+    return Grid(
+        rows.kind,
+        columns.kind,
+        tuple(rows.names[i] for i in kept_rows),
+        tuple(columns.names[i] for i in kept_columns),
+        carried[np.ix_(kept_rows, kept_columns)],
+        failed[np.ix_(kept_rows, kept_columns)],
+        note,
+    )
+
+
+def _worst(names: tuple[str, ...], failed: Floats, blamed: tuple[str, ...]) -> list[int]:
+    """At most 40 in order of name: the blamed, then those with most failures."""
+    order = sorted(range(len(names)), key=lambda i: (names[i] not in blamed, -failed[i], names[i]))
+    return sorted(order[:_MOST], key=lambda i: names[i])
+
+
+MOST_PATHS = 50_000
+"""Above this they are not asked: reading all paths for them would take longer than the verdict."""
+
+BAD_PATH = 0.005
+"""Least share of units that fail on a path that the simpler methods call bad."""
+
+_ABOVE_NORMAL = 3
+"""A bad path fails so many times as much as is normal."""
+
+
+def simpler(window: Window, seen: Observed, normal: float, blamed: Collection[str]) -> Evidence | None:
+    """The table of `tomography.simpler_methods`, or a sentence that says why there is none; None when nothing failed.
+
+    `normal` is the share of units that fail in health, `blamed` the names in the verdict with those that cannot be
+    told from them.
+    """
+    if not seen.rows:
+        return None
+    placed = window.sums["paths"]
+    sets = component_sets(placed)
+    if len(sets) > MOST_PATHS:
+        return text(TITLE, f"Not asked: they are for windows of at most {MOST_PATHS:,} paths.")
+    at = locate(sets, seen.row, seen.column, seen.rows)
+    known = at >= 0
+    failures = np.bincount(at[known], seen.failures[known], minlength=len(sets))
+    paths = incidence(sets, np.asarray(placed.values["attempts"]), failures)
+    return simpler_methods(paths, max(BAD_PATH, _ABOVE_NORMAL * normal), blamed)

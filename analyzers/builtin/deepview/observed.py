@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.deepview.reductions import WITNESS_KIND
+from analyzers.builtin.deepview.analyzer import WITNESS_KIND
 from analyzers.contract import Paths, Sums
 
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from analyzers.builtin.deepview import lasso, published
+from analyzers.builtin.deepview import published
 from analyzers.contract import Paths
 from tests.unit.analyzers.deepview.lasso_cases import Floats, dense, objective, outcomes, solved, tree
 
@@ -26,7 +26,7 @@ def test_cross_validation_is_that_of_refitting_every_fold() -> None:
     paths = tree(4)
     z = outcomes(paths, 4)
     failing = np.flatnonzero(z).astype(np.int32)
-    alpha, _, _ = published.cross_validated(lasso.Plan.of(paths), failing, z[failing], 5)
+    alpha, _, _ = published.cross_validated(published.Plan.of(paths), failing, z[failing], 5)
     assert alpha == pytest.approx(slow_choice(paths, z, 5), rel=1e-6)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.deepview import lasso
+from analyzers.builtin.deepview import published
 from analyzers.contract import Paths
 from analyzers.simulators.tables import paths_of
 
@@ -39,9 +39,9 @@ def outcomes(paths: Paths, seed: int, share: float = 0.3) -> Floats:
     return np.where(rng.random(len(paths)) < share, rng.exponential(0.1, len(paths)), 0.0)
 
 
-def solved(paths: Paths, z: Floats, alpha: float) -> tuple[Floats, lasso.Solution]:
+def solved(paths: Paths, z: Floats, alpha: float) -> tuple[Floats, published.Solution]:
     failing = np.flatnonzero(z).astype(np.int32)
-    solution = lasso.solve(lasso.Plan.of(paths), failing, z[failing], alpha)
+    solution = published.solve(published.Plan.of(paths), failing, z[failing], alpha)
     theta = np.zeros(len(paths.names))
     theta[solution.support] = solution.theta
     return theta, solution

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.builtin.deepview import ANALYZER, lasso, published
+from analyzers.builtin.deepview import ANALYZER, published
 from analyzers.params import check_params
 from analyzers.simulators.deepview import INDEPENDENT, Fault, background, strike, with_history
 from analyzers.simulators.fleet import S, build
@@ -32,17 +32,17 @@ def test_a_heavy_penalty_blames_no_one() -> None:
 
 def test_the_plan_makes_only_the_columns_that_can_enter() -> None:
     paths = tree(2)
-    plan = lasso.Plan.of(paths)
+    plan = published.Plan.of(paths)
     z = np.zeros(len(paths))
     z[0] = 1.0
-    lasso.solve(plan, np.array([0], dtype=np.int32), z[:1], 1e-4)
+    published.solve(plan, np.array([0], dtype=np.int32), z[:1], 1e-4)
     assert {paths.names[j] for j in plan.gram} <= set(paths[0])
 
 
 def test_the_gram_block_is_that_of_the_matrix() -> None:
     paths = tree(3)
     columns = np.array([0, 2, 5, len(paths.names) - 1])
-    block = lasso.Plan.of(paths).gram_block(columns)
+    block = published.Plan.of(paths).gram_block(columns)
     matrix = dense(paths)[:, columns]
     assert np.array_equal(block, matrix.T @ matrix)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
 from analyzers.builtin.deepview.binomial import step_up, tail
-from analyzers.builtin.deepview.likelihood import CEILING, Model, log_expm1
+from analyzers.builtin.deepview.selection import CEILING, Model, log_expm1
 
 Floats = NDArray[np.float64]
 

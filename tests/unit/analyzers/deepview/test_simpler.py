@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from analyzers.builtin.deepview import simpler
+from analyzers.builtin.deepview import evidence
 from analyzers.builtin.paths.tomography import METHODS, TITLE
 from tests.unit.analyzers.deepview.cases import grid, verdict_on, window_of
 
@@ -53,5 +53,5 @@ def test_a_window_without_failures_asks_nobody() -> None:
 
 
 def test_above_a_size_they_are_not_asked_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simpler, "MOST_PATHS", 15)
+    monkeypatch.setattr(evidence, "MOST_PATHS", 15)
     assert "at most 15 paths" in opinions(verdict_on(window_of(grid(), GRAY)))["text"]

@@ -7,7 +7,7 @@ import pytest
 
 from analyzers import testing
 from analyzers.builtin.deepview import ANALYZER
-from analyzers.builtin.deepview.calibration import SCORES, probability
+from analyzers.builtin.deepview.binomial import SCORES, probability
 from analyzers.builtin.text import count, listed, percent
 from analyzers.contract import Window
 from analyzers.simulators.deepview import Fault
