@@ -49,6 +49,16 @@ def read(home: Path) -> tuple[list[Known], float] | None:
         return None
 
 
+def run_as_root(home: Path) -> bool:
+    """Whether a process that the supervisor keeps running is root's."""
+    known, _ = read(home) or ([], 0.0)
+    for one in known:
+        with suppress(OSError):  # it has ended meanwhile
+            if one.pid and Path(f"/proc/{one.pid}").stat().st_uid == 0:
+                return True
+    return False
+
+
 def forget(home: Path) -> None:
     """Before the start, and when all have ended."""
     _file(home).unlink(missing_ok=True)

@@ -36,6 +36,7 @@ NEEDED = ("worker", "scheduler", "followers", "delivery", "mail", "otlp")
 """Processes without which something comes late or not at all."""
 COVERED = ("web", "events")
 """Processes whose work others do meanwhile: other web processes, and pages that poll."""
+AS_ROOT = "root: pages and analyzers run as root; see DOSSIER_ALLOW_ROOT"
 
 
 @csrf_exempt
@@ -68,13 +69,18 @@ def reasons() -> list[str]:
 
 def warnings() -> list[str]:
     """What works and needs somebody's attention."""
-    found = [warning for warning in [disk.space().warning, root()] if warning]
-    known, _ = processes.read(settings.HOME.root) or ([], 0.0)
-    found += [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
+    found = [*node_warnings(), *([AS_ROOT] if privileges.is_root() else [])]
     if lost := _lost_analyzers():
         # Names only: anybody may ask for `/readyz`, and a reason may hold paths.
         found.append(f"analyzers: problems of {', '.join(lost)}; manage.py doctor names them")
     return found + [warning for warning in [people_called()] if warning]
+
+
+def node_warnings() -> list[str]:
+    """Warnings of this node alone: its disk and its processes. Asks no database."""
+    known, _ = processes.read(settings.HOME.root) or ([], 0.0)
+    found = [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
+    return [*([told] if (told := disk.space().warning) else []), *found]
 
 
 def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:
@@ -142,10 +148,6 @@ def people_called() -> str | None:
         return f"on call: {lost} {who} that policies or schedules call cannot be reached" if lost else None
 
     return _or_away(probe, None)
-
-
-def root() -> str | None:
-    return "root: pages and analyzers run as root; see DOSSIER_ALLOW_ROOT" if privileges.is_root() else None
 
 
 def draining() -> str | None:

@@ -1,12 +1,16 @@
 """What machines ask: is it alive, is it ready, what are its figures."""
 
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from kombu import Connection
 from pytest_django import Settings
@@ -16,7 +20,7 @@ from deploy import broker, privileges, processes
 from deploy.embedded import Home
 from deploy.observability import disk, health
 from ingest.api import keys
-from ingest.db import clock
+from ingest.db import clock, server_watch
 from ingest.log import registry
 from ingest.log.append import append
 from ingest.log.follow import Follower, lags, run_once
@@ -258,6 +262,46 @@ def test_a_wrong_clock_is_named(client: Client) -> None:
     told = "clock: this machine is 3600 s ahead of Postgres; set its clock (NTP)"
     assert client.get("/readyz").json()["reasons"] == [told]
     assert round(figures(client)["dossier_clock_skew_seconds"]) == 3600
+
+
+def doctor() -> list[str]:
+    """The lines of `manage.py doctor` where it finds something."""
+    out = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("doctor", stdout=out)
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.django_db
+def test_doctor_measures_the_clock_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead = SimpleNamespace(time=lambda: time.time() + 3600, monotonic=time.monotonic)
+    monkeypatch.setattr(server_watch, "time", ahead)
+    monkeypatch.setattr(clock, "local_time", ahead.time)
+    try:
+        assert "clock: this machine is 3600 s ahead of Postgres; set its clock (NTP)" in doctor()
+    finally:
+        clock._measured.clear()
+
+
+@pytest.mark.django_db
+def test_doctor_tells_of_disk_root_and_processes(
+    monkeypatch: pytest.MonkeyPatch, home_of_one_node: Path
+) -> None:
+    monkeypatch.setattr(disk, "measure", lambda _: disk.Space(8 * 2**30, 100 * 2**30))
+    node(home_of_one_node, **{"web-2": "ended"})
+    monkeypatch.setattr(processes, "run_as_root", lambda home: home == home_of_one_node)
+    found = doctor()
+    assert "disk: 8.0% free (8.0 GiB); below 5% telemetry is refused" in found
+    assert "web-2: hung: no heartbeat for 20 s" in found
+    assert any(line.startswith("root: ") for line in found)
+
+
+def test_whom_processes_belong_to_is_asked_of_the_system(tmp_path: Path) -> None:
+    assert not processes.run_as_root(tmp_path)
+    processes.write(tmp_path, [processes.Known("web-1", "running", os.getpid(), 0, "")])
+    assert processes.run_as_root(tmp_path) == (os.geteuid() == 0)
+    processes.write(tmp_path, [processes.Known("web-1", "ended", None, 0, "")])
+    assert not processes.run_as_root(tmp_path)
 
 
 @pytest.fixture(autouse=True)
