@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
+import re
 import shutil
 import signal
 import socket
 import time
+import traceback
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -23,6 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import IO
 
@@ -38,6 +42,7 @@ from deploy.postgres.base import VARIABLE as PROCESS
 from deploy.static import collect
 from deploy.supervisor import replacement
 from deploy.supervisor.children import Child, Forked, Process, end_left_over, fork, rotate
+from deploy.supervisor.preflight import complaint
 from deploy.supervisor.programs import Program, kind_of, listen, preload, programs
 from deploy.supervisor.replacement import Handed, Request
 from deploy.supervisor.root_start import leave_root
@@ -53,6 +58,8 @@ BROKER_PATIENCE = 15.0
 """Seconds without an answer after which the embedded broker is started anew: it keeps nothing."""
 HANGS_AFTER = {"web": 6.0, "events": 10.0, "otlp": 10.0}
 """Seconds without a heartbeat after which a process is ended; 20 where nothing is said."""
+LOG_OF_MIGRATIONS = "migrations.log"
+"""In the directory of the logs: tracebacks of migrations that failed."""
 
 _asked_to_stop: list[bool] = []
 """Since the signal: an exception that is raised while Python finalizes an object is lost."""
@@ -326,18 +333,48 @@ def make_ready(say: Say) -> None:
     database has secrets under another key, or migrations of a newer version."""
     collect()  # before the import, which lists the files that are there
     preload()
-    from deploy.observability.health import foreign_database, migrated  # when Django is set up
-    from incidents.notifications.key import WrongKeyError, check_key
+    from incidents.notifications.key import WrongKeyError, check_key  # when Django is set up
 
-    if reason := foreign_database():
-        raise StartupError(reason)
-    if not migrated():
-        say("database: migrating")
-        call_command("migrate", verbosity=0, interactive=False)
+    migrate(say)
     try:
         check_key()
     except WrongKeyError as error:
         raise StartupError(f"{error}.") from None
+
+
+def migrate(say: Say) -> None:
+    """Apply the migrations that the database lacks. StartupError names the one that failed; LOG_OF_MIGRATIONS has the
+    traceback."""
+    from deploy.observability.health import foreign_database, migrated
+
+    told = io.StringIO()
+    try:
+        if reason := foreign_database():
+            raise StartupError(reason)
+        if not migrated():
+            say("database: migrating")
+            call_command("migrate", verbosity=1, interactive=False, no_color=True, stdout=told)
+    except Exception as error:
+        # A migration may be any code.
+        if isinstance(error, StartupError) or complaint(error) is not None:
+            raise
+        log = settings.HOME.logs / LOG_OF_MIGRATIONS
+        with suppress(OSError), log.open("a") as file:
+            file.write(f"{clock_time()}\n{''.join(traceback.format_exception(error))}")
+        why = str(error).partition("\n")[0]
+        raise StartupError(
+            f"The database cannot be migrated: {failed_migration(error, told.getvalue())}{type(error).__name__}: {why}."
+            f" Migrations before it are applied. The traceback is in {log}"
+        ) from error
+
+
+def failed_migration(error: BaseException, told: str) -> str:
+    """`app.name: ` of the migration that failed, or `file:line: ` of one that cannot be read; else empty."""
+    if at := re.search(r"Applying (\S+?)\.\.\.\s*\Z", told):
+        return f"{at[1]}: "
+    frames = traceback.extract_tb(error.__traceback__)
+    files = [one for one in frames if Path(one.filename).parent.name == "migrations"]
+    return f"{'/'.join(Path(files[-1].filename).parts[-3:])}:{files[-1].lineno}: " if files else ""
 
 
 def open_ports() -> dict[int, socket.socket]:

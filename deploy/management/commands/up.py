@@ -67,8 +67,10 @@ class Command(BaseCommand):
             while (failed := replacement.outcome(settings.HOME)) is None:
                 replacement.running(settings.HOME)
                 time.sleep(0.2)
-        except (replacement.ReplacementError, StartupError) as error:
+        except replacement.ReplacementError as error:
             raise CommandError(str(error)) from error
+        except StartupError as error:
+            raise CommandError(f"nothing was replaced: {error}") from error
         if failed:
             raise CommandError(f"nothing was replaced: {failed}")
         self.say(f"replaced: {settings.PUBLIC_URL} is served by {settings.BASE_DIR}, version {VERSION}")
