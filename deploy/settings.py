@@ -146,8 +146,8 @@ TELEMETRY_SPARSE_RETENTION = env.duration(
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
-REFUSE_TELEMETRY = "deploy.observability.disk.is_scarce"
-"""Says whether telemetry is refused, so that alerts still find room."""
+DISK_STATE = "deploy.observability.disk.state"
+"""Tells endpoints how full the disk is: enough, scarce (telemetry is refused, so that alerts find room) or full."""
 
 # Alerts -------------------------------------------------------------------------------------------
 ALERT_MAX_BODY = env.integer(

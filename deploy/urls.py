@@ -15,6 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.defaults import server_error
 from drf_spectacular.views import SpectacularAPIView
 
+from deploy.observability import disk
 from frontend.time_zones import COOKIE
 from frontend.views.pages import show
 from ingest.api.problem_details import ServiceUnavailableError, problem
@@ -65,13 +66,14 @@ def _unavailable(request: HttpRequest) -> HttpResponse:
     """A page for people, which asks again by itself or holds what was typed; a line for its scripts, who go on as they
     are; a problem for programs. Nothing here reads the database."""
     if request.path_info.startswith(OF_PROGRAMS):
-        answer = problem(503, "Service Unavailable", str(ServiceUnavailableError().detail))
+        answer = problem(503, "Service Unavailable", str(ServiceUnavailableError(sys.exception()).detail))
     elif "text/html" not in request.headers.get("Accept", ""):
         answer = HttpResponse("the database does not answer", status=503, content_type="text/plain")
     else:
         sent = [(name, value) for name, values in request.POST.lists() for value in values]
         context = {
             "wait": ServiceUnavailableError.wait,
+            "is_disk_full": disk.state() == "full",
             "zone": request.COOKIES.get(COOKIE, ""),
             "posted": request.method == "POST",
             # No page holds what is secret, or can hold a file.

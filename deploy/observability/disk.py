@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from django.conf import settings
 
@@ -73,6 +74,7 @@ def space() -> Space:
     return known
 
 
-def is_scarce() -> bool:
-    """For `settings.REFUSE_TELEMETRY`."""
-    return space().scarce
+def state() -> Literal["enough", "scarce", "full"]:
+    """For `settings.DISK_STATE`."""
+    known = space()
+    return "full" if known.full else "scarce" if known.scarce else "enough"

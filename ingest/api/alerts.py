@@ -110,7 +110,7 @@ def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResp
         case InvalidBodyError() | InvalidPayloadError():
             answer = refuse(400, f"Nothing was stored: {error}.")
         case _:
-            answer = refuse(overloaded, down())
+            answer = refuse(overloaded, down(error))
             answer["Retry-After"] = RETRY_AFTER
     if answer.status_code == 401:
         answer["WWW-Authenticate"] = 'Bearer realm="dossier"'

@@ -55,8 +55,8 @@ def _answered(request: HttpRequest, signal: Signal) -> HttpResponse:
         return _status(413, f"Nothing was stored: {error}.", form)
     except InvalidBodyError as error:
         return _status(400, f"Nothing was stored: {error}.", form)
-    except (OperationalError, InterfaceError):
-        return _status(503, down(), form)
+    except (OperationalError, InterfaceError) as error:
+        return _status(503, down(error), form)
     told = HttpResponse(answer(signal, form, done.rejected, done.message), content_type=form)
     if done.receipt:
         told["Dossier-Receipt"] = done.receipt

@@ -131,7 +131,7 @@ def _exporting(signal: Signal) -> Callable[[Iterator[bytes], Context], bytes]:
             _abort(context, 400, f"Nothing was stored: {error}.")
         except (OperationalError, InterfaceError) as error:
             _log.warning("a request of OTLP was put off: %s", error)
-            _abort(context, 503, down(), RETRY_AFTER)
+            _abort(context, 503, down(error), RETRY_AFTER)
         if done.receipt:
             context.set_trailing_metadata((("dossier-receipt", done.receipt),))
         return answer(signal, PROTOBUF, done.rejected, done.message)

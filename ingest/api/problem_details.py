@@ -15,7 +15,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
 
-from ingest.db.database import is_away
+from ingest.db.database import is_away, is_full
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -33,19 +33,21 @@ def problem(status: int, title: str, detail: str = "", **more: Any) -> HttpRespo
 
 
 @cache
-def _probe(name: str) -> Callable[[], bool]:
-    found: Callable[[], bool] = import_string(name)
+def _probe(name: str) -> Callable[[], str]:
+    found: Callable[[], str] = import_string(name)
     return found
 
 
 def disk_is_scarce() -> bool:
-    """Whether the disk of this node is nearly full (`settings.REFUSE_TELEMETRY`)."""
-    return _probe(settings.REFUSE_TELEMETRY)()
+    """Whether the disk of this node is nearly full (`settings.DISK_STATE`)."""
+    return _probe(settings.DISK_STATE)() != "enough"
 
 
-def down() -> str:
-    """Why nothing can be stored, where the database does not answer."""
-    if disk_is_scarce():
+def down(error: BaseException | None = None) -> str:
+    """Why nothing can be stored, where the database does not answer or refused with `error`."""
+    if is_full(error):
+        return "The disk of the database is full; nothing was stored."
+    if _probe(settings.DISK_STATE)() == "full":
         return "The disk of Dossier is full and the database does not answer; nothing was stored."
     return "The database does not answer; nothing was stored."
 
@@ -55,14 +57,14 @@ class ServiceUnavailableError(exceptions.APIException):
     wait = 5
     """Seconds, which DRF says as `Retry-After`."""
 
-    def __init__(self) -> None:
-        super().__init__(f"{down()} Try again.")
+    def __init__(self, error: BaseException | None = None) -> None:
+        super().__init__(f"{down(error)} Try again.")
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """What DRF raises, as a problem, with the `members` that it has. Of others only a database that is away."""
     if is_away(exc):
-        exc = ServiceUnavailableError()
+        exc = ServiceUnavailableError(exc)
     response = drf_handler(exc, context)
     if response is None:
         return None

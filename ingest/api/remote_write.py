@@ -46,8 +46,8 @@ def write(request: HttpRequest) -> HttpResponse:
                 WWW_Authenticate='Bearer realm="dossier"',
             )
         return noted(_answered(request, key), key.name, "remote write")
-    except (OperationalError, InterfaceError):
-        return _text_answer(503, down(), Retry_After=RETRY_AFTER)
+    except (OperationalError, InterfaceError) as error:
+        return _text_answer(503, down(error), Retry_After=RETRY_AFTER)
 
 
 def _answered(request: HttpRequest, key: Key) -> HttpResponse:

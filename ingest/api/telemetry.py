@@ -41,8 +41,8 @@ def _reporting_outage(view: View) -> View:
     def answered(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
-        except (OperationalError, InterfaceError):
-            answer = problem(503, "Service Unavailable", down())
+        except (OperationalError, InterfaceError) as error:
+            answer = problem(503, "Service Unavailable", down(error))
             answer["Retry-After"] = RETRY_AFTER
             return answer
 

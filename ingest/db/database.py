@@ -45,6 +45,11 @@ def is_away(error: BaseException | None) -> bool:
     return is_lost(error) or isinstance(error, (OperationalError, InterfaceError))
 
 
+def is_full(error: BaseException | None) -> bool:
+    """Whether the server had no room left on its disk (SQLSTATE 53100)."""
+    return getattr(getattr(error, "__cause__", None), "pgcode", None) == "53100"
+
+
 def _is_bare(error: BaseException | None) -> bool:
     """A driver whose server goes in the middle of an answer may say no more than that there was an error."""
     return type(error) is DatabaseError and error.__cause__ is not None

@@ -81,8 +81,8 @@ def _answers(scope: str, *methods: str) -> Callable[[View], View]:
                 answer = _text(refused.status, str(refused))
             except (InvalidValueError, InvalidPayloadError) as error:
                 answer = _text(400, str(error))
-            except (OperationalError, InterfaceError):
-                answer = _text(503, down())
+            except (OperationalError, InterfaceError) as error:
+                answer = _text(503, down(error))
                 answer["Retry-After"] = RETRY_AFTER
             if answer.status_code == 401:
                 answer["WWW-Authenticate"] = 'Bearer realm="dossier", Basic realm="dossier"'

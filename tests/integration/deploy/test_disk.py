@@ -136,7 +136,7 @@ def test_telemetry_then_everything_is_refused_while_a_disk_fills_up(small_disk: 
     while status == 200:  # what is left of the tables' pages takes a few
         assert sender.accepted < 200
         status, text = sender.alert()
-    assert (status, "The disk of Dossier is full" in text) == (503, True)
+    assert (status, "The disk of the database is full" in text) == (503, True)
     assert "disk: full; nothing can be stored" in sender.readiness()["reasons"]
 
     small_disk.empty()

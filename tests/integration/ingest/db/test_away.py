@@ -12,6 +12,7 @@ from django.test import Client
 
 from deploy.observability import disk
 
+GIB, MIB = 2**30, 2**20
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
@@ -84,14 +85,31 @@ PATHS_OF_SENDERS = (
 
 @pytest.mark.parametrize("path", PATHS_OF_SENDERS)
 @pytest.mark.parametrize(
-    ("free", "says"), [(0, "The disk of Dossier is full"), (50, "The database does not answer")]
+    ("free", "says"),
+    [
+        (0, "The disk of Dossier is full"),
+        (
+            20 * MIB,
+            "The database does not answer; nothing was stored.",
+        ),  # too little for telemetry, and not full
+        (50 * GIB, "The database does not answer; nothing was stored."),
+    ],
 )
 def test_senders_are_told_of_a_full_disk(
     alice: Client, monkeypatch: pytest.MonkeyPatch, path: str, free: int, says: str
 ) -> None:
-    monkeypatch.setattr(disk, "measure", lambda _: disk.Space(free, 100))
+    monkeypatch.setattr(disk, "measure", lambda _: disk.Space(free, 100 * GIB))
     monkeypatch.setattr(disk, "_last", {})
     answer = alice.post(path, b"[]", content_type="application/json", HTTP_AUTHORIZATION="Bearer dsr_x")
     assert answer.status_code == 503
     assert says in answer.content.decode()
     assert "nothing was stored" in answer.content.decode()
+
+
+def test_a_page_tells_people_of_a_full_disk(alice: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_last", {})
+    for free, shown in ((0, True), (20 * MIB, False)):
+        disk._last.clear()
+        monkeypatch.setattr(disk, "measure", lambda _, free=free: disk.Space(free, 100 * GIB))
+        text = later(alice.get("/", headers=BROWSER), "text/html")
+        assert ("The disk of this Dossier is full" in text) == shown
