@@ -1,7 +1,7 @@
 """What the floors above may have analyzers do."""
 
 from analyzers.params import InvalidParameterError, check_params, describe, parse_params
-from analyzers.runs.backfill import PastRun, record_past_run
+from analyzers.runs.execution import PastRun, record_past_run
 from analyzers.runs.management.line_command import CommandFailedError, CommandInputError, LineCommand
 from analyzers.runs.requests import (
     InvalidRunError,

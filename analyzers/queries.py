@@ -9,16 +9,7 @@ from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
 from analyzers.registry import problems as analyzer_problems
 from analyzers.runner import AnalysisError
-from analyzers.runs.coverage import WindowSums, seen
-from analyzers.runs.feeds import behind as telemetry_behind
-from analyzers.runs.feeds import kinds as kinds_read
-from analyzers.runs.feeds import kinds_of
-from analyzers.runs.feeds import span as telemetry_span
-from analyzers.runs.inputs import kept_sums, sums_as_rows
 from analyzers.runs.models import Run, Schedule
-from analyzers.runs.outcomes import Outcomes, newest_run, outcomes
-from analyzers.runs.readiness import Wait, faulty_analyzers
-from analyzers.runs.readiness import waits as schedule_waits
 from analyzers.runs.replay import (
     NothingToReplayError,
     Replay,
@@ -29,16 +20,29 @@ from analyzers.runs.replay import (
     replay_windows,
 )
 from analyzers.runs.results import (
+    Outcomes,
     is_installed,
     is_repeatable,
     judged_over,
     judged_until,
     late_rows,
+    newest_run,
+    outcomes,
     runs,
     runs_with_window_ending,
     verdict,
 )
+from analyzers.runs.scheduler import (
+    Wait,
+    faulty_analyzers,
+    kinds_of,
+    kinds_read,
+    schedule_waits,
+    telemetry_behind,
+    telemetry_span,
+)
 from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
+from analyzers.runs.windows import WindowSums, seen, stored_sums, sums_as_rows
 
 __all__ = [
     "CALCULATORS",
@@ -73,7 +77,6 @@ __all__ = [
     "judge_span",
     "judged_over",
     "judged_until",
-    "kept_sums",
     "kinds_of",
     "kinds_read",
     "late_rows",
@@ -88,6 +91,7 @@ __all__ = [
     "schedule_waits",
     "score",
     "seen",
+    "stored_sums",
     "sums_as_rows",
     "telemetry_behind",
     "telemetry_span",

@@ -12,9 +12,9 @@ from rest_framework import serializers
 
 from analyzers.api.fields import SpanField
 from analyzers.runs.models import Run, Schedule
-from analyzers.runs.readiness import Wait, waits
 from analyzers.runs.requests import LONGEST, MOST_HISTORY, InvalidRunError, RunRequest, checked_analyzer
 from analyzers.runs.results import is_repeatable, late_rows, verdict
+from analyzers.runs.scheduler import Wait, schedule_waits
 
 REGION = 255  # characters
 
@@ -162,7 +162,7 @@ class ScheduleSerializer(StrictMixin, serializers.ModelSerializer[Schedule]):
 
     @extend_schema_field(WaitSerializer(many=True))
     def get_waits(self, row: Schedule) -> list[dict[str, Any]]:
-        return [WaitSerializer(one).data for one in waits(row, now())]
+        return [WaitSerializer(one).data for one in schedule_waits(row, now())]
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         old = self.instance

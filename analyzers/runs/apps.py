@@ -8,4 +8,4 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         # registers event types, the follower and the system check
-        from analyzers.runs import data_clock, events, system_checks  # noqa: F401
+        from analyzers.runs import execution, scheduler, system_checks  # noqa: F401

@@ -17,10 +17,9 @@ import numpy as np
 from analyzers import runner
 from analyzers.contract import Analyzer, Input, ParamValue, Paths, Sums, Window
 from analyzers.params import InvalidParameterError
-from analyzers.runs import feeds
-from analyzers.runs.coverage import WindowSums
+from analyzers.runs import scheduler
 from analyzers.runs.timing import EPOCH, before, span_text
-from analyzers.runs.window_reader import first_with_rows
+from analyzers.runs.windows import WindowSums, first_with_rows
 from ingest.queries import Position, read_window, watermark
 
 MOST_WINDOWS = 100_000
@@ -48,7 +47,7 @@ class Replay:
 
     def ends(self, region: str) -> list[datetime]:
         """Ends of the windows of a region, oldest first; none before its telemetry begins."""
-        span = feeds.span(feeds.kinds(self.analyzer.name, ""), region)
+        span = scheduler.telemetry_span(scheduler.kinds_read(self.analyzer.name, ""), region)
         if span is None:
             return []
         first, last = max(self.start, span.first) + self.length, min(self.end, span.latest + self.every)
@@ -67,8 +66,8 @@ class Replay:
         return found
 
     def _why(self) -> str:
-        kinds = feeds.kinds(self.analyzer.name, "")
-        spans = {region: feeds.span(kinds, region) for region in self.regions}
+        kinds = scheduler.kinds_read(self.analyzer.name, "")
+        spans = {region: scheduler.telemetry_span(kinds, region) for region in self.regions}
         known = [
             f"{region} from {_shown(one.first)} to {_shown(one.latest)}"
             for region, one in spans.items()
@@ -97,7 +96,7 @@ class Replayed:
 
 def regions_of_analyzer(analyzer: str) -> tuple[str, ...]:
     """Every region from which something that the analyzer reads ever came."""
-    return feeds.regions_with_data(feeds.kinds(analyzer, ""))
+    return scheduler.regions_with_data(scheduler.kinds_read(analyzer, ""))
 
 
 def replay(asked: Replay) -> Iterator[Replayed]:
@@ -113,7 +112,7 @@ def replay_windows(
     for region_now, end in windows:
         if region_now != region:
             region = region_now
-            span = feeds.span(feeds.kinds(asked.analyzer.name, ""), region)
+            span = scheduler.telemetry_span(scheduler.kinds_read(asked.analyzer.name, ""), region)
             first = EPOCH if span is None else span.first
             read = _reader(region, upto)
         yield _judged(asked, _window(asked, region_now, end, first, read))

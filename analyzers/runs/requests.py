@@ -15,12 +15,12 @@ from analyzers import registry
 from analyzers.contract import Analyzer
 from analyzers.params import InvalidParameterError, check_params
 from analyzers.registry import UnknownAnalyzerError
-from analyzers.runs import feeds
+from analyzers.runs import scheduler
 from analyzers.runs.models import Run, State
 from analyzers.runs.results import is_repeatable
 from analyzers.runs.scheduler import send
 from analyzers.runs.timing import span_text
-from analyzers.runs.window_reader import UnknownInputError, choices
+from analyzers.runs.windows import UnknownInputError, choices
 
 MOST_HISTORY = 48
 LONGEST = timedelta(days=31)
@@ -130,7 +130,7 @@ def checked_analyzer(name: str, input: str, params: Mapping[str, Any], history: 
 def _window(wanted: RunRequest, analyzer: Analyzer) -> tuple[datetime, datetime]:
     end = wanted.end
     if end is None:
-        span = feeds.span(feeds.kinds(analyzer.name, wanted.input), wanted.region)
+        span = scheduler.telemetry_span(scheduler.kinds_read(analyzer.name, wanted.input), wanted.region)
         if span is None:
             raise InvalidRunError(
                 "window", f"nothing that {analyzer.name} reads has arrived from {wanted.region}"

@@ -1,18 +1,22 @@
-"""What finished runs concluded."""
+"""Results of finished runs: verdicts, late rows, and outcomes of an analyzer over time."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from analyzers.registry import UnknownAnalyzerError, installed
-from analyzers.runs import feeds, window_store
-from analyzers.runs.events import FINDING, RECORDED, instant
+from analyzers.runs import scheduler, windows
+from analyzers.runs.execution import FINDING, RECORDED
 from analyzers.runs.models import Run, State, StoredVerdict
+from analyzers.runs.timing import instant
 from ingest import queries as ingest
 from ingest.queries import Position, begun_streams, read_stream
 
@@ -49,7 +53,7 @@ def _recorded(run: Run) -> dict[str, Any] | None:
 
 def is_repeatable(run: Run) -> bool:
     """Whether a run that is done can be done again: its version is installed, and all that it read is still kept."""
-    return run.state == State.DONE and is_installed(run) and window_store.is_repeatable(run)
+    return run.state == State.DONE and is_installed(run) and windows.has_stored_windows(run)
 
 
 def is_installed(run: Run) -> bool:
@@ -63,7 +67,7 @@ def late_rows(run: Run) -> list[dict[str, Any]]:
     if not run.input_position or run.repeats is not None:
         return []
     try:
-        kinds = feeds.kinds(run.analyzer, run.input)
+        kinds = scheduler.kinds_read(run.analyzer, run.input)
     except UnknownAnalyzerError:
         return []
     after = Position.parse(run.input_position)
@@ -120,3 +124,46 @@ def judged_over(region: str | None, start: datetime, end: datetime) -> Sequence[
     if region is not None:
         found = found.filter(region=region)
     return list(found.order_by("window_end", "created_at"))
+
+
+_COUNTED = """
+    SELECT date_bin(%(step)s, created_at, %(since)s) AS at,
+           CASE WHEN state = 'done' THEN status WHEN state = 'failed' THEN 'failed' ELSE 'unfinished' END AS outcome,
+           count(*)
+    FROM runs_run
+    WHERE analyzer = %(analyzer)s AND created_at >= %(since)s AND created_at < %(until)s AND repeats_id IS NULL
+    GROUP BY 1, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Runs asked for in `[start, end)`, by outcome: named, quiet, inconclusive, failed or unfinished."""
+
+    start: datetime
+    end: datetime
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+
+def outcomes(analyzer: str, since: datetime, step: timedelta, parts: int) -> list[Outcomes]:
+    """`parts` stretches of `step` from `since` on, oldest first; repetitions are not counted."""
+    found = [Outcomes(since + part * step, since + (part + 1) * step) for part in range(parts)]
+    with connection.cursor() as cursor:
+        asked: dict[str, Any] = {
+            "analyzer": analyzer,
+            "since": since,
+            "until": since + parts * step,
+            "step": step,
+        }
+        cursor.execute(_COUNTED, asked)
+        for at, outcome, count in cursor.fetchall():
+            found[(at - since) // step].counts[outcome] = count
+    return found
+
+
+def newest_run(analyzer: str) -> Run | None:
+    return Run.objects.filter(analyzer=analyzer).order_by("-created_at").first()

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Literal
 
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 
 Outcome = Literal["right", "wrong", "unconfirmed"]
 

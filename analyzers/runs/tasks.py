@@ -8,10 +8,9 @@ from uuid import UUID
 from celery import shared_task
 
 from analyzers.runs import execution
-from analyzers.runs.data_clock import catch_up
 from analyzers.runs.models import Schedule
-from analyzers.runs.scheduler import claim_due, send
-from analyzers.runs.window_store import drop_unused
+from analyzers.runs.scheduler import catch_up, claim_due, send
+from analyzers.runs.windows import drop_unused
 from ingest.commands import maintain_partitions, seal_log
 from ingest.queries import now_utc
 

@@ -98,3 +98,13 @@ def span_text(span: timedelta) -> str:
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
     return f"{milliseconds}ms" if milliseconds else "0s"
+
+
+def instant(moment: datetime) -> str:
+    """RFC 3339 in UTC with `Z`."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def parse_instant(text: str) -> datetime:
+    """The time of an RFC 3339 text, in UTC."""
+    return datetime.fromisoformat(text).astimezone(UTC)

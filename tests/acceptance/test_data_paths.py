@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from analyzers.runs import data_clock, execution
+from analyzers.runs import execution, scheduler
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.scheduler import claim_due
 from incidents import follower
@@ -62,7 +62,7 @@ def telemetry_to_page() -> list[Stage]:
         answer = door.client.post("/api/v1/telemetry/unit_failure", json.dumps([late]), "application/json")
     assert answer.status_code == 202, answer.content
     with traced("data clock, window due") as due:
-        data_clock.catch_up()
+        scheduler.catch_up()
     judged = Stage("run: read, judge, record")
     _queue_and_run(schedule, judged)
     with traced("finding, incident opened") as opened:

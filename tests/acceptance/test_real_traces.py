@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from analyzers.runs.data_clock import catch_up
 from analyzers.runs.execution import execute
 from analyzers.runs.models import Run, Schedule, State
-from analyzers.runs.scheduler import claim_due
+from analyzers.runs.scheduler import catch_up, claim_due
 from incidents.follower import follower
 from ingest.api import keys
 from ingest.integrations.spans import instant

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.deepview import ANALYZER
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Params, Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators.deepview import (

@@ -19,7 +19,7 @@ import numpy as np
 from analyzers.builtin.availability import ANALYZER as AVAILABILITY
 from analyzers.builtin.colocation import ANALYZER as COLOCATION
 from analyzers.builtin.stats.nines import MONTH_MINUTES
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.tor_availability import ANALYZER as TOR_AVAILABILITY
 from analyzers.builtin.tor_availability.analysis import class_component
 from analyzers.contract import Analyzer, Verdict, Window

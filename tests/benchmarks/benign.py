@@ -31,7 +31,7 @@ from analyzers.builtin import (
     voting,
 )
 from analyzers.builtin.pingmesh.reductions import FEW, FINE
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Analyzer, Sums, Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators import (

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from analyzers.builtin.boolean import ANALYZER
-from analyzers.builtin.paths.incidence import incidence, mixed
-from analyzers.builtin.paths.tomography import METHODS, bad_paths, solve
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.paths import METHODS, bad_paths, incidence, mixed, solve
+from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Sums, Window
 from analyzers.params import check_params
 from analyzers.simulators.deepview import EPOCH, FIRST_REPORTING_SEED

@@ -24,9 +24,8 @@ from analyzers.builtin.netbouncer import ANALYZER
 from analyzers.builtin.netbouncer.analysis import TOO_MUCH
 from analyzers.builtin.netbouncer.calibration import probability, surplus_of
 from analyzers.builtin.netbouncer.stages import bar_of, judge
-from analyzers.builtin.paths.incidence import Incidence, incidence
-from analyzers.builtin.paths.tomography import METHODS, bad_paths, names_of, solve
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.paths import METHODS, Incidence, bad_paths, incidence, names_of, solve
+from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Paths
 from analyzers.params import check_params
 from analyzers.simulators.bounces import Bounced, again, bounce, sums_of

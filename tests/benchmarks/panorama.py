@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.panorama import ANALYZER
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.observations import window_of

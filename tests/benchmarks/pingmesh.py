@@ -19,7 +19,7 @@ from typing import Any
 
 from analyzers.builtin.pingmesh import ANALYZER
 from analyzers.builtin.pingmesh.calibration import BAR
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.mesh_windows import BENIGN, MINUTES

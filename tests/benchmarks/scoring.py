@@ -11,7 +11,7 @@ from itertools import pairwise
 from multiprocessing import get_context
 from typing import TypeVar
 
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 
 EDGES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 """Bins of what is stated of suspects."""

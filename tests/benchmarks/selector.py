@@ -28,7 +28,7 @@ from analyzers.builtin.selector.episodes import episodes
 from analyzers.builtin.selector.hazard import Model, State, fit
 from analyzers.builtin.selector.plan import Past, Step, choose, greedy
 from analyzers.builtin.selector.trial import Trial, scored
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Sums, Window
 from analyzers.params import check_params
 from analyzers.simulators.node_wear import (

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.trace_blame.analyzer import HISTORY
 from analyzers.contract import Window
 from analyzers.simulators.trace_rows import case, truth_of

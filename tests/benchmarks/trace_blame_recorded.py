@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzers import offline
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.trace_blame import ANALYZER
 from analyzers.contract import Verdict, Window
 from analyzers.params import check_params

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analyzers import offline
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.trace_blame import ANALYZER
 from analyzers.builtin.trace_blame.analyzer import KNOWN
 from analyzers.contract import Window

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.validator import ANALYZER
 from analyzers.builtin.validator.analysis import validate
 from analyzers.builtin.validator.analyzer import HISTORY

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.tomography import METHODS
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.paths import METHODS
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.analyzer import USUAL_MARGIN
 from analyzers.builtin.voting.calibration import probability

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.builtin.paths.tomography import METHODS, bad_paths, solve
+from analyzers.builtin.paths import METHODS, bad_paths, solve
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.analysis import by_flow
 from analyzers.builtin.voting.charges import over_threshold

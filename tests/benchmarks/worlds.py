@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Analyzer, ParamValue, Window
 from analyzers.runner import judge as run_analyzer
 from tests.benchmarks.glance import ENOUGH, counts, other, told

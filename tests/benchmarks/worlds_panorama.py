@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import poisson
 
-from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.paths import texts
 from analyzers.contract import Window
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import Job, figures, judge, reliability

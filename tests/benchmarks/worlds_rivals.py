@@ -8,9 +8,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy.special import pdtrc
 
-from analyzers.builtin.paths.incidence import Incidence, incidence
-from analyzers.builtin.paths.keys import of_layer
-from analyzers.builtin.paths.tomography import bad_paths, solve
+from analyzers.builtin.paths import Incidence, bad_paths, incidence, of_layer, solve
 from analyzers.builtin.voting.observed import observe
 from analyzers.builtin.voting.votes import discounted
 from analyzers.contract import Paths, Window

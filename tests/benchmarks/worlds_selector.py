@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.keys import texts, whole
+from analyzers.builtin.paths import texts, whole
 from analyzers.builtin.selector import ANALYZER
 from analyzers.builtin.selector.trial import scored
 from analyzers.contract import Window

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.builtin.paths.keys import texts, whole
+from analyzers.builtin.paths import texts, whole
 from analyzers.contract import Window
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import Job, figures, judge, reliability

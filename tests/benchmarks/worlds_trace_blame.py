@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import LocalOutlierFactor
 
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.trace_blame.spans import spans_of
 from analyzers.contract import Window
 from tests.benchmarks.scoring import Tally

@@ -16,8 +16,9 @@ from playwright.sync_api import Page, Route
 
 from analyzers import registry, runner
 from analyzers.contract import Sums
-from analyzers.runs import events
+from analyzers.runs import execution
 from analyzers.runs.models import Run, State, StoredVerdict, StoredWindow
+from analyzers.runs.timing import instant
 from analyzers.simulators import deepview, fleet
 from analyzers.simulators.tables import paths_of
 from incidents import commands, follower, queries
@@ -117,9 +118,9 @@ def report(judged: dict[str, Any]) -> list[int]:
     with transaction.atomic():
         run.save(force_insert=True)
         StoredVerdict.objects.get_or_create(hash=run.verdict_hash, defaults={"body": body})
-        recorded = events.recorded(run, judged, "placement", "", [], run.verdict_hash)
+        recorded = execution.recorded_body(run, judged, "placement", "", [], run.verdict_hash)
         said = [("analysis.recorded", recorded)]
-        said += [("finding.reported", finding) for finding in events.findings(run, judged, "")]
+        said += [("finding.reported", finding) for finding in execution.finding_bodies(run, judged, "")]
         append(
             run.stream, [NewEvent(name, body, now) for name, body in said], Head.NEW, Context("system:runs")
         )
@@ -133,7 +134,7 @@ def as_of(now: datetime, suspect: dict[str, Any], end: str) -> dict[str, Any]:
     moments = {name: suspect[name] for name in ("first_failure", "last_failure") if suspect.get(name)}
     return {
         **suspect,
-        **{name: events.instant(datetime.fromisoformat(at) + later) for name, at in moments.items()},
+        **{name: instant(datetime.fromisoformat(at) + later) for name, at in moments.items()},
     }
 
 
@@ -153,7 +154,7 @@ def opinions_on(number: int) -> None:
             "version": "1.0.0",
             "params": {},
             "region": incident.region,
-            "window": {"start": events.instant(end - timedelta(hours=1)), "end": events.instant(end)},
+            "window": {"start": instant(end - timedelta(hours=1)), "end": instant(end)},
             "window_hash": digest,
         }
         said = [

@@ -13,8 +13,7 @@ from analyzers.builtin.availability.assumptions import checked, shared
 from analyzers.builtin.availability.below import chances, days_by_chance, lengths_of_others, together
 from analyzers.builtin.availability.ledger import Ledger, groups_of, ledger_of
 from analyzers.builtin.availability.result import Found
-from analyzers.builtin.paths.keys import texts
-from analyzers.builtin.stats.false_discovery import q_values
+from analyzers.builtin.paths import texts
 from analyzers.builtin.stats.intervals import microseconds, moment
 from analyzers.builtin.stats.nines import (
     UNSEEN,
@@ -26,6 +25,7 @@ from analyzers.builtin.stats.nines import (
     show_minutes,
     uptime_share,
 )
+from analyzers.builtin.stats.probability import q_values
 from analyzers.contract import (
     Estimate,
     Params,

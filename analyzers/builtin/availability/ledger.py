@@ -14,9 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.keys import numbered, texts, whole
-from analyzers.builtin.stats.intervals import MINUTE, Segments, Spells, main_label, spells, sweep
-from analyzers.builtin.stats.open_ends import believed_ends
+from analyzers.builtin.paths import numbered, texts, whole
+from analyzers.builtin.stats.intervals import (
+    MINUTE,
+    Segments,
+    Spells,
+    believed_ends,
+    main_label,
+    spells,
+    sweep,
+)
 from analyzers.builtin.uptime.uptimes import UNKNOWN_CAUSE
 from analyzers.contract import Sums
 

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.boolean.assumptions import beyond_chance, checked, undecidable
-from analyzers.builtin.paths.incidence import Incidence, incidence
-from analyzers.builtin.paths.tomography import (
+from analyzers.builtin.paths import (
     Bad,
     Found,
+    Incidence,
     bad_paths,
+    incidence,
     names_of,
     simpler_methods,
     solve,

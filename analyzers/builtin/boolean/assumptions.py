@@ -16,9 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.incidence import Incidence
-from analyzers.builtin.paths.tomography import LEAST_PATHS, Bad, Found
-from analyzers.builtin.stats.share import at_least
+from analyzers.builtin.paths import LEAST_PATHS, Bad, Found, Incidence
+from analyzers.builtin.stats.probability import at_least
 from analyzers.builtin.text import percent
 from analyzers.contract import Assumption
 

@@ -36,7 +36,7 @@ from analyzers.builtin.deepview.observed import (
     observe,
 )
 from analyzers.builtin.deepview.selection import Blamed, Judges, Rules, select
-from analyzers.builtin.stats.scores import probability_at
+from analyzers.builtin.stats.probability import probability_at
 from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption, Estimate, Params, Window
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.deepview.analyzer import SLICE
 from analyzers.builtin.deepview.observed import Observed, component_sets, kinds_of, locate
-from analyzers.builtin.paths.incidence import incidence
-from analyzers.builtin.paths.tomography import TITLE, simpler_methods
+from analyzers.builtin.paths import TITLE, incidence, simpler_methods
 from analyzers.builtin.stats.onset import last_unusual
 from analyzers.builtin.text import so_many
 from analyzers.contract import Evidence, Paths, Window, chart, text

@@ -12,10 +12,9 @@ from analyzers.builtin.netbouncer.assumptions import checked, lowered, undecidab
 from analyzers.builtin.netbouncer.calibration import SURE, probability, surplus_of
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
-from analyzers.builtin.paths.incidence import Incidence, incidence, with_sources
-from analyzers.builtin.paths.keys import texts
-from analyzers.builtin.stats.false_discovery import q_values
+from analyzers.builtin.paths import Incidence, incidence, texts, with_sources
 from analyzers.builtin.stats.onset import spans
+from analyzers.builtin.stats.probability import q_values
 from analyzers.contract import (
     Assumption,
     Estimate,

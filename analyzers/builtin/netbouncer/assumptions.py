@@ -15,8 +15,8 @@ import numpy as np
 
 from analyzers.builtin.netbouncer.refit import CLEAN
 from analyzers.builtin.netbouncer.stages import Found
-from analyzers.builtin.paths.incidence import Incidence
-from analyzers.builtin.stats.share import at_least
+from analyzers.builtin.paths import Incidence
+from analyzers.builtin.stats.probability import at_least
 from analyzers.builtin.text import percent
 from analyzers.contract import Assumption
 

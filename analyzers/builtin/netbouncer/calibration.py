@@ -11,7 +11,7 @@ it holds for a world like the simulated one.
 from __future__ import annotations
 
 from analyzers.builtin.netbouncer.stages import bar_of
-from analyzers.builtin.stats.scores import probability_at
+from analyzers.builtin.stats.probability import probability_at
 
 ALPHA = 1e-4
 """The default level of the test."""

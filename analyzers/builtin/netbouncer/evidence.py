@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from analyzers.builtin.netbouncer.stages import Blamed, Found
-from analyzers.builtin.paths.incidence import Incidence
-from analyzers.builtin.paths.tomography import simpler_methods
+from analyzers.builtin.paths import Incidence, simpler_methods
 from analyzers.builtin.text import NATS, hundredths
 from analyzers.builtin.vega import COLOURS, SCHEMA
 from analyzers.contract import Evidence, chart, table, text

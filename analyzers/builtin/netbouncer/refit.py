@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, chdtrc, chdtri, gammaln
 
-from analyzers.builtin.paths.incidence import Incidence
-from analyzers.builtin.stats.share import at_least
+from analyzers.builtin.paths import Incidence
+from analyzers.builtin.stats.probability import at_least
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -18,9 +18,8 @@ from scipy.special import chdtri, gammaincinv, pdtr, xlogy
 
 from analyzers.builtin.netbouncer.descent import Problem, success
 from analyzers.builtin.netbouncer.refit import CLEAN, Bar, Bursts, Fit
-from analyzers.builtin.paths.incidence import Incidence
-from analyzers.builtin.paths.tomography import bad_among, solve
-from analyzers.builtin.stats.share import at_least
+from analyzers.builtin.paths import Incidence, bad_among, solve
+from analyzers.builtin.stats.probability import at_least
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

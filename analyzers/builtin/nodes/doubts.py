@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.stats import tails
-from analyzers.builtin.stats.false_discovery import q_values
+from analyzers.builtin.stats.probability import q_values
 from analyzers.builtin.stats.tails import Better, Tails
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.nodes.similarity import quantiles_of
-from analyzers.builtin.paths.keys import numbered, texts
+from analyzers.builtin.paths import numbered, texts
 from analyzers.contract import Sums
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ is evidence over the threshold at margin 0, in nats, and a probability; between 
 
 from __future__ import annotations
 
-from analyzers.builtin.stats.scores import probability_at
+from analyzers.builtin.stats.probability import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-1.5, 0.1),

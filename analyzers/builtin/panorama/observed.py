@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.panorama.reductions import SLICE
-from analyzers.builtin.paths.keys import numbered, texts, whole
+from analyzers.builtin.paths import numbered, texts, whole
 from analyzers.contract import Window
 
 Floats = NDArray[np.float64]

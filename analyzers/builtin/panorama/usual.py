@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.panorama.observed import Observed, Tally
-from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.paths import texts
 from analyzers.contract import Window
 
 Floats = NDArray[np.float64]

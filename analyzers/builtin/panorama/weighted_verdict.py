@@ -11,7 +11,7 @@ from analyzers.builtin.panorama import assumptions, evidence
 from analyzers.builtin.panorama.calibration import probability
 from analyzers.builtin.panorama.findings import Finding, Found
 from analyzers.builtin.panorama.reductions import SLICE
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.text import listed, moment, percent
 from analyzers.contract import Estimate, Suspect, Verdict, Window, quiet
 

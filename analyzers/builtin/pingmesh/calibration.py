@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from analyzers.builtin.stats.scores import probability_at
+from analyzers.builtin.stats.probability import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-2.5, 0.167),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.stats.share import at_least
+from analyzers.builtin.stats.probability import at_least
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

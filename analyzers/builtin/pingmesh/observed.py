@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.keys import of_layer, texts, whole
+from analyzers.builtin.paths import of_layer, texts, whole
 from analyzers.builtin.pingmesh.bins import DROPPED, limit_bin
 from analyzers.builtin.pingmesh.limits import totals
 from analyzers.builtin.pingmesh.places import Places, places

@@ -14,7 +14,7 @@ from analyzers.builtin.pingmesh.observed import Observed
 from analyzers.builtin.pingmesh.patterns import Blamed, Found
 from analyzers.builtin.pingmesh.reductions import SLICE
 from analyzers.builtin.pingmesh.timing import Minutes, minutes_of
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.text import count, listed, percent
 from analyzers.contract import Estimate, Suspect, Window
 

@@ -1,19 +1,25 @@
-"""When a fault began and ended, where some failures are usual: for all that count failures in slices of a window."""
+"""Begin and end of a fault where some failures are usual, from failures counted in slices of a window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.incidence import Incidence, with_sources
-from analyzers.builtin.paths.keys import of_layer, texts, whole
-from analyzers.builtin.stats.reductions import SLICE
-from analyzers.contract import Paths, Window
+from analyzers.builtin.paths import Incidence, of_layer, texts, whole, with_sources
+from analyzers.contract import Paths, Reduction, Sum, Window
+
+SLICE = timedelta(seconds=30)
+
+
+def over_time(kind: str, *group_by: str, failures: str) -> Reduction:
+    """What failed on each path and when, for `spans`; one of `group_by` holds the paths."""
+    return Reduction("over_time", kind, group_by, {"failures": Sum(failures)}, slice=SLICE, where=failures)
+
 
 _ORDINARY = 0.01
 """Failures that come by chance less often than this are not those that are usual."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.paths import texts
 from analyzers.builtin.stats.intervals import microseconds, moment
 from analyzers.builtin.stats.nines import (
     UNSEEN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.paths import texts
 from analyzers.builtin.text import percent, so_many
 from analyzers.builtin.tor_availability.outages import Outages
 from analyzers.contract import Assumption, Sums

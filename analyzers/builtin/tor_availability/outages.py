@@ -16,10 +16,9 @@ import numpy as np
 import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.keys import texts, whole
-from analyzers.builtin.stats.false_discovery import q_values
-from analyzers.builtin.stats.intervals import MINUTE, Spells, main_label, spells, sweep
-from analyzers.builtin.stats.open_ends import believed_ends
+from analyzers.builtin.paths import texts, whole
+from analyzers.builtin.stats.intervals import MINUTE, Spells, believed_ends, main_label, spells, sweep
+from analyzers.builtin.stats.probability import q_values
 from analyzers.contract import Sums
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.trace_blame.analyzer import KNOWN, RECENT
 from analyzers.builtin.trace_blame.assumptions import checked, doubt, needed
 from analyzers.builtin.trace_blame.calibration import probability

@@ -10,7 +10,7 @@ simulated one: half of all windows; evidence is lowered first where assumptions 
 
 from __future__ import annotations
 
-from analyzers.builtin.stats.scores import probability_at
+from analyzers.builtin.stats.probability import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-1.5, 0.167),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.keys import numbered, texts, whole
+from analyzers.builtin.paths import numbered, texts, whole
 from analyzers.contract import Sums
 
 Ints = NDArray[np.int64]

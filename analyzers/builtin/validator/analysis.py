@@ -26,7 +26,7 @@ from analyzers.builtin.nodes.directions import words_given
 from analyzers.builtin.nodes.outcome import Charge, Outcome, Rules
 from analyzers.builtin.nodes.samples import samples
 from analyzers.builtin.nodes.shifts import Shift, kinds, shared_by, shifts
-from analyzers.builtin.paths.keys import texts, whole
+from analyzers.builtin.paths import texts, whole
 from analyzers.builtin.stats.intervals import moment
 from analyzers.builtin.text import count, figure, so_many
 from analyzers.builtin.validator import evidence as show

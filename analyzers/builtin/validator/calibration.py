@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from analyzers.builtin.stats.scores import probability_at
+from analyzers.builtin.stats.probability import probability_at
 
 _LEAST = 1e-30
 

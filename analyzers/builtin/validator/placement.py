@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.paths import texts
 from analyzers.contract import INVENTORY, Paths, Window
 
 

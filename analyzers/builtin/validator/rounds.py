@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.nodes.outcome import Charge, Failure
 from analyzers.builtin.nodes.samples import Stratum
 from analyzers.builtin.nodes.similarity import quantiles_of, worse_by
-from analyzers.builtin.paths.keys import texts, whole
+from analyzers.builtin.paths import texts, whole
 from analyzers.builtin.stats.intervals import moment
 from analyzers.contract import Sums
 

@@ -11,7 +11,7 @@ simulated one.
 
 from __future__ import annotations
 
-from analyzers.builtin.stats.scores import probability_at
+from analyzers.builtin.stats.probability import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-2.5, 0.019),

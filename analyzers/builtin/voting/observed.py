@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.incidence import Incidence, incidence, mixed, summed
-from analyzers.builtin.paths.keys import of_layer, texts
+from analyzers.builtin.paths import Incidence, incidence, mixed, of_layer, summed, texts
 from analyzers.contract import Paths, Sums, Window
 
 Floats = NDArray[np.float64]

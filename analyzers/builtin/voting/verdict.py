@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.tomography import simpler_methods
+from analyzers.builtin.paths import simpler_methods
 from analyzers.builtin.text import count, listed, percent
 from analyzers.builtin.voting import evidence as show
 from analyzers.builtin.voting.assumptions import lowered

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.paths.incidence import mixed, summed
+from analyzers.builtin.paths import mixed, summed
 from analyzers.builtin.voting.observed import Observed
 
 Floats = NDArray[np.float64]

@@ -54,7 +54,7 @@ def inputs(request: HttpRequest, id: UUID) -> HttpResponse:
     run = analyzers.runs().filter(pk=id).first()
     if run is None:
         raise Http404("no such run")
-    sums = analyzers.kept_sums(run)
+    sums = analyzers.stored_sums(run)
     if wanted := request.GET.get("sum"):
         if sums is None or wanted not in sums:
             raise Http404("no such stored sum")

@@ -12,8 +12,8 @@ from typing import Any
 from django.test import Client
 
 from analyzers.runs import execution
-from analyzers.runs.data_clock import catch_up
 from analyzers.runs.models import Run, Schedule, State
+from analyzers.runs.scheduler import catch_up
 from ingest.api import keys
 
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)

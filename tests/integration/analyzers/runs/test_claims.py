@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import F
 from kombu.exceptions import OperationalError
 
-from analyzers.runs import claims
+from analyzers.runs import execution
 from analyzers.runs.models import Run, Schedule, State, TelemetryCursor
 from analyzers.runs.scheduler import claim_due, send
 from ingest.commands import lease
@@ -160,8 +160,8 @@ def test_a_run_whose_worker_is_lost_is_taken_up_again_and_the_late_worker_may_no
     second = lease.take_up(Run, run.pk, NOON + lease.lease() + MINUTE)
     assert second is not None
     assert second.attempts == 2
-    assert not claims.finish(lost, State.DONE, NOON)
-    assert claims.finish(second, State.DONE, NOON)
+    assert not execution.finish(lost, State.DONE, NOON)
+    assert execution.finish(second, State.DONE, NOON)
 
 
 def test_a_run_is_sent_once_and_again_only_when_nobody_took_it_up(

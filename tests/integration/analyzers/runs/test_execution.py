@@ -12,7 +12,7 @@ from django.db import connection
 from analyzers import runner
 from analyzers.commands import InvalidRunError, RunNotRepeatableError, RunRequest, request_rerun, request_run
 from analyzers.queries import late_rows, verdict
-from analyzers.runs import claims, execution, tasks
+from analyzers.runs import execution, tasks
 from analyzers.runs.models import Run, Schedule, State, StoredVerdict, StoredWindow
 from analyzers.runs.scheduler import claim_due
 from ingest.commands import lease
@@ -98,7 +98,7 @@ def test_a_run_that_loses_its_workers_is_given_up(door: Door) -> None:
     door.post(healthy())
     run = request_run(RunRequest("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
     at = NOW
-    for _ in range(claims.MOST_ATTEMPTS):
+    for _ in range(execution.MOST_ATTEMPTS):
         assert lease.take_up(Run, run.pk, at) is not None
         at += lease.lease() + SECOND
     execution.execute(run.pk, lambda: at)

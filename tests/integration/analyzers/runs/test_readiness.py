@@ -8,8 +8,7 @@ import pytest
 from django.test import Client
 
 from analyzers.runs.models import Schedule, TelemetryCursor
-from analyzers.runs.readiness import waits
-from analyzers.runs.scheduler import claim_due
+from analyzers.runs.scheduler import claim_due, schedule_waits
 from tests.integration.frontend.test_pages import signed_in
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -47,31 +46,31 @@ def weekly(**changes: object) -> Schedule:
 def test_a_schedule_runs_when_it_said_it_would_and_not_before(length: timedelta, why: str) -> None:
     three_days()
     schedule = weekly(length=length, idle=timedelta(0))
-    [wait] = waits(schedule, NOW)
+    [wait] = schedule_waits(schedule, NOW)
     assert (wait.region, wait.why, wait.first_row_at) == ("east", why, NOW - 3 * DAY)
     assert wait.first_run_at is not None
     assert claim_due([schedule], wait.first_run_at - timedelta(seconds=1)) == 0
     assert claim_due([schedule], wait.first_run_at) == 1
-    assert waits(schedule, wait.first_run_at) == []
+    assert schedule_waits(schedule, wait.first_run_at) == []
 
 
 def test_what_is_due_already_runs_next() -> None:
     three_days()
-    [wait] = waits(weekly(length=HOUR), NOW)
+    [wait] = schedule_waits(weekly(length=HOUR), NOW)
     assert (wait.why, wait.first_run_at) == ("its first window is over and runs next", None)
 
 
 def test_without_its_telemetry_a_schedule_names_what_it_waits_for() -> None:
-    assert [one.why for one in waits(weekly(input="path_outcome"), NOW)] == [
+    assert [one.why for one in schedule_waits(weekly(input="path_outcome"), NOW)] == [
         "nothing of what it reads (path_outcome) has come in the last 7 days"
     ]
-    [one] = waits(weekly(input="path_outcome", region="west"), NOW)
+    [one] = schedule_waits(weekly(input="path_outcome", region="west"), NOW)
     assert (one.region, one.why) == ("west", "nothing of what it reads (path_outcome) has come")
 
 
 def test_a_schedule_that_is_off_waits_for_nothing() -> None:
     three_days()
-    assert waits(weekly(enabled=False), NOW) == []
+    assert schedule_waits(weekly(enabled=False), NOW) == []
 
 
 @pytest.mark.parametrize("path", ["/schedules", "/analyzers/deepview"])

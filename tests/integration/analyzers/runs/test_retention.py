@@ -16,7 +16,7 @@ from analyzers.commands import RunNotRepeatableError, RunRequest, request_rerun,
 from analyzers.queries import verdict
 from analyzers.runs import tasks
 from analyzers.runs.models import Run, StoredVerdict, StoredWindow
-from analyzers.runs.window_store import drop_unused
+from analyzers.runs.windows import drop_unused
 from incidents import queries
 from incidents.follower import follower
 from ingest.api import keys

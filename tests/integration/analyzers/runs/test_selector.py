@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from analyzers.runs.claims import claim_window
+from analyzers.runs.scheduler import claim_window
 from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, NOW, Door, hourly, work

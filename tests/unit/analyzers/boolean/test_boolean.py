@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.boolean import ANALYZER
-from analyzers.builtin.paths.tomography import METHODS, TITLE
+from analyzers.builtin.paths import METHODS, TITLE
 from analyzers.contract import Sums, Window
 from analyzers.runner import judge
 from analyzers.simulators.tables import paths_of, sums_of

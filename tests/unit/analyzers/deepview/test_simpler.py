@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from analyzers.builtin.deepview import evidence
-from analyzers.builtin.paths.tomography import METHODS, TITLE
+from analyzers.builtin.paths import METHODS, TITLE
 from tests.unit.analyzers.deepview.cases import grid, verdict_on, window_of
 
 S1 = "storage_cluster/s1"

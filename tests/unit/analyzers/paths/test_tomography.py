@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from analyzers.builtin.paths.incidence import Incidence, incidence
-from analyzers.builtin.paths.tomography import METHODS, bad_paths, names_of, simpler_methods, solve
+from analyzers.builtin.paths import METHODS, Incidence, bad_paths, incidence, names_of, simpler_methods, solve
 from analyzers.simulators.tables import paths_of
 
 Path = tuple[frozenset[str], int, int]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analyzers.contract import INVENTORY, Sums
-from analyzers.runs.coverage import WindowSums, rows_naming
+from analyzers.runs.windows import WindowSums, rows_naming
 from analyzers.simulators.tables import paths_of
 
 PATHS = Sums(

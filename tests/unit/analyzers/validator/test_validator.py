@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.paths import texts
 from analyzers.builtin.validator import ANALYZER
 from analyzers.builtin.validator.assumptions import LOWERED
 from analyzers.builtin.validator.calibration import SCORES, probability

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyzers.builtin.paths.tomography import TITLE
+from analyzers.builtin.paths import TITLE
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.calibration import SCORES, probability
 from analyzers.builtin.voting.charges import over_threshold
