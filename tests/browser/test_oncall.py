@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.request import Request, urlopen
+from zoneinfo import ZoneInfo
 
 from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
@@ -50,19 +52,22 @@ def test_a_person_takes_over_and_gives_back(console: Console) -> None:
     pictured(page, "on-call-schedule")
     page.get_by_role("button", name="End: alice").click()
     expect(page.get_by_text("No overrides.")).to_be_visible()
-    page.goto(f"{console.address}/on-call/gpu?view=hours&from=2026-11-30")
-    page.locator('td[data-at="2026-12-01T10:00"]').hover()
+    today = datetime.now(ZoneInfo("America/New_York")).date()
+    monday = today + timedelta(days=7 - today.weekday())
+    tuesday, wednesday, thursday = (monday + timedelta(days=n) for n in (1, 2, 3))
+    page.goto(f"{console.address}/on-call/gpu?view=hours&from={monday}")
+    page.locator(f'td[data-at="{tuesday}T10:00"]').hover()
     page.mouse.down()
-    page.locator('td[data-at="2026-12-01T12:00"]').hover()
+    page.locator(f'td[data-at="{tuesday}T12:00"]').hover()
     page.mouse.up()
-    expect(page.get_by_label("From")).to_have_value("2026-12-01T10:00")
-    expect(page.get_by_label("Until")).to_have_value("2026-12-01T13:00")
+    expect(page.get_by_label("From")).to_have_value(f"{tuesday}T10:00")
+    expect(page.get_by_label("Until")).to_have_value(f"{tuesday}T13:00")
     expect(page.get_by_label("Reason").first).to_be_focused()
-    page.locator('td[data-at="2026-12-02T10:00"]').focus()
+    page.locator(f'td[data-at="{wednesday}T10:00"]').focus()
     for key in ("Escape", "ArrowDown", "Shift+ArrowRight", "Enter"):
         page.keyboard.press(key)
-    expect(page.get_by_label("From")).to_have_value("2026-12-02T11:00")
-    expect(page.get_by_label("Until")).to_have_value("2026-12-03T12:00")
+    expect(page.get_by_label("From")).to_have_value(f"{wednesday}T11:00")
+    expect(page.get_by_label("Until")).to_have_value(f"{thursday}T12:00")
     page.keyboard.type("Flight")
     pictured(page, "on-call-hours")
     page.keyboard.press("Enter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_service_that_is_named_elsewhere_stays(alice: Client) -> None:
 
 def test_what_fails_with_a_component_is_shown_with_its_services(alice: Client) -> None:
     alice.post(PAGE, BLOCK)
-    rows = [{"time": "2026-11-01T00:00:00Z", "component": "disk/d1", "parents": ["rack/r1"]}]
+    rows = [{"time": datetime.now(UTC).isoformat(), "component": "disk/d1", "parents": ["rack/r1"]}]
     key = keys.create("sender", ["telemetry"])
     alice.post(
         "/api/v1/telemetry/topology", json.dumps(rows), "application/json", HTTP_AUTHORIZATION=f"Bearer {key}"

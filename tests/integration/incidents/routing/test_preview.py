@@ -167,14 +167,10 @@ def test_a_replay_counts_apart_what_asked_no_rule(post: Call) -> None:
 
 def test_the_blast_radius_names_components_and_services(client: Any) -> None:
     key = keys.create("sender", ["telemetry", "incidents:read"])
+    now = datetime.now(UTC).isoformat()
     rows = [
-        {"time": "2026-11-01T00:00:00Z", "component": "host/h1", "parents": ["rack/r1"]},
-        {
-            "time": "2026-11-01T00:00:00Z",
-            "component": "vm/v1",
-            "parents": ["host/h1"],
-            "depends_on": ["disk/d1"],
-        },
+        {"time": now, "component": "host/h1", "parents": ["rack/r1"]},
+        {"time": now, "component": "vm/v1", "parents": ["host/h1"], "depends_on": ["disk/d1"]},
     ]
     sent = client.post(
         "/api/v1/telemetry/topology", json.dumps(rows), "application/json", HTTP_AUTHORIZATION=f"Bearer {key}"
