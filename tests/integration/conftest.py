@@ -9,6 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from analyzers import registry
+from deploy.observability import health
 from tests.integration.analyzers.runs.cases import TALLY, install_plugin
 from tests.integration.incidents.notifications.cases import (
     SETUP,
@@ -18,6 +19,12 @@ from tests.integration.incidents.notifications.cases import (
     mail_server,
 )
 from tests.integration.incidents.oncall.cases import make_people
+
+
+@pytest.fixture(autouse=True)
+def secrets_looked_at_again() -> None:
+    """The banner of secrets that cannot be decrypted is kept some seconds: it must not speak of another test's."""
+    health._looked.clear()
 
 
 @pytest.fixture

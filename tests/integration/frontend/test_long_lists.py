@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 from django.db.models import Model
 from django.test import Client
 
+from incidents import encryption
 from incidents.escalation.models import EscalationPolicy
 from incidents.notifications.models import ContactMethod
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
@@ -67,7 +68,7 @@ def fill(path: str) -> None:
             name=name, kind="webhook", address="https://example.com/room"
         ),
         "/settings/webhooks": lambda _, name: Webhook(
-            name=name, url="https://example.com/hook", position=str(Position.START), secret=b"s" * 32
+            name=name, url="https://example.com/hook", position=str(Position.START), secret=encryption.encrypt("s" * 32)
         ),
     }  # fmt: skip
     made = [rows[path](n, name) for n, name in enumerate(names)]
