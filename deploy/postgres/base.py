@@ -19,6 +19,7 @@ LIMITS: Final = {
     "web": ("30s", "10s"),
     "events": ("30s", "10s"),
     "mail": ("30s", "10s"),
+    "otlp": ("30s", "10s"),
     "followers": ("2min", "30s"),
     "delivery": ("2min", "30s"),
     "scheduler": ("30s", "10s"),

@@ -51,7 +51,7 @@ def programs() -> list[Program]:
     """In the order in which they start: intake first."""
     web, events = partial(serve, WEB, kill_after=10), partial(serve, EVENTS, kill_after=2)
     mail = (
-        [Program("mail", mail_server, port=settings.INBOUND_EMAIL_PORT, beats=False)]
+        [Program("mail", mail_server, port=settings.INBOUND_EMAIL_PORT)]
         if settings.INBOUND_EMAIL_PORT
         else []
     )

@@ -16,16 +16,19 @@ import ssl
 from asyncio import transports
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar, cast
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, close_old_connections
 
+from ingest import heartbeat
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.api import keys
 from ingest.api.admission import OverloadedError, admitted
+from ingest.api.problem_details import down
 from ingest.api.rejections import note
 from ingest.integrations import mail
 from ingest.integrations.generic import apply
@@ -41,6 +44,9 @@ MOST_CONNECTIONS = 100
 LONGEST_LINE = 2**16
 """RFC 5321 allows 1,000; programs write longer ones, and their alerts count, too."""
 MEDIA_TYPE = "message/rfc822"
+TURN = 1.0
+"""Seconds between two reports of the event loop's progress."""
+LONGEST_TURN = 10.0
 LATER = "451 4.3.0 Not stored: {}. Send it again later"
 
 T = TypeVar("T")
@@ -82,7 +88,7 @@ def store(address: str, raw: bytes) -> str:
         return f"451 4.7.1 {error}"
     except (OperationalError, InterfaceError) as error:
         _log.warning("a mail was put off: %s", error)
-        return LATER.format("the database does not answer")
+        return LATER.format(down(error).partition(";")[0])
     return f"250 2.0.0 Committed, receipt {taken.receipt}"
 
 
@@ -120,7 +126,7 @@ class SmtpHandler:
             found = await self._in_thread(lambda: integration_of(address))
         except (OperationalError, InterfaceError) as error:
             _log.warning("a mail was put off: %s", error)
-            return LATER.format("the database does not answer")
+            return LATER.format(down(error).partition(";")[0])
         if found is None:
             return "550 5.1.1 No integration has this address"
         envelope.rcpt_tos.append(address)
@@ -238,6 +244,10 @@ async def serve(
         asyncio.get_running_loop().add_signal_handler(number, end.set)
     server = await listen(where, door, tls)
     ready(server.sockets[0].getsockname()[1])
-    await end.wait()
+    while not end.is_set():
+        heartbeat.progress("event loop", LONGEST_TURN)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(end.wait(), TURN)
+    heartbeat.rest("event loop")
     server.close()
     door.close()

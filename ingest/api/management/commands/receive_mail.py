@@ -12,7 +12,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from ingest import heartbeat
 from ingest.api import mail
+from ingest.db import server_watch
 
 
 class Command(BaseCommand):
@@ -31,10 +33,14 @@ class Command(BaseCommand):
             tls = mail.certificate()
         except (OSError, ssl.SSLError) as error:
             raise CommandError(f"DOSSIER_INBOUND_EMAIL_CERTIFICATE cannot be read: {error}") from error
+        heartbeat.start()
+        watch = server_watch.watch()
         try:
             asyncio.run(mail.serve(opened or (settings.BIND_ADDRESS, options["port"]), tls, self.say))
         except OSError as error:
             raise CommandError(f"cannot listen on port {options['port']}: {error}") from error
+        finally:
+            watch.close()
 
     def say(self, port: int) -> None:
         self.stdout.write(f"mail is received on port {port}")

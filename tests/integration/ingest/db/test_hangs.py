@@ -14,8 +14,10 @@ from typing import Any
 import psycopg2
 import pytest
 from django.db import InterfaceError, OperationalError, connection, connections
+from pytest_django import Settings
 
 from deploy.postgres import base
+from deploy.supervisor.programs import programs
 from ingest.db import clock, server_watch
 from ingest.db.server_watch import ServerWatch
 from ingest.log import append, takeover
@@ -138,6 +140,11 @@ def test_sessions_have_the_limits_of_their_process(
         name, *limits = cursor.fetchone()
     connection.close()
     assert (name, tuple(limits)) == (f"dossier {process}", base.LIMITS[process])
+
+
+def test_every_process_of_a_node_has_limits(settings: Settings) -> None:
+    settings.INBOUND_EMAIL_PORT, settings.OTLP_GRPC_PORT = 2525, 4317
+    assert {program.kind for program in programs()} == set(base.LIMITS)
 
 
 Session = Callable[..., Any]

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from email.message import EmailMessage
@@ -25,6 +26,7 @@ from django.test import Client
 from deploy.supervisor.programs import programs
 from incidents import queries
 from incidents.follower import follower
+from ingest import heartbeat
 from ingest.alerts.payloads import delivered
 from ingest.api import admission, keys, mail
 from ingest.api.models import IntegrationKey
@@ -249,10 +251,29 @@ def test_the_process_receives_mails_behind_tls_until_it_is_told_to_end(
     assert tickets() == [("Fan 2 stands still", "open")]
 
 
+def test_the_process_shows_by_a_heartbeat_that_its_event_loop_goes_on(tmp_path: Path) -> None:
+    beat = tmp_path / "beat"
+    environment = {**os.environ, heartbeat.VARIABLE: str(beat), "DJANGO_SETTINGS_MODULE": "deploy.settings"}
+    command = [sys.executable, "manage.py", "receive_mail", "--port", "0"]
+    with subprocess.Popen(
+        command, env=environment, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("mail is received")
+            deadline = time.monotonic() + 30
+            while not (beat.exists() and beat.read_text() == f"{process.pid}\n"):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            process.kill()
+
+
 def test_everything_starts_it_only_where_a_port_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "mail" not in [program.name for program in programs()]
     monkeypatch.setattr(settings, "INBOUND_EMAIL_PORT", 2525)
-    assert "mail" in [program.name for program in programs()]
+    (found,) = [program for program in programs() if program.name == "mail"]
+    assert found.beats
 
 
 def test_the_page_shows_the_address_to_staff_alone(monkeypatch: pytest.MonkeyPatch) -> None:
