@@ -68,14 +68,12 @@ class _RequestError(Exception):
 View = Callable[..., HttpResponse]
 
 
-def _answers(scope: str, *methods: str) -> Callable[[View], View]:
+def _answers(scope: str) -> Callable[[View], View]:
     """A view that needs a key with the scope, and answers errors as JSON texts."""
 
     def wrap(view: View) -> View:
         def answered(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
             try:
-                if request.method not in methods:
-                    raise _RequestError(405, f"only {' and '.join(methods)} here")
                 return view(request, _allowed(request, scope), *args, **kwargs)
             except _RequestError as refused:
                 answer = _text(refused.status, str(refused))
@@ -88,7 +86,7 @@ def _answers(scope: str, *methods: str) -> Callable[[View], View]:
                 answer["WWW-Authenticate"] = 'Bearer realm="dossier", Basic realm="dossier"'
             return answer
 
-        return csrf_exempt(answered)
+        return answered
 
     return wrap
 
@@ -133,8 +131,13 @@ def _by_method(request: HttpRequest, views: Mapping[str, View], *args: str, **kw
     return answer
 
 
-@_answers("incidents:read", "GET")
-def status(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
+@csrf_exempt
+def status(request: HttpRequest) -> HttpResponse:
+    return _by_method(request, {"GET": _status})
+
+
+@_answers("incidents:read")
+def _status(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
     return JsonResponse(
         {
             "cluster": {"name": "dossier", "status": "disabled", "peers": []},
@@ -192,20 +195,30 @@ def _route(rule: Rule, indent: str) -> str | None:
     )
 
 
-@_answers("incidents:read", "GET")
-def receivers(request: HttpRequest, _: str) -> HttpResponse:
+@csrf_exempt
+def receivers(request: HttpRequest) -> HttpResponse:
+    return _by_method(request, {"GET": _list_receivers})
+
+
+@_answers("incidents:read")
+def _list_receivers(request: HttpRequest, _: str) -> HttpResponse:
     wanted = _receiver_matchers(request)
     slugs = [team.slug for team in queries.teams()]
     return _list([receiver_of(slug) for slug in slugs if fits_receiver(wanted, slug)])
 
 
-@_answers("incidents:read", "GET")
+@_answers("incidents:read")
 def _list_alerts(request: HttpRequest, _: str) -> HttpResponse:
     return _firing(request, listed)
 
 
-@_answers("incidents:read", "GET")
-def groups(request: HttpRequest, _: str) -> HttpResponse:
+@csrf_exempt
+def groups(request: HttpRequest) -> HttpResponse:
+    return _by_method(request, {"GET": _list_groups})
+
+
+@_answers("incidents:read")
+def _list_groups(request: HttpRequest, _: str) -> HttpResponse:
     """Incidents with the alerts that are members of them; those without an incident are one group of their receiver."""
     return _firing(request, grouped)
 
@@ -277,7 +290,7 @@ def silences(request: HttpRequest) -> HttpResponse:
     return _by_method(request, {"GET": _list_silences, "POST": _post_silence})
 
 
-@_answers("incidents:read", "GET")
+@_answers("incidents:read")
 def _list_silences(request: HttpRequest, _: str) -> HttpResponse:
     matchers = [_filter(text) for text in request.GET.getlist("filter")]
     rows = Silence.objects.filter(ends_at__gt=timezone.now() - timedelta(days=5))
@@ -293,7 +306,7 @@ def _fits(row: Silence, matchers: Iterable[Matcher]) -> bool:
     return all(matcher.matches(labels) for matcher in matchers)
 
 
-@_answers("incidents:write", "POST")
+@_answers("incidents:write")
 def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
     body = read_object(request.body)
     matchers = matchers_from(body.get("matchers"))
@@ -341,12 +354,12 @@ def silence(request: HttpRequest, id: str) -> HttpResponse:
     return _by_method(request, {"GET": _get_silence, "DELETE": _end_silence}, id)
 
 
-@_answers("incidents:read", "GET")
+@_answers("incidents:read")
 def _get_silence(request: HttpRequest, _: str, id: str) -> HttpResponse:  # noqa: ARG001
     return JsonResponse(_silence(_find(id)))
 
 
-@_answers("incidents:write", "DELETE")
+@_answers("incidents:write")
 def _end_silence(request: HttpRequest, who: str, id: str) -> HttpResponse:  # noqa: ARG001
     end_silence(_find(id), Context(f"key:{who}"))
     return HttpResponse(status=200)

@@ -135,10 +135,13 @@ def test_silences_are_listed_by_their_state() -> None:
         ("alerts", "GET, POST, OPTIONS"),
         ("silences", "GET, POST, OPTIONS"),
         ("silence/x", "GET, DELETE, OPTIONS"),
+        ("alerts/groups", "GET, OPTIONS"),
+        ("status", "GET, OPTIONS"),
+        ("receivers", "GET, OPTIONS"),
     ],
 )
 def test_an_address_names_the_methods_that_it_has(path: str, methods: str) -> None:
-    for method, status in (("OPTIONS", 200), ("PUT", 405)):
+    for method, status in (("OPTIONS", 200), ("PUT", 405), ("TRACE", 405)):
         answer = call(method, path)
         assert (answer.status_code, answer["Allow"]) == (status, methods)
 
