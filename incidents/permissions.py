@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from incidents.domain.incident.grouping import matched_labels
 from incidents.domain.permissions import ANYWHERE, CONFIGURE, ForbiddenError, Person, may, refusal
 from incidents.domain.routing.rules import DEEPEST, covers
 from incidents.domain.suppression.silences import Matcher
@@ -144,7 +145,9 @@ def _fitting_elsewhere(matchers: Collection[Matcher], own: Collection[str]) -> I
     ids = list(newest)
     for start in range(0, len(ids), AT_ONCE):
         for found in alerts(ids[start : start + AT_ONCE]):
-            if all(one.matches(found.alert.labels) for one in matchers):
+            alert = found.alert
+            told = matched_labels(alert.labels, alert.component, found.integration, alert.key)
+            if all(one.matches(told) for one in matchers):
                 return newest[found.id]
     return None
 

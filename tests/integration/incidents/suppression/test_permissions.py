@@ -44,6 +44,15 @@ def test_a_responder_of_another_team_is_told_which_incident_it_would_silence(fir
     assert silence(client, 0.1, 'disk=~"d.*", rack!="r1"').status_code == 201
 
 
+@pytest.mark.parametrize(
+    "matchers", ['component=~"storage_cluster/.*"', 'dedup_key="d7"', 'integration="prometheus"']
+)
+def test_what_is_no_label_is_held_against_other_teams_too(firing: IncidentRow, matchers: str) -> None:
+    answer = silence(somebody("responder elsewhere"), 0.1, matchers)
+    assert answer.status_code == 403
+    assert f"It would silence #{firing.number} of storage" in answer.content.decode()
+
+
 def test_what_fires_no_more_is_in_nobody_s_way(firing: IncidentRow) -> None:
     alert = Alert("d7", "resolved", "d7 is fine", component="storage_cluster/s1", labels={"disk": "d7"})
     receive(Parsed((alert,)), Delivery("prometheus", "test", "application/json", b"{}"))
