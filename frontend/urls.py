@@ -8,7 +8,7 @@ from frontend.views import onboarding, reading, restore
 from frontend.views.analysis import analyzers, backtests, runs, schedules, what_if
 from frontend.views.components import components, grid, services
 from frontend.views.inbox import inbox, palette, saved, updates
-from frontend.views.incident import actions, alerts, bulk, downloads, incident, similar, split
+from frontend.views.incident import actions, bulk, downloads, incident, receipts, similar, split
 from frontend.views.oncall import policies, rotas
 from frontend.views.oncall import schedules as oncall
 from frontend.views.reports import reports
@@ -54,7 +54,7 @@ urlpatterns = [
     path("components/health", components.health, name="component_health"),
     path("components/named", components.component, name="component_named"),
     path("components/<path:name>", components.component, name="component"),
-    path("receipts/<str:id>", alerts.receipt, name="receipt"),
+    path("receipts/<str:id>", receipts.receipt, name="receipt"),
     path("settings/maintenance", rules.maintenance, name="maintenance"),
     path("settings/maintenance/<slug:slug>/remove", rules.remove_window, name="remove_window"),
     path("settings/inhibitions", rules.inhibitions, name="inhibitions"),

@@ -1,4 +1,4 @@
-"""How the console writes shares, figures and names; times with them (`times`)."""
+"""Shares, figures, names and the state of a failure as the console writes them; times (`times`) come along."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from frontend import evidence
 from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
-from frontend.templatetags import failures, times
+from frontend.templatetags import times
+from frontend.templatetags.times import clock, exact_words, span_to
+from incidents.domain.incident.failure import Failure
 from incidents.domain.incident.grouping import is_storm
+from incidents.domain.incident.state import Incident
 from incidents.domain.oncall.span_text import lead_words
 from ingest.queries import is_component
 
 register = template.Library()
 register.filters.update(times.register.filters)
 register.tags.update(times.register.tags)
-register.tags.update(failures.register.tags)
 SECTIONS = (
     ("inbox", "Inbox"),
     ("grid", "Grid"),
@@ -387,3 +389,69 @@ def ticks(text: str) -> SafeString:
         for place, piece in enumerate(pieces)
     )
     return format_html_join("", "{}", ((format_html(form, *args),) for form, args in marked))
+
+
+# State of the failure
+# ----------------------------------------------------------------------------------------------------------
+PAST = {
+    "answers": "answered",
+    "calls": "called",
+    "complains": "complained",
+    "drops": "dropped",
+    "fails": "failed",
+    "has": "had",
+    "is": "was",
+    "loses": "lost",
+    "misses": "missed",
+    "skips": "skipped",
+}
+"""Verbs with which phrases of analyzers begin."""
+FAILURE_WORDS = {
+    "failing": ("failing", "Failing"),
+    "quiet": ("quiet", "Quiet since"),
+    "no_data": ("inconclusive", "No data since"),
+}
+
+
+@register.simple_tag
+def failure_pill(failure: Failure | None) -> SafeString | str:
+    """`Failing`, `Quiet since 22 Nov 19:35`, `No data since 22 Nov 22:10`; empty where it is unknown."""
+    if not failure or failure.state == "unknown":
+        return ""
+    style, text = FAILURE_WORDS[failure.state]
+    if failure.state == "failing":
+        since = "" if failure.since is None else f"since {exact_words(failure.since)}"
+        return format_html(
+            '<span class="pill {}" data-failure="failing" title="{}">{}</span>', style, since, text
+        )
+    return format_html(
+        '<span class="pill {}" data-failure="{}">{} {}</span>',
+        style,
+        failure.state,
+        text,
+        clock(failure.since),
+    )
+
+
+def past_tense(title: str, component: str | None) -> str:
+    """`tor/t1 failed 94 % of what depends on it`; a title that does not begin with a known verb stays as it is."""
+    match = re.match(rf"({re.escape(component or '')} )(\w+)", title) if component else None
+    if match is None or match[2] not in PAST:
+        return title
+    return match[1] + PAST[match[2]] + title[match.end() :]
+
+
+@register.simple_tag
+def failure_title(incident: Incident, failure: Failure | None, text: str) -> SafeString | str:
+    """The sentence `text` of an incident: in the past tense, with the span of its failures, once these are over."""
+    said = incident.titled_by_analyzer or text == incident.verdict
+    if not failure or failure.state != "quiet" or not said:
+        return text
+    past = past_tense(text, incident.component)
+    if incident.failing_since is None or incident.last_failure is None:
+        return past
+    title = past_tense(incident.title, incident.component)
+    if past == text or not past.startswith(title):
+        return past
+    span = span_to(incident.failing_since, incident.last_failure)
+    return format_html("{} from {}{}", title, span, past[len(title) :])

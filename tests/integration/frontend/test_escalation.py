@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from frontend.views.oncall.escalation import words
+from frontend.incident_page import words
 from incidents import commands, queries
 from incidents.escalation.models import EscalationPolicy
 from incidents.escalation.queries import escalation_status

@@ -169,7 +169,7 @@ def test_the_inputs_of_a_run_that_are_not_kept_are_said_to_be_gone(alice: Client
 
 def test_the_page_says_why_alerts_joined(alice: Client) -> None:
     send(alert("a"), alert("b"))
-    assert context(alice, "/incidents/1")["joins"][0]["count"] == 2
+    assert context(alice, "/incidents/1")["joins"][0][1] == 2
 
 
 def test_a_past_moment_shows_who_was_to_be_called_then(alice: Client) -> None:

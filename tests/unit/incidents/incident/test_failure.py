@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from frontend.templatetags.failures import past_tense
+from frontend.templatetags.dossier import past_tense
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.failure import Failure, failure_of, is_quiet
 from incidents.domain.incident.state import Incident

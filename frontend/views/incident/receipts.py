@@ -1,0 +1,76 @@
+"""The page of a receipt: the payload that was sent, and its outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from frontend.views.pages import page, show
+from incidents import queries
+from incidents.alerts.receipts import NOT_YET, outcomes_of
+from incidents.domain.time import parse_rfc3339
+from ingest.api.redact import masked
+from ingest.queries import alert_delivery
+
+OPENING = timedelta(minutes=1)
+"""How long after a delivery its page waits for an incident."""
+LONGEST_SHOWN = 20_000
+"""Characters of a payload that the page shows."""
+
+
+@page
+@require_safe
+def receipt(request: HttpRequest, id: str) -> HttpResponse:
+    found = outcomes_of(id)
+    if found is None:
+        raise Http404("no such receipt; it may be older than the retention time")
+    actor, told = found
+    delivery = alert_delivery(id) if told["kind"] in ("alerts", "change") else None
+    text = "" if delivery is None else _readable(delivery.payload)
+    context = {
+        "id": id,
+        "actor": actor,
+        "told": told,
+        "payload": text[:LONGEST_SHOWN],
+        "cut": len(text) > LONGEST_SHOWN,
+        "titles": _titles(told),
+        "waits": _waits(told),
+        "not_yet": NOT_YET,
+        "team": _team_of(told),
+    }
+    return show(request, "frontend/incident/receipt.html", context, section="inbox")
+
+
+def _readable(payload: bytes) -> str:
+    """JSON indented, anything else as it came; without the keys that some senders write into their payloads."""
+    text = masked(payload.decode(errors="replace"))
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _waits(told: Mapping[str, Any]) -> bool:
+    """Whether the incident of an alert that fired is opened any moment: the page then looks again by itself."""
+    recent = timezone.now() - parse_rfc3339(told["recorded_at"]) < OPENING
+    return recent and any(one["why"] == NOT_YET for one in told.get("alerts", ()))
+
+
+def _team_of(told: Mapping[str, Any]) -> str:
+    """The name of the team that has the incident of a delivery; empty where there is none."""
+    if not told["incident"]:
+        return ""
+    team = queries.get(told["incident"]["id"]).incident.team
+    return next((one.name for one in queries.teams() if one.slug == team), team)
+
+
+def _titles(told: dict[str, object]) -> dict[str, str]:
+    fates = told.get("alerts")
+    ids = [fate["alert"] for fate in fates] if isinstance(fates, list) else []
+    return queries.alert_titles(ids)
