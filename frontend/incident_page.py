@@ -21,22 +21,18 @@ from frontend import time_zones
 from frontend.evidence import Alternative, Group, alternatives, cleared, grouped, latest_of_each
 from frontend.templatetags.times import instants_words
 from incidents import queries
-from incidents.alerts.changes import changes_before
 from incidents.commands import InvalidValueError
 from incidents.domain.escalation.policy import Step, spoken
-from incidents.domain.incident.failure import Failure
-from incidents.domain.incident.state import Overridden
-from incidents.domain.incident.timeline_kinds import KINDS, kind_of
+from incidents.domain.incident.state import Failure, Overridden
+from incidents.domain.incident.timeline import KINDS, kind_of
 from incidents.domain.similarity.team_odds import TeamView
 from incidents.domain.time import rfc3339
 from incidents.escalation.queries import LATE, EscalationStatus, Next, escalation_status, escalation_status_at
-from incidents.incident.failures import failure_shown, moment
-from incidents.incident.members import Shared
+from incidents.incident.view import Shared, failure_shown, moment
 from incidents.notifications.queries import failed_calls, unreachable
-from incidents.queries import Entry, Incident, Opinion, View, accounted
+from incidents.queries import Entry, Incident, Opinion, View, accounted, changes_before, views_of_teams
 from incidents.scorecards.queries import Card, scorecards
-from incidents.similarity.team_odds import views_of_teams
-from incidents.suppression.incidents import overridden
+from incidents.suppression.suppressor import overridden
 from ingest.queries import Alert, Position, ReportedChange
 
 MOST_JOINS = 6

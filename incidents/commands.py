@@ -20,19 +20,18 @@ from django.db import transaction
 from incidents.alerts import resolve as settling
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.commands import Report, Undoable
-from incidents.domain.incident.conflicts import ConcurrentChangeError, Happened
-from incidents.domain.incident.decide import CommandRefusedError
+from incidents.domain.incident.decide import CommandRefusedError, ConcurrentChangeError, Happened
 from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import route
 from incidents.domain.values import TITLE_LIMIT, InvalidValueError, Severity
 from incidents.incident import merge as merging
 from incidents.incident import reported
 from incidents.incident import split as splitting
-from incidents.incident.conflicts import ExpectedContext, seen_from
 from incidents.incident.models import IncidentRow
 from incidents.incident.reported import IdempotencyKey, KeyReusedError
 from incidents.incident.repository import (
     CommandResult,
+    ExpectedContext,
     IncidentNotFoundError,
     loaded,
     lock_key,
@@ -41,10 +40,11 @@ from incidents.incident.repository import (
     record,
     record_opening,
     refuse_second,
+    seen_from,
 )
 from incidents.incident.telemetry_horizon import known_until
 from incidents.permissions import allow
-from incidents.suppression import incidents
+from incidents.suppression import suppressor
 from incidents.teams.models import Team, routing_table
 from ingest.commands import retrying
 from ingest.queries import Context, Event, now_utc
@@ -172,7 +172,7 @@ def _undo(incident_id: str, command: c.Undo, context: Context) -> CommandResult:
     if command.what == "hand_over" or (command.what is None and row is not None and row.state != "snoozed"):
         _refuse_gone(incident_id)
     if row is not None and row.state == "snoozed" and command.what in (None, "snooze"):
-        command = replace(command, overriding=incidents.overriding(incident_id, now_utc()))
+        command = replace(command, overriding=suppressor.overriding(incident_id, now_utc()))
     return record(incident_id, command, context)
 
 

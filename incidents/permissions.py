@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from incidents.domain.incident.grouping import matched_labels
+from incidents.domain.incident.alerts import matched_labels
 from incidents.domain.permissions import ANYWHERE, CONFIGURE, ForbiddenError, Person, may, refusal
 from incidents.domain.routing.rules import DEEPEST, covers
-from incidents.domain.suppression.silences import Matcher
+from incidents.domain.suppression.rules import Matcher
 from incidents.domain.values import STATES
 from incidents.incident.models import IncidentRow, MemberAlert
 from incidents.teams.models import Route, Service

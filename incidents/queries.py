@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID
 
 from django.db.models import Count, QuerySet
+from django.utils import timezone
 
 from incidents.domain.incident.evolve import fold
-from incidents.domain.incident.opinions import Opinion
 from incidents.domain.incident.ownership import accounted
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import Incident, Opinion
+from incidents.domain.routing.rules import Subject, team_of
+from incidents.domain.similarity.team_odds import Learned, TeamView, claims_about, team_views
 from incidents.domain.time import parse_rfc3339
 from incidents.domain.values import STATES, InvalidValueError, State
-from incidents.incident.members import (
+from incidents.incident.models import EvidenceItem, FindingPlacement, IncidentRow, TimelineEntry
+from incidents.incident.projection import Entry, Evidence, entry_of, evidence_in, timeline_of, worth_a_screen
+from incidents.incident.repository import IncidentNotFoundError, stream_of
+from incidents.incident.view import (
     Shared,
+    View,
     alert_titles,
     members_at,
     members_of,
@@ -27,11 +34,6 @@ from incidents.incident.members import (
     tickets_of,
     why_joined,
 )
-from incidents.incident.models import EvidenceItem, FindingPlacement, IncidentRow, TimelineEntry
-from incidents.incident.projection import entry_of
-from incidents.incident.repository import IncidentNotFoundError, stream_of
-from incidents.incident.timeline_projection import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
-from incidents.incident.view import View
 from incidents.search.filters import ORDERS, PARAMETERS, Filter, parse_filters
 from incidents.search.neighbours import ListPosition, Neighbour, list_position, mark
 from incidents.search.open_stats import labels_in_use, storm, values_in_use, with_title
@@ -44,9 +46,23 @@ from incidents.search.pagination import (
     list_incidents,
     view_of,
 )
-from incidents.teams.models import Team
-from ingest.queries import Alert, Event, Position, position_at, read_stream
+from incidents.teams.models import Team, routing_table
+from ingest.queries import (
+    Alert,
+    Event,
+    Position,
+    ReportedChange,
+    changes,
+    moment_of,
+    names_of_changed,
+    position_at,
+    read_stream,
+)
 
+# Queries
+# ----------------------------------------------------------------------------------------------------------
+# Queries
+# ----------------------------------------------------------------------------------------------------------
 __all__ = [
     "ORDERS",
     "PAGE_LIMIT",
@@ -261,3 +277,44 @@ def unresolved_by_team() -> dict[str, int]:
     """How many incidents of each team are not resolved."""
     found = IncidentRow.objects.exclude(state="resolved").values_list("team")
     return {str(team): count for team, count in found.annotate(n=Count("pk")).order_by()}
+
+
+# Changes
+# ----------------------------------------------------------------------------------------------------------
+BEFORE = timedelta(hours=24)
+MOST = 20
+"""Changes shown on an incident."""
+MOST_ALERTS = 50
+"""Alerts of an incident whose labels say what it is about."""
+
+
+def changes_before(it: Incident, as_of: Position | None = None) -> list[ReportedChange]:
+    """The latest changes about an incident's component, or about what its alerts name, from a day before it began until
+    it was resolved; with `as_of`, at which it was as given, those that were known then.
+    """
+    alerts, _ = members(it.id, MOST_ALERTS, as_of=as_of)
+    labels = [("component", name) for name in it.cause]
+    labels += [("component", one.alert.component or "") for one in alerts]
+    labels += [label for one in alerts for label in one.alert.labels.items()]
+    labels += it.labels.items()
+    names = names_of_changed(labels)
+    if not names:
+        return []
+    began = min([it.opened_at, *([it.failing_since] if it.failing_since else [])])
+    until = it.resolved_at or timezone.now()
+    known_by = None if as_of is None else moment_of(as_of)
+    return changes(began - BEFORE, until if known_by is None else min(until, known_by), names, MOST, known_by)
+
+
+# Team odds
+# ----------------------------------------------------------------------------------------------------------
+def views_of_teams(incident: Incident, learned: Learned | None = None) -> list[TeamView]:
+    """Every team, the likeliest first. What was learned from past incidents the caller brings: it takes time
+    to load.
+    """
+    claims = claims_about(incident)
+    table = routing_table()
+    named = {name for claim in claims for name in claim.components}
+    owners = {name: team_of(Subject(name), table).slug for name in sorted(named)}
+    slugs = Team.objects.order_by("name").values_list("slug", flat=True)
+    return team_views(claims, owners, slugs, learned)

@@ -15,15 +15,89 @@ from functools import partial
 from typing import Final
 
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, QuerySet
 
-from incidents.alerts import correlate, flapping
-from incidents.incident import orphans, snooze
-from incidents.incident.repository import keep_reactor_out
-from incidents.suppression import incidents
+from incidents.alerts import correlate
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.alerts import SETTLED
+from incidents.incident.models import IncidentRow
+from incidents.incident.repository import keep_reactor_out, record
+from incidents.incident.telemetry_horizon import known_until
+from incidents.suppression import suppressor
+from incidents.teams.models import Team
 from incidents.worker.sweeps import Sweep, sweep_once
 from ingest.commands import Backoff, check_heartbeats, expire_alerts, in_halves, retrying
-from ingest.queries import now_utc
+from ingest.queries import Context, now_utc
 
+# Snooze
+# ----------------------------------------------------------------------------------------------------------
+ACTOR = "system:incidents"
+SNOOZES_AT_ONCE = 250
+"""Incidents in one transaction: hundreds may sleep until the same moment, the end of planned work."""
+
+
+def due_snoozes(now: datetime, but: Collection[str] = ()) -> list[str]:
+    """Those that are due, at most AT_ONCE of them. The rows are the timers: a sweep that was missed is made up by the
+    next."""
+    due = IncidentRow.objects.filter(state="snoozed", snoozed_until__lte=now).exclude(pk__in=list(but))
+    return [str(pk) for pk in due.order_by("number").values_list("pk", flat=True)[:SNOOZES_AT_ONCE]]
+
+
+def wake(ids: Sequence[str], now: datetime) -> int:
+    """How many of them were still asleep."""
+    return sum(bool(record(id_, c.Unsnooze(), Context(ACTOR), now).events) for id_ in ids)
+
+
+# Orphans
+# ----------------------------------------------------------------------------------------------------------
+ORPHANS_AT_ONCE = 100
+
+
+def orphaned(now: datetime, but: Collection[str] = ()) -> list[str]:
+    """Incidents that are with no team."""
+    del now
+    ids = _orphaned_rows().exclude(pk__in=list(but)).order_by("number").values_list("pk", flat=True)
+    return [str(pk) for pk in ids[:ORPHANS_AT_ONCE]]
+
+
+def reassign_orphans(ids: Sequence[str], now: datetime) -> int:
+    """Hand over to the default team those of them that are with none still; how many."""
+    rows = list(_orphaned_rows().select_for_update(of=("self",)).filter(pk__in=ids).order_by("number"))
+    default = Team.objects.get(is_default=True).slug
+    for row in rows:
+        why = f"team {row.team} was removed; {default} is the default team"
+        record(str(row.pk), c.HandOver(default, why), Context(ACTOR), now)
+    return len(rows)
+
+
+def _orphaned_rows() -> QuerySet[IncidentRow]:
+    there = Team.objects.filter(slug=OuterRef("team"))
+    return IncidentRow.objects.exclude(state="resolved").exclude(Exists(there))
+
+
+# Flapping
+# ----------------------------------------------------------------------------------------------------------
+def quiet_flapping(now: datetime, but: Collection[str] = (), most: int = 250) -> list[str]:
+    """Those that have been quiet since."""
+    tickets = _quiet(now).exclude(pk__in=list(but)).order_by("number")
+    return [str(pk) for pk in tickets.values_list("pk", flat=True)[:most]]
+
+
+def auto_resolve(ids: Sequence[str], now: datetime) -> int:
+    """Resolve those of the incidents that are quiet still; how many."""
+    why = f"no alert has fired for {int(SETTLED.total_seconds() // 60)} minutes"
+    over = c.AutoResolve(why, known_until(None, now))
+    quiet = _quiet(now).filter(pk__in=ids).order_by("number").values_list("pk", flat=True)
+    return sum(bool(record(str(pk), over, Context(ACTOR)).events) for pk in quiet)
+
+
+def _quiet(now: datetime) -> QuerySet[IncidentRow]:
+    held = IncidentRow.objects.filter(flapping=True, firing=0, alert_at__lt=now - SETTLED)
+    return held.exclude(state="resolved")
+
+
+# Timers
+# ----------------------------------------------------------------------------------------------------------
 EVERY: Final = 5.0
 """Seconds between looks when nothing was due."""
 PATIENCE: Final = 300.0
@@ -68,11 +142,11 @@ class ExclusiveSweep:
 OF_SILENCE: Final[Mapping[str, Sweep]] = {"heartbeats": check_heartbeats, "silent senders": expire_alerts}
 OF_TICKETS: Final[Mapping[str, Sweep]] = {
     "suppressed alerts": ExclusiveSweep(correlate.unsuppressed_alerts, correlate.place_unsuppressed),
-    "due snoozes": ExclusiveSweep(snooze.due_snoozes, snooze.wake),
-    "cancelled maintenance": ExclusiveSweep(incidents.cancelled_maintenance, incidents.unsnooze_cancelled),
-    "silenced incidents": ExclusiveSweep(incidents.newly_covered, incidents.suppress),
-    "flapping incidents": ExclusiveSweep(flapping.quiet_flapping, flapping.auto_resolve),
-    "orphaned incidents": ExclusiveSweep(orphans.orphaned, orphans.reassign_orphans),
+    "due snoozes": ExclusiveSweep(due_snoozes, wake),
+    "cancelled maintenance": ExclusiveSweep(suppressor.cancelled_maintenance, suppressor.unsnooze_cancelled),
+    "silenced incidents": ExclusiveSweep(suppressor.newly_covered, suppressor.suppress),
+    "flapping incidents": ExclusiveSweep(quiet_flapping, auto_resolve),
+    "orphaned incidents": ExclusiveSweep(orphaned, reassign_orphans),
 }
 
 

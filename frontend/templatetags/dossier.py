@@ -23,9 +23,8 @@ from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
 from frontend.templatetags import times
 from frontend.templatetags.times import clock, exact_words, span_to
-from incidents.domain.incident.failure import Failure
-from incidents.domain.incident.grouping import is_storm
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.alerts import is_storm
+from incidents.domain.incident.state import Failure, Incident
 from incidents.domain.oncall.span_text import lead_words
 from ingest.queries import is_component
 

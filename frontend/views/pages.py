@@ -18,7 +18,7 @@ from frontend import time_zones
 from incidents.commands import ExpectedContext, InvalidValueError, seen_from
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.time import parse_rfc3339
-from incidents.incident.failures import moment
+from incidents.incident.view import moment
 from incidents.queries import IncidentNotFoundError
 from ingest.queries import Context, Position, watermark
 

@@ -19,7 +19,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.grouping import Member
+from incidents.domain.incident.alerts import Member
 from incidents.incident.models import IncidentRow, MemberAlert, PendingAlertResolution
 from incidents.incident.repository import CommandResult, record
 from ingest.commands import retrying, settle_alerts

@@ -27,7 +27,7 @@ from incidents.domain.escalation.policy import KINDS, MOST_ACTIONS, MOST_STEPS, 
 from incidents.domain.values import InvalidValueError
 from incidents.escalation import queries
 from incidents.escalation.models import POLICY_FIELDS, EscalationPolicy
-from incidents.escalation.targets import missing
+from incidents.escalation.queries import missing
 from incidents.queries import get
 from incidents.teams.models import Team
 from incidents.teams.references import named_by

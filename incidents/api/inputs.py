@@ -13,7 +13,7 @@ from rest_framework.serializers import Serializer
 from incidents import queries
 from incidents.domain.time import parse_rfc3339
 from incidents.domain.values import InvalidValueError, check_line
-from incidents.incident.conflicts import ExpectedContext, seen_from
+from incidents.incident.repository import ExpectedContext, seen_from
 from ingest.queries import Context
 
 

@@ -20,9 +20,9 @@ from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import ProblemShape, Strict
 from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
-from incidents.domain.addresses import AddressRefusedError, check_literal
 from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.domain.values import SEVERITIES, InvalidValueError
+from incidents.outbound import AddressRefusedError, check_literal
 from incidents.queries import parse_moment
 from incidents.teams.models import Team
 from incidents.webhooks import commands

@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from incidents import queries
 from incidents.domain.components.incidents_below import incidents_below
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import Routing, route
+from incidents.domain.routing.rules import Routing, Subject, route
 from incidents.incident.models import IncidentRow
 from incidents.teams.models import routing_table
 from ingest.queries import Position, ReportedChange, TopologySnapshot, changes, names_of_changed

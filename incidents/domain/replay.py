@@ -13,10 +13,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from incidents.domain.incident.finding_placement import severity_of
-from incidents.domain.incident.grouping import Reported, place_of, reported_from
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import Routing, RoutingTable, every_rule, labels_that_count, route
+from incidents.domain.incident.alerts import Reported, place_of, reported_from
+from incidents.domain.incident.finding import severity_of
+from incidents.domain.routing.rules import (
+    Routing,
+    RoutingTable,
+    Subject,
+    every_rule,
+    labels_that_count,
+    route,
+)
 from incidents.domain.routing.schema import grouping_json
 from incidents.domain.values import DEFAULT_SEVERITY
 

@@ -7,14 +7,14 @@ class EscalationConfig(AppConfig):
     verbose_name = "Escalation"
 
     def ready(self) -> None:
-        from incidents.escalation import projection, sweep, targets
+        from incidents.escalation import queries, sweep
         from incidents.escalation.models import EscalationRow
-        from incidents.incident.projection_parts import Part, register_part
+        from incidents.incident.projection import Part, register_part
         from incidents.teams.references import register_naming
         from incidents.worker.sweeps import register_sweep
 
-        register_part(Part(EscalationRow, projection.project))
+        register_part(Part(EscalationRow, sweep.project))
         register_sweep("escalation", sweep.sweep)
-        register_naming("channel", targets.calls_channel)
-        register_naming("schedule", targets.calls_schedule)
-        register_naming("team", targets.calls_team)
+        register_naming("channel", queries.calls_channel)
+        register_naming("schedule", queries.calls_schedule)
+        register_naming("team", queries.calls_team)

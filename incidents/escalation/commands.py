@@ -9,18 +9,16 @@ from django.db import transaction
 from incidents.domain.escalation.policy import check_reason
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.escalation import next_step
-from incidents.domain.incident.refusals import refuse_resolved
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import Incident, refuse_resolved
 from incidents.domain.values import CommandRefusedError
 from incidents.escalation.models import EscalationRow
-from incidents.escalation.projection import backfill_timers
-from incidents.escalation.sweep import calls, step
-from incidents.escalation.targets import Directory
+from incidents.escalation.queries import Directory
+from incidents.escalation.sweep import backfill_timers, calls, step
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, loaded, record
 from incidents.notifications.commands import notify_all
 from incidents.permissions import allow
-from incidents.suppression import incidents
+from incidents.suppression import suppressor
 from ingest.commands import retrying
 from ingest.queries import Context, now_utc
 
@@ -57,5 +55,5 @@ def _command_of(state: Incident, reason: str, directory: Directory) -> c.Command
     found = directory.policy(state.team, escalation)
     if isinstance(found, str):
         raise CommandRefusedError(f"no one can be notified for #{state.number}: {found}")
-    overriding = incidents.overriding(state.id, directory.now)
+    overriding = suppressor.overriding(state.id, directory.now)
     return c.StartEscalation(found, reason, asked=True, overriding=overriding)

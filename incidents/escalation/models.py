@@ -7,7 +7,7 @@ from typing import Any
 from django.db import models
 
 from incidents.domain.escalation.policy import USUAL_WAIT, Policy, policy_from
-from incidents.domain.incident.escalation_engine import Escalation, escalation_from
+from incidents.domain.incident.escalation import Escalation, escalation_from
 from incidents.incident.models import IncidentRow
 from incidents.teams.models import Team
 

@@ -1,7 +1,8 @@
-"""Escalations whose time has come: found in the database about once a second, by `manage.py deliver`.
+"""Due escalations: found in the database about once a second by `manage.py deliver`.
 
-Incidents go on in a transaction that holds their rows: the events, the next timers and the calls that they ask for are
-committed together or not at all, and a second sweep passes over incidents that the first is at.
+Their timers are projected from the events of incidents in the transaction that records them, so no open incident
+is without one. A sweep holds the rows of its incidents: events, next timers and calls are committed together or
+not at all, and a second sweep skips incidents that the first is at.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from django.db import transaction
@@ -19,20 +20,86 @@ from django.db.models import Q
 
 from incidents.domain.escalation.policy import Policy
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.escalation import CLOCKS, due, next_step
-from incidents.domain.incident.escalation_engine import ENGINE, Escalation, escalation_from
+from incidents.domain.incident.escalation import (
+    CLOCKS,
+    CONCERNS,
+    ENGINE,
+    Escalation,
+    as_json,
+    due,
+    escalation_from,
+    follow,
+    next_step,
+)
+from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.state import Incident
 from incidents.escalation.models import EscalationPolicy, EscalationRow
-from incidents.escalation.projection import backfill_timers, missing_timers
-from incidents.escalation.targets import Directory
+from incidents.escalation.queries import Directory
+from incidents.incident.bulk_sql import upsert
 from incidents.incident.models import IncidentRow
-from incidents.incident.repository import CommandResult, LockedCommand, record_together, stream_of
-from incidents.incident.rows import state_of
+from incidents.incident.projection import Change, state_of
+from incidents.incident.repository import CommandResult, LockedCommand, loaded, record_together, stream_of
 from incidents.notifications.commands import Call, notify_all
-from incidents.suppression.incidents import Covers
+from incidents.suppression.suppressor import Covers
 from ingest.commands import Backoff, in_halves, retrying
-from ingest.queries import Context, Event
+from ingest.queries import Context, Event, read_stream
 
+
+# Projection
+# ----------------------------------------------------------------------------------------------------------
+def project(changes: Sequence[Change]) -> None:
+    """Brings the escalations of incidents up to their newest events; most events change nothing about one."""
+    about = [change for change in changes if any(event.type in CONCERNS for event in change.events)]
+    asked = [change.after.id for change in about if change.before is not None]
+    rows = EscalationRow.objects.filter(incident__pk__in=asked).values_list("pk", "state") if asked else ()
+    known = {str(pk): escalation_from(state) for pk, state in rows}
+    # Updated in place also by a rebuild, as the incident's own row is.
+    followed = [_followed(change, known.get(change.after.id)) for change in about]
+    upsert(EscalationRow, followed, ("incident_id",))
+
+
+def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
+    """The columns of its EscalationRow."""
+    state, events, version = change.before, change.events, 0
+    if known is None and state is not None:
+        # An incident that is older than escalations: its own events say how it stands.
+        state, events = None, read_stream(stream_of(change.after.id))
+    for event in events:
+        state = evolve(state, event)
+        known = follow(known, state, event)
+        version = event.version if event.type in CONCERNS else version
+    assert known is not None, "an incident's first event opens it"
+    return {
+        "incident_id": change.after.id,
+        "version": version,
+        "phase": known.phase,
+        "due_at": known.due_at,
+        "state": as_json(known),
+    }
+
+
+def missing_timers(most: int, but: Collection[str] = ()) -> list[str]:
+    """Incidents that wait for somebody and have no row here: those that are older than escalations."""
+    waiting = IncidentRow.objects.exclude(state="resolved").filter(escalation__isnull=True)
+    others = waiting.exclude(pk__in=list(but)).order_by("number")
+    return [str(pk) for pk in others.values_list("pk", flat=True)[:most]]
+
+
+@transaction.atomic
+def backfill_timers(ids: Sequence[str]) -> int:
+    """The rows of incidents that had none; how many still had none."""
+    rows = list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number"))
+    # Asked once they are locked: from here on nobody gives them one.
+    have = set(EscalationRow.objects.filter(incident__pk__in=ids).values_list("incident_id", flat=True))
+    changes = [
+        Change(None, read_stream(stream_of(str(row.pk))), loaded(row)) for row in rows if row.pk not in have
+    ]
+    project(changes)
+    return len(changes)
+
+
+# Sweep
+# ----------------------------------------------------------------------------------------------------------
 MOST: Final = 1000
 """Incidents of one sweep; what is left is due in the next, which follows at once."""
 TOGETHER: Final = 250

@@ -16,8 +16,7 @@ from django.db import transaction
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.commands import Report
-from incidents.domain.incident.finding import Finding
-from incidents.domain.incident.finding_placement import subject_of
+from incidents.domain.incident.finding import Finding, subject_of
 from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import route
 from incidents.domain.values import InvalidValueError

@@ -1,16 +1,34 @@
-"""Events into read models. A command and a rebuild run this same code."""
+"""Read models of incidents, written from events by commands and rebuilds alike.
+
+`state_of(fields_of(state)) == state`. Timeline and evidence are pure, and serve `as_of` too. Other packages
+register further parts (`register_part`), written in the same transaction. Windows: the components blamed in the
+latest windows of each schedule, from `analysis.recorded`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from django.db import connection, models
 
 from incidents.domain.incident.evolve import fold
+from incidents.domain.incident.finding import WINDOWS_WATCHED, ScheduleWindow
 from incidents.domain.incident.outcome import analyzer_outcomes
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import (
+    HandedOver,
+    Incident,
+    Merged,
+    Overridden,
+    Shown,
+    is_quiet,
+    opinion_from,
+)
+from incidents.domain.incident.timeline import repeated, sentence
+from incidents.domain.time import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
+from incidents.domain.values import SEVERITIES
 from incidents.incident.bulk_sql import upsert
 from incidents.incident.models import (
     AnalyzerOutcomeRow,
@@ -18,13 +36,344 @@ from incidents.incident.models import (
     FindingPlacement,
     IncidentRow,
     MemberAlert,
+    ScheduleWindowRow,
     TimelineEntry,
 )
-from incidents.incident.projection_parts import Change, parts
-from incidents.incident.rows import fields_of
-from incidents.incident.timeline_projection import LOOKS_BACK, Entry, evidence_in, next_entry
 from ingest.queries import Event
 
+
+# Parts of other packages
+# ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What events made of one incident: `before` is None where they are all that it has."""
+
+    before: Incident | None
+    events: Sequence[Event]
+    after: Incident
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of `model` (which have `incident` and `version`) follow from events alone.
+
+    `project` gets what is new of several incidents, each once, and writes them together.
+    """
+
+    model: type[models.Model]
+    project: Callable[[Sequence[Change]], None]
+
+
+_parts: dict[str, Part] = {}
+
+
+def register_part(part: Part) -> None:
+    """When Django starts. A model has one part."""
+    if _parts.setdefault(part.model._meta.label, part) != part:
+        raise ValueError(f"{part.model._meta.label} is registered twice, differently")
+
+
+def parts() -> tuple[Part, ...]:
+    return tuple(_parts.values())
+
+
+# Rows
+# ----------------------------------------------------------------------------------------------------------
+_TUPLES = ("ambiguous_with", "links", "blamed_by")
+
+
+def fields_of(state: Incident) -> dict[str, Any]:
+    """The columns of `IncidentRow` but `version` and `position`."""
+    columns = {field.name: getattr(state, field.name) for field in fields(Incident)}
+    for name in _TUPLES:
+        columns[name] = list(columns[name])
+    columns["shown"] = {
+        analyzer: {"score": shown.score, "window_end": rfc3339(shown.window_end)}
+        for analyzer, shown in state.shown.items()
+    }
+    columns["known_until"] = {feed: rfc3339(at) for feed, at in state.known_until.items()}
+    columns["overridden"] = [
+        {**asdict(one), "starts_at": rfc3339(one.starts_at), "until": rfc3339(one.until)}
+        for one in state.overridden
+    ]
+    columns["opinions"] = {name: one.as_json() for name, one in state.opinions.items()}
+    columns["handed_over"] = None if state.handed_over is None else _hand_over_json(state.handed_over)
+    columns["handed_from"] = state.handed_from
+    columns["merged"] = {name: asdict(one) for name, one in state.merged.items()}
+    columns["cause"] = sorted(state.covers)
+    columns["severity_rank"] = SEVERITIES.index(state.severity)
+    columns["quiet"] = is_quiet(state)
+    return columns
+
+
+def state_of(row: IncidentRow) -> Incident:
+    values = {field.name: getattr(row, field.name) for field in fields(Incident)}
+    for name in _TUPLES:
+        values[name] = tuple(values[name])
+    values["id"] = str(row.id)
+    values["shown"] = {
+        analyzer: Shown(shown["score"], parse_rfc3339(shown["window_end"]))
+        for analyzer, shown in row.shown.items()
+    }
+    values["known_until"] = {feed: parse_rfc3339(at) for feed, at in row.known_until.items()}
+    values["overridden"] = tuple(overridden_from(one) for one in row.overridden)
+    values["opinions"] = {name: opinion_from(one) for name, one in row.opinions.items()}
+    values["merged"] = {
+        name: Merged(**{**one, "cause": tuple(one["cause"])}) for name, one in row.merged.items()
+    }
+    values["merged_into"] = None if row.merged_into is None else str(row.merged_into)
+    values["silence"] = None if row.silence is None else str(row.silence)
+    values["handed_over"] = None if row.handed_over is None else _hand_over_from(row.handed_over)
+    return Incident(**values)
+
+
+def overridden_from(stored: dict[str, Any]) -> Overridden:
+    times = {name: parse_rfc3339(stored[name]) for name in ("starts_at", "until")}
+    return Overridden(**{**stored, **times})
+
+
+_TIMES = ("at", "acknowledged_at", "team_since")
+
+
+def _hand_over_json(sent: HandedOver) -> dict[str, Any]:
+    return {**asdict(sent), **{name: optional_rfc3339(getattr(sent, name)) for name in _TIMES}}
+
+
+def _hand_over_from(body: dict[str, Any]) -> HandedOver:
+    return HandedOver(**{**body, **{name: optional_time(body[name]) for name in _TIMES}})
+
+
+# Windows
+# ----------------------------------------------------------------------------------------------------------
+KEPT = 2 * WINDOWS_WATCHED
+"""More than are counted, so that a window that finishes late still finds its neighbours."""
+
+
+def project_window(event: Event) -> None:
+    """An inconclusive window says nothing and is not counted; a window run again replaces itself."""
+    one = _window(event)
+    if one is None:
+        return
+    ScheduleWindowRow.objects.update_or_create(
+        schedule=one.schedule,
+        end=one.end,
+        defaults={"start": one.start, "run": one.run, "causes": one.causes},
+    )
+    # Counted back from this one: windows that a clock which was wrong ran ahead of time must not push it out.
+    kept = ScheduleWindowRow.objects.filter(schedule=one.schedule, end__lte=one.end).order_by("-end")
+    old = kept.values_list("pk", flat=True)[KEPT:]
+    ScheduleWindowRow.objects.filter(pk__in=list(old)).delete()
+
+
+class Folded:
+    """In memory what `project_window` makes of the same events in the table."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[datetime, ScheduleWindowRow]] = {}
+
+    def add(self, event: Event) -> None:
+        one = _window(event)
+        if one is None:
+            return
+        known = self._of.setdefault(one.schedule, {})
+        known[one.end] = one
+        for end in sorted((end for end in known if end <= one.end), reverse=True)[KEPT:]:
+            del known[end]
+
+    def rows(self) -> list[ScheduleWindowRow]:
+        return [row for known in self._of.values() for row in known.values()]
+
+
+def _window(event: Event) -> ScheduleWindowRow | None:
+    body = event.body
+    if body["schedule"] is None or body["status"] == "inconclusive":
+        return None
+    return ScheduleWindowRow(
+        schedule=body["schedule"],
+        start=parse_rfc3339(body["window"]["start"]),
+        end=parse_rfc3339(body["window"]["end"]),
+        run=body["run"],
+        causes=[sorted({s["component"], *(s.get("ambiguous_with") or ())}) for s in body["suspects"]],
+    )
+
+
+def windows_of(schedule: str) -> list[ScheduleWindow]:
+    rows = ScheduleWindowRow.objects.filter(schedule=schedule)
+    return [
+        ScheduleWindow(row.start, row.end, tuple(frozenset(cause) for cause in row.causes)) for row in rows
+    ]
+
+
+# Timeline and evidence
+# ----------------------------------------------------------------------------------------------------------
+# A finding joins every few minutes for as long as a failure lasts, an alert may be repeated ten thousand times: the
+# timeline counts those in a row.
+COUNTED = frozenset(
+    {
+        "incident.alerts_joined",
+        "incident.alerts_resolved",
+        "incident.symptoms_joined",
+        "incident.alerts_removed",
+        "incident.finding_joined",
+        "incident.finding_recorded",
+        "incident.report_joined",
+        "incident.opinion_changed",
+    }
+)
+_BLAMES = frozenset({"incident.finding_joined", "incident.finding_recorded"})
+EVIDENCE = "incident.evidence_attached"
+LOOKS_BACK = COUNTED | {EVIDENCE}
+"""What may change the line before it."""
+
+
+_ELSEWHERE = frozenset(
+    {
+        (EVIDENCE, "items"),
+        ("incident.alerts_joined", "alerts"),
+        ("incident.alerts_resolved", "alerts"),
+        ("incident.symptoms_joined", "alerts"),
+        ("incident.symptoms_joined", "hows"),
+        ("incident.symptoms_joined", "how_of"),
+        ("incident.alerts_removed", "alerts"),
+        ("incident.merge_received", "alerts"),
+        ("incident.split_from", "alerts"),
+        ("incident.split_from", "resting"),
+        ("incident.alerts_moved", "alerts"),
+        ("incident.unmerged", "alerts"),
+        ("incident.merge_undone", "alerts"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the timeline: the event `version`, or `count` like findings up to `last_version`."""
+
+    version: int
+    last_version: int
+    count: int
+    type: str
+    at: datetime
+    last_at: datetime
+    actor: str
+    trace: str | None
+    text: str
+    body: Mapping[str, Any]
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A table, chart or text, attached by event `version`, with the finding and parameters it is from."""
+
+    version: int
+    place: int
+    kind: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    chart: Mapping[str, Any]
+    text: str
+    at: datetime
+    actor: str
+    analyzer: str | None
+    finding: Mapping[str, Any] | None
+    params: Mapping[str, Any] | None
+
+
+def next_entry(last: Entry | None, event: Event) -> Entry:
+    """The entry that `event` adds, or the last one counted on: then it keeps that one's `version`."""
+    entry = Entry(
+        version=event.version,
+        last_version=event.version,
+        count=1,
+        type=event.type,
+        at=event.occurred_at,
+        last_at=event.occurred_at,
+        actor=event.actor,
+        trace=event.trace,
+        text=sentence(event),
+        # Pieces of evidence and member alerts have read models of their own.
+        body={name: value for name, value in event.body.items() if (event.type, name) not in _ELSEWHERE},
+        position=str(event.position),
+    )
+    if last is not None and _is_of(last, event):
+        return replace(last, last_version=event.version, last_at=event.occurred_at, position=entry.position)
+    if last is None or last.type != event.type or event.type not in COUNTED:
+        return entry
+    if _source(last.type, last.actor, last.body) != _source(event.type, event.actor, event.body):
+        return entry
+    count = last.count + 1
+    return replace(entry, version=last.version, at=last.at, count=count, text=repeated(event, count))
+
+
+def _is_of(last: Entry, event: Event) -> bool:
+    """Whether this is the evidence of the runs that the last line counts: a line of its own would end the count."""
+    if event.type != EVIDENCE or last.type not in _BLAMES or event.body["finding"] is None:
+        return False
+    return bool(event.body["finding"]["analyzer"] == last.body["finding"]["analyzer"])
+
+
+def _source(type_: str, actor: str, body: Mapping[str, Any]) -> str:
+    if type_ == "incident.opinion_changed":
+        return str(body["opinion"]["analyzer"])
+    if type_ == "incident.alerts_joined":
+        return str(body["why"])
+    if type_ == "incident.alerts_removed":
+        return str(body["why"])
+    if type_ == "incident.symptoms_joined":
+        return "" if body["source"] is None else str(body["source"]["number"])
+    if type_ == "incident.alerts_resolved":
+        return "flapping" if body["flapping"] else ""
+    return actor if type_ == "incident.report_joined" else str(body["finding"]["analyzer"])
+
+
+def timeline_of(events: Iterable[Event]) -> list[Entry]:
+    """Oldest first."""
+    entries: dict[int, Entry] = {}
+    last: Entry | None = None
+    for event in events:
+        last = next_entry(last, event)
+        entries[last.version] = last
+    return list(entries.values())
+
+
+def evidence_in(event: Event) -> list[Evidence]:
+    """The pieces that one event attached."""
+    if event.type != EVIDENCE:
+        return []
+    finding = event.body["finding"]
+    return [
+        Evidence(
+            version=event.version,
+            place=place,
+            kind=item["kind"],
+            title=item["title"],
+            columns=item.get("columns", []),
+            rows=item.get("rows", []),
+            chart=item.get("chart", {}),
+            text=item.get("text", ""),
+            at=event.occurred_at,
+            actor=event.actor,
+            analyzer=None if finding is None else finding["analyzer"],
+            finding=finding,
+            params=event.body["params"],
+        )
+        for place, item in enumerate(event.body["items"])
+    ]
+
+
+def worth_a_screen(attached: Iterable[tuple[int, str | None]]) -> set[int]:
+    """Of (version, analyzer) pairs the versions to show: of an analyzer what it had first and has now."""
+    versions: dict[str | None, list[int]] = {}
+    for version, analyzer in attached:
+        versions.setdefault(analyzer, []).append(version)
+    people = versions.pop(None, [])
+    return {*people, *(end for found in versions.values() for end in (min(found), max(found)))}
+
+
+# Project
+# ----------------------------------------------------------------------------------------------------------
 _SETTLES = frozenset({"incident.resolved", "incident.reopened", "incident.analyzer_missed_cause"})
 _OUTCOMES = {
     "incident.opened": "opened",

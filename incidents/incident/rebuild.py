@@ -25,10 +25,8 @@ from incidents.incident.models import (
     ScheduleWindowRow,
     TimelineEntry,
 )
-from incidents.incident.projection import project_together
-from incidents.incident.projection_parts import parts
+from incidents.incident.projection import Folded, parts, project_together
 from incidents.incident.repository import stream_of
-from incidents.incident.windows import Folded
 from ingest.commands import rebuild_copies
 from ingest.queries import Position, follower_places, read_all, read_stream, read_streams, watermark
 

@@ -1,30 +1,124 @@
-"""Commands on incidents: load, decide, append, project. The caller holds the transaction."""
+"""Commands on incidents: load, decide, append, project. The caller holds the transaction.
+
+A command that carries the position its sender last saw is refused after a contending change. Moves between teams
+and people are counted for Prometheus once the transaction has committed; rebuilds count nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import QuerySet
+from prometheus_client import Counter, Histogram
 
 from incidents.domain.incident.commands import Command, Open, OpenForAlerts, OpenForFinding, OpenSplitOff
-from incidents.domain.incident.conflicts import ConcurrentChangeError
-from incidents.domain.incident.decide import CommandRefusedError, decide
+from incidents.domain.incident.decide import (
+    CommandRefusedError,
+    ConcurrentChangeError,
+    Happened,
+    contending,
+    decide,
+)
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident
-from incidents.incident.conflicts import changes_since
-from incidents.incident.metrics import measure
-from incidents.incident.models import IncidentRow, PendingAutoAssign
-from incidents.incident.projection import project_together
-from incidents.incident.projection_parts import Change
-from incidents.incident.rows import state_of
+from incidents.domain.values import InvalidValueError
+from incidents.incident.models import IncidentRow, PendingAutoAssign, TimelineEntry
+from incidents.incident.projection import Change, project_together, state_of
 from ingest.commands import StreamAppend, append, extend
 from ingest.queries import Context, Event, Head, NewEvent, heads, now_utc, read_streams
 
+# Conflicts
+# ----------------------------------------------------------------------------------------------------------
+_POSITION = re.compile(r"[0-9a-f]{36}")
 
+
+class ExpectedContext(Context, frozen=True):
+    """`seen` is the `position` of the incident that the asker looked at; None: it is done however it stands."""
+
+    seen: str | None = None
+
+
+def seen_from(field: str, text: str) -> str | None:
+    """A position as an ETag or a form carries it; `*` and nothing say that it does not matter. Raises
+    InvalidValueError."""
+    position = text.strip().removeprefix("W/").strip('"')
+    if position in ("", "*"):
+        return None
+    if not _POSITION.fullmatch(position):
+        raise InvalidValueError(field, "must be an ETag of the incident")
+    return position
+
+
+def changes_since(incident_id: str, command: Command, context: Context) -> tuple[Happened, ...]:
+    """What contends with the command and happened after what the asker has seen, oldest first."""
+    seen, types = getattr(context, "seen", None), contending(command)
+    if seen is None or not types:
+        return ()
+    newer = TimelineEntry.objects.filter(incident__pk=incident_id, position__gt=seen, type__in=types)
+    return tuple(
+        Happened(one.type, one.last_at, one.actor, one.text, one.position)
+        for one in newer.order_by("version")
+    )
+
+
+# Metrics
+# ----------------------------------------------------------------------------------------------------------
+MOVES = Counter(
+    "dossier_incident_moves",
+    "Hand-overs, bounces and hand-overs taken back, committed by this process",
+    ["kind", "source", "target"],
+)
+TEAM_SECONDS = Counter(
+    "dossier_incident_team_seconds",
+    "Time that incidents spent with a team, counted when they left it",
+    ["team"],
+)
+OWNER_SECONDS = Counter(
+    "dossier_incident_owner_seconds",
+    "Time that incidents were owned by somebody, counted when they were no more",
+    ["owner"],
+)
+TO_TEAM = Histogram(
+    "dossier_incident_seconds_to_team",
+    "From the opening of an incident until it came to the team that resolved it, to stay",
+    buckets=(60, 300, 900, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 24 * 3600, 72 * 3600),
+)
+
+_MOVES = {
+    "incident.reassigned": "hand_over",
+    "incident.reassignment_rejected": "bounce",
+    "incident.reassignment_undone": "undo",
+}
+
+
+def measure(before: Incident | None, events: Iterable[Event], after: Incident) -> None:
+    """Counts once the transaction that recorded `events` has committed."""
+    told = list(events)
+    transaction.on_commit(lambda: _count(before, told, after), robust=True)
+
+
+def _count(before: Incident | None, events: Iterable[Event], after: Incident) -> None:
+    for event in events:
+        if event.type in _MOVES:
+            MOVES.labels(_MOVES[event.type], event.body["from"], event.body["to"]).inc()
+    for counter, was, spent in (
+        (TEAM_SECONDS, {} if before is None else before.team_seconds, after.team_seconds),
+        (OWNER_SECONDS, {} if before is None else before.owner_seconds, after.owner_seconds),
+    ):
+        for name, seconds in spent.items():
+            if seconds > was.get(name, 0.0):
+                counter.labels(name).inc(seconds - was.get(name, 0.0))
+    if after.seconds_to_team is not None and (before is None or before.seconds_to_team is None):
+        TO_TEAM.observe(after.seconds_to_team)
+
+
+# Commands
+# ----------------------------------------------------------------------------------------------------------
 class IncidentNotFoundError(LookupError):
     """No incident has this id or number."""
 

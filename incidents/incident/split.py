@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.grouping import Member
+from incidents.domain.incident.alerts import Member, Ticket
 from incidents.domain.incident.split import MOST
 from incidents.domain.incident.state import Incident
-from incidents.domain.incident.symptoms import Ticket
 from incidents.domain.values import CommandRefusedError, InvalidValueError
 from incidents.incident.merge import merge
 from incidents.incident.models import IncidentRow, MemberAlert, TimelineEntry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from analyzers.queries import telemetry_behind
-from incidents.domain.incident.finding_placement import feed_of
+from incidents.domain.incident.finding import feed_of
 
 
 def known_until(region: str | None, now: datetime) -> dict[str, datetime]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from incidents.domain.notifications.rules import Kind
+from incidents.domain.notifications.delivery import Kind
 from incidents.incident.bulk_sql import insert_new
 from incidents.notifications.models import Notification
 from ingest.queries import Context

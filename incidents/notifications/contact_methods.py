@@ -20,28 +20,29 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email, validate_slug
 from django.db import IntegrityError, transaction
 
-from incidents.domain import addresses
-from incidents.domain.notifications.message import test_message
-from incidents.domain.notifications.responses import Reply, refused
-from incidents.domain.notifications.rules import (
+from incidents import outbound
+from incidents.domain.notifications.delivery import (
     ACCOUNT,
     DEFAULT_BUNDLE,
     KINDS,
     LONGEST_BUNDLE,
     Kind,
+    Reply,
     quiet_as_json,
     quiet_from,
+    refused,
     rules_as_json,
     rules_from,
     whole,
 )
+from incidents.domain.notifications.message import test_message
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
-from incidents.notifications.attempts import masked
 from incidents.notifications.channels.apprise import check_service
 from incidents.notifications.channels.send import send
 from incidents.notifications.models import ContactMethod, Preferences
 from incidents.notifications.queue import Outgoing, wake_for
 from incidents.notifications.recipients import preferences, reachable
+from incidents.notifications.results import masked
 from incidents.teams.references import hold_names, named_by
 from ingest.commands import record_configuration, retrying
 from ingest.queries import Context, now_utc
@@ -201,8 +202,8 @@ def check_address(kind: Kind, given: object) -> str:
             raise InvalidValueError("address", "must be an e-mail address") from None
     elif kind == "webhook":
         try:
-            addresses.check_literal(address, settings.OUTBOUND_ALLOWED_NETWORKS)
-        except addresses.AddressRefusedError as error:
+            outbound.check_literal(address, settings.OUTBOUND_ALLOWED_NETWORKS)
+        except outbound.AddressRefusedError as error:
             raise InvalidValueError("address", str(error)) from None
     else:
         check_service(address)

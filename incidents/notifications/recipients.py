@@ -1,16 +1,17 @@
-"""People as delivery knows them: their methods and rules out of the tables."""
+"""People with their contact methods and notification rules, and why no message can reach one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 
-from incidents.domain.notifications.rules import (
+from incidents.domain.notifications.delivery import (
     ACCOUNT,
     Method,
     Person,
@@ -20,8 +21,18 @@ from incidents.domain.notifications.rules import (
     rules_from,
 )
 from incidents.domain.values import UNREADABLE
-from incidents.notifications.models import ContactMethod, Preferences
+from incidents.encryption import Lost
+from incidents.notifications import key
+from incidents.notifications.models import (
+    CALL,
+    ContactMethod,
+    Notification,
+    NotificationDelivery,
+    Preferences,
+)
 
+# Recipients
+# ----------------------------------------------------------------------------------------------------------
 log = structlog.get_logger("deliver")
 
 
@@ -88,3 +99,73 @@ def method_of(row: ContactMethod) -> Method:
 def channel(name: str) -> ContactMethod | None:
     """A way to reach a team."""
     return ContactMethod.objects.filter(user__isnull=True, name=name).first()
+
+
+# Reachability
+# ----------------------------------------------------------------------------------------------------------
+ALL_UNREADABLE = "contact method encrypted under another DOSSIER_SECRET_KEY"
+NO_METHOD = "no contact method"
+NO_MAIL_SERVER = "mail only, and no mail server is configured (DOSSIER_EMAIL_URL)"
+
+
+def unreachable(names: Iterable[str]) -> dict[str, str]:
+    """By login name, those with an open account whom nothing can reach, and why."""
+    known = sorted(people(names).items())
+    return {name: why for name, found in known if (why := why_unreachable(found)) is not None}
+
+
+def why_unreachable(found: Reachable) -> str | None:
+    """Why no message reaches a person; None where one may."""
+    methods = found.person.methods
+    if not methods:
+        return NO_METHOD
+    readable = [
+        method for method in methods if method.source != "method" or is_readable(found.rows[method.name])
+    ]
+    if not readable:
+        return ALL_UNREADABLE
+    mail_alone = all(method.kind == "email" for method in readable)
+    return NO_MAIL_SERVER if mail_alone and not settings.EMAIL_IS_SET_UP else None
+
+
+def is_readable(row: ContactMethod) -> bool:
+    """Whether address and secret can be decrypted under the present key."""
+    return not (isinstance(row.address, Lost) or isinstance(row.secret, Lost))
+
+
+def failed_calls(incident: str, upto: datetime | None = None) -> tuple[dict[str, str], bool]:
+    """By person or address, why calls of an incident failed; and whether any other call reached somebody.
+
+    A person who was reached later is left out; one whose address cannot be decrypted, for whom it is still tried, is
+    among them. `upto`: as of that moment.
+    """
+    rows = Notification.objects.filter(incident=incident, about=CALL, state="done")
+    if upto is not None:
+        rows = rows.filter(ended_at__lte=upto)
+    failed: dict[str, str] = {}
+    reached = False
+    for row in rows.order_by("ended_at"):
+        name = row.person or row.address_ref
+        if row.outcome == "sent":
+            reached = True
+            failed.pop(name, None)
+        elif row.outcome == "given_up":
+            # An address may hold a secret; only the name of a channel is shown.
+            failed["a webhook" if "://" in name else name] = row.ended_why
+    if upto is None:
+        failed |= _waiting_for_a_key(incident)
+    return failed, reached
+
+
+def _waiting_for_a_key(incident: str) -> dict[str, str]:
+    """By person or channel, calls that nothing was sent for yet because an address cannot be decrypted."""
+    steps = NotificationDelivery.objects.filter(
+        notification__incident=incident, notification__about=CALL, state="waiting", why=key.UNREADABLE
+    ).select_related("notification")
+    sent = NotificationDelivery.objects.filter(notification__incident=incident, state="sent")
+    reached = set(sent.values_list("notification", flat=True))
+    return {
+        one.notification.person or one.label: f"{one.label}: {one.why}; retried every minute"
+        for one in steps
+        if one.notification_id not in reached
+    }

@@ -1,35 +1,186 @@
-"""What became of messages: rows, and an event on each incident, in one transaction.
-
-A result counts only for the attempt that it is of: if the lease ended and another process took the message up, the
-number of attempts has moved on, and the late result is dropped.
-"""
+"""Results of messages: rows of the attempts, and events on their incidents, in one transaction."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import structlog
-from django.db import transaction
+from django.db import models, transaction
 
-from incidents.domain.incident.notified import Outcome
-from incidents.domain.notifications.responses import Reply
-from incidents.domain.notifications.rules import Step, another_way
-from incidents.domain.notifications.state import Done, GiveUp, Retry, Tried, after, is_stuck, outcome
-from incidents.incident.bulk_sql import columns, insert
+from incidents.domain.incident.commands import NoteNotified, Outcome
+from incidents.domain.notifications.delivery import (
+    Done,
+    GiveUp,
+    Reply,
+    Retry,
+    Step,
+    Tried,
+    after,
+    another_way,
+    is_stuck,
+    outcome,
+)
+from incidents.incident.bulk_sql import columns, insert, update
 from incidents.incident.models import IncidentRow
-from incidents.notifications.attempts import SENDING, planned
-from incidents.notifications.models import OVER, Notification, NotificationDelivery
-from incidents.notifications.recipients import people
-from incidents.notifications.result_events import Notes, save_locked
+from incidents.incident.repository import LockedCommand, record_together
+from incidents.notifications.models import OVER, ContactMethod, Notification, NotificationDelivery
+from incidents.notifications.recipients import Reachable, people
 from ingest.commands import in_halves, retrying
+from ingest.queries import Context
 
-UNREADABLE = "(response not stored)"
+# Attempts
+# ----------------------------------------------------------------------------------------------------------
+SENDING: Final = (
+    "notification_id",
+    "place",
+    "source",
+    "method_id",
+    "label",
+    "kind",
+    "lane",
+    "at",
+    "next_at",
+    "attempts",
+    "state",
+    "held",
+    "why",
+)
+"""The columns of a step that is new; the others are empty."""
 
+
+def planned(
+    row: Notification, found: Sequence[Step], known: Reachable, after: int = 0
+) -> list[NotificationDelivery]:
+    """Rows of steps, numbered on from `after`."""
+    made = []
+    for place, step in enumerate(found, start=after):
+        method = known.rows.get(step.method.name) if step.method.source == "method" else None
+        made.append(
+            NotificationDelivery(
+                notification=row,
+                place=place,
+                source=step.method.source,
+                method=method,
+                label=step.method.name,
+                kind=step.method.kind,
+                lane="email" if method is None else queue_key(method.kind, method.address),
+                at=step.at,
+                next_at=step.at,
+            )
+        )
+    return made
+
+
+def queue_key(kind: str, address: str) -> str:
+    """Whose trouble is whose: all mail goes through one server; other addresses stand for themselves.
+
+    Never holds a secret: the address of a service is one, and stands here as a hash.
+    """
+    if kind == "email":
+        return "email"
+    if kind == "webhook":
+        return f"webhook {_host(address)}"
+    scheme = address.partition("://")[0][:30]
+    return f"apprise {scheme} {hashlib.sha256(address.encode()).hexdigest()[:16]}"
+
+
+def shown(kind: str, address: str) -> str:
+    """What people see of an address that has no name."""
+    if kind == "webhook":
+        return f"webhook at {_host(address)}"
+    return address.partition("://")[0][:30]
+
+
+def _host(address: str) -> str:
+    try:
+        return (urlsplit(address).hostname or "")[:200]
+    except ValueError:
+        return ""
+
+
+def masked(row: ContactMethod) -> str:
+    """What may be shown of an address: of a mail all of it, of a webhook the host, of a service its name."""
+    if not row.address:
+        return "cannot be read: enter it again"
+    if row.kind == "email":
+        return row.address
+    scheme, _, _ = row.address.partition("://")
+    return f"{scheme[:30]}://{_host(row.address) if row.kind == 'webhook' else ''}…"
+
+
+# Result events
+# ----------------------------------------------------------------------------------------------------------
+ACTOR = "system:delivery"
 log = structlog.get_logger("deliver")
+
+
+class Notes:
+    """Collected where something becomes of a call; `record` locks all their incidents, in the order of their
+    numbers.
+    """
+
+    def __init__(self) -> None:
+        self._of_tickets: dict[UUID, list[tuple[Notification, NoteNotified]]] = {}
+
+    def add(
+        self,
+        row: Notification,
+        one: NotificationDelivery | None,
+        what: Outcome,
+        why: str,
+        tickets: int = 1,
+        until: datetime | None = None,
+    ) -> None:
+        """One event on the incident, after those that were added for it before."""
+        command = NoteNotified(
+            notification=row.key,
+            person=row.person,
+            method=None if one is None else one.label,
+            kind=None if one is None else one.kind,
+            outcome=what,
+            why=why,
+            reason=row.why,
+            attempt=0 if one is None else one.attempts,
+            tickets=tickets,
+            until=until,
+        )
+        self._of_tickets.setdefault(row.incident, []).append((row, command))
+
+    def record(self) -> None:
+        """In the caller's transaction. Raises StreamVersionError: try all of it again."""
+        left = {pk: list(reversed(found)) for pk, found in self._of_tickets.items()}
+        tickets = IncidentRow.objects.filter(pk__in=left).order_by("number")
+        rows = list(tickets.select_for_update())
+        for lost in left.keys() - {row.pk for row in rows}:
+            log.warning("no such incident", notification=left.pop(lost)[0][0].key, incident=str(lost))
+        while rows:
+            taken = [(row, *left[row.pk].pop()) for row in rows]
+            record_together([LockedCommand(row, command, _context(call)) for row, call, command in taken])
+            further = [pk for pk, found in left.items() if found]
+            rows = list(tickets.filter(pk__in=further)) if further else []
+        self._of_tickets.clear()
+
+
+def _context(call: Notification) -> Context:
+    return Context(ACTOR, cause=call.cause, trace=call.trace)
+
+
+def save_locked(rows: Sequence[models.Model], names: Sequence[str]) -> None:
+    """Write some columns of rows of one model, which the caller has locked, with one statement."""
+    if rows:
+        update(type(rows[0]), [columns(row, ("id", *names)) for row in rows], "id")
+
+
+# Results
+# ----------------------------------------------------------------------------------------------------------
+UNREADABLE = "(response not stored)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from analyzers.queries import analyzers, judge_span, runs_with_window_ending
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import team_of
+from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.time import rfc3339
 from incidents.reports.changes import changes
 from incidents.reports.models import ProducedReport, ReportSchedule

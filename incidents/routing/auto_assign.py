@@ -16,8 +16,8 @@ from django.db import connection, transaction
 from incidents.domain.incident.auto_assign import Suggested, heeded
 from incidents.domain.incident.state import Incident
 from incidents.incident.models import IncidentRow, PendingAutoAssign
+from incidents.incident.projection import state_of
 from incidents.incident.repository import loaded, record_on, stream_of
-from incidents.incident.rows import state_of
 from incidents.teams.models import Team
 from incidents.worker.sweeps import sweep_once
 from ingest.commands import Backoff, in_halves, retrying

@@ -10,9 +10,8 @@ from typing import Any
 from incidents import queries
 from incidents.domain.incident.finding import FINDING_KEY
 from incidents.domain.replay import JOINED, REPLAYED, Joined, RecordedInput, Replay, recorded_from, replay
-from incidents.domain.routing.conditions import Subject
 from incidents.domain.routing.explain import Explanation, explain
-from incidents.domain.routing.rules import RoutingTable
+from incidents.domain.routing.rules import RoutingTable, Subject
 from incidents.domain.routing.schema import Written, all_written, check_tree, replaced, tree_from
 from incidents.domain.values import (
     DEFAULT_SEVERITY,

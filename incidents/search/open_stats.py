@@ -11,9 +11,9 @@ from datetime import datetime
 from django.db import connection
 from django.db.models import QuerySet
 
-from incidents.domain.incident.storms import SPAN, Storm, Storming, storm_of
+from incidents.domain.incident.alerts import SPAN, Storm, Storming, storm_of
 from incidents.incident.models import IncidentRow
-from incidents.incident.rows import state_of
+from incidents.incident.projection import state_of
 from incidents.incident.view import View
 
 SUGGESTED = 8

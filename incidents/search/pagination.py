@@ -14,12 +14,11 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from incidents.domain.incident.evolve import fold
-from incidents.domain.incident.failure import is_quiet
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import Incident, is_quiet
 from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.incident.models import IncidentRow
+from incidents.incident.projection import state_of
 from incidents.incident.repository import stream_of
-from incidents.incident.rows import state_of
 from incidents.incident.view import View
 from incidents.search.filters import ORDERS, Filter
 from ingest.queries import Position, read_streams, watermark

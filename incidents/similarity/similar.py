@@ -8,8 +8,8 @@ from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident
 from incidents.domain.similarity.text import Described
 from incidents.incident.models import IncidentRow
+from incidents.incident.projection import state_of
 from incidents.incident.repository import stream_of
-from incidents.incident.rows import state_of
 from incidents.similarity.model_cache import CachedModel, Resolved
 from incidents.similarity.team_prediction import Suggesting, Suggestion
 from incidents.similarity.tfidf import Similarity

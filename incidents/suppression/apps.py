@@ -7,7 +7,7 @@ class SuppressionConfig(AppConfig):
     verbose_name = "Suppression"
 
     def ready(self) -> None:
-        from incidents.suppression.maintenance import windows_on
+        from incidents.suppression.suppressor import windows_on
         from incidents.teams.references import register_naming
 
         register_naming("service", windows_on)

@@ -10,9 +10,9 @@ from typing import Any
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from incidents.domain.suppression import inhibition, maintenance
+from incidents.domain.suppression import rules
 from incidents.domain.suppression.recurrence import Times, recurrence_from
-from incidents.domain.suppression.silences import Matcher, each_matcher
+from incidents.domain.suppression.rules import Matcher, each_matcher
 from incidents.domain.values import UNREADABLE
 from incidents.teams.models import Silence
 
@@ -47,7 +47,7 @@ class MaintenanceWindow(models.Model):
     slug = models.SlugField(max_length=60, unique=True)
     edition = models.UUIDField(default=uuid.uuid4)
     reason = models.TextField()
-    components = ArrayField(models.CharField(max_length=maintenance.LONGEST_PATTERN), default=list)
+    components = ArrayField(models.CharField(max_length=rules.LONGEST_PATTERN), default=list)
     services = ArrayField(models.CharField(max_length=60), default=list)
     """By slug: all that belongs to them is worked on."""
     matchers: models.JSONField[Any, Any] = models.JSONField(default=list)
@@ -78,17 +78,17 @@ class MaintenanceWindow(models.Model):
             return str(error)
         return None
 
-    def window(self, patterns: Mapping[str, Sequence[str]]) -> maintenance.Window:
+    def window(self, patterns: Mapping[str, Sequence[str]]) -> rules.Window:
         """`patterns` are those of services, by slug; one that there is no more covers nothing. Raises UNREADABLE."""
         of_services = [one for slug in self.services for one in patterns.get(slug, ())]
-        return maintenance.Window(
+        return rules.Window(
             str(self.edition),
             self.slug,
             self.reason,
-            (*maintenance.patterns_from(self.components), *of_services),
+            (*rules.patterns_from(self.components), *of_services),
             _kept(self.matchers),
             self.times,
-            maintenance.mode_from(self.mode),
+            rules.mode_from(self.mode),
             tuple(self.services),
         )
 
@@ -111,14 +111,14 @@ class InhibitionRule(models.Model):
         return self.slug
 
     @property
-    def rule(self) -> inhibition.Rule:
+    def rule(self) -> rules.Rule:
         """Raises UNREADABLE."""
-        return inhibition.Rule(
+        return rules.Rule(
             self.edition,
             self.slug,
             each_matcher(self.source_matchers),
             each_matcher(self.target_matchers),
-            inhibition.equal_from(self.equal),
+            rules.equal_from(self.equal),
         )
 
     @property

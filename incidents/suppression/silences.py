@@ -14,15 +14,15 @@ from django.db.models import Count
 from django.utils import timezone
 
 from incidents import queries
-from incidents.domain.incident.grouping import matched_labels
+from incidents.domain.incident.alerts import matched_labels
 from incidents.domain.suppression.recurrence import Recurrence, Span, times_from
-from incidents.domain.suppression.silences import Matcher, each_matcher, matchers_from
+from incidents.domain.suppression.rules import Matcher, each_matcher, matchers_from
 from incidents.domain.time import rfc3339
 from incidents.domain.values import UNREADABLE, InvalidValueError, check_line, check_text
 from incidents.incident.models import SuppressedAlert
 from incidents.incident.repository import keep_reactor_out
 from incidents.permissions import allow, allow_silence
-from incidents.suppression import incidents as suppression
+from incidents.suppression import suppressor as suppression
 from incidents.suppression.models import SilenceRecurrence
 from incidents.teams.models import Silence
 from ingest.commands import record_configuration

@@ -16,7 +16,8 @@ from django.db import models
 from django.utils import timezone
 
 from incidents.domain.routing import rules, schema
-from incidents.domain.suppression import silences
+from incidents.domain.suppression.rules import Silence as SilenceRule
+from incidents.domain.suppression.rules import matchers_from
 from incidents.domain.values import UNREADABLE, InvalidValueError, check_severity
 
 log = structlog.get_logger("catalog")
@@ -235,12 +236,12 @@ class Silence(models.Model):
         return f"{self.comment} ({self.created_by})"
 
     @property
-    def rule(self) -> silences.Silence:
+    def rule(self) -> SilenceRule:
         """Raises UNREADABLE, as its `times` do."""
         again = getattr(self, "recurrence", None)  # of incidents.suppression, where there is one
-        return silences.Silence(
+        return SilenceRule(
             str(self.id),
-            silences.matchers_from(self.matchers),
+            matchers_from(self.matchers),
             self.starts_at,
             self.ends_at,
             self.created_by,
@@ -267,7 +268,7 @@ class ReportIdempotencyKey(models.Model):
         constraints = (models.UniqueConstraint(fields=("actor", "key"), name="one_report_per_key"),)
 
 
-def silences_in_force(at: datetime | None = None) -> list[silences.Silence]:
+def silences_in_force(at: datetime | None = None) -> list[SilenceRule]:
     """Those that hold now, the one that ends last first."""
     return silences_as_written(at)[0]
 
@@ -276,11 +277,11 @@ Unreadable = list[tuple[str, str]]
 """What it is called, and why it cannot be read."""
 
 
-def silences_as_written(at: datetime | None = None) -> tuple[list[silences.Silence], Unreadable]:
+def silences_as_written(at: datetime | None = None) -> tuple[list[SilenceRule], Unreadable]:
     """Those that hold now, and those that would if they could be read: a call too many is better than none."""
     moment = at or timezone.now()
     rows = Silence.objects.filter(starts_at__lte=moment, ends_at__gt=moment).select_related("recurrence")
-    found: list[silences.Silence] = []
+    found: list[SilenceRule] = []
     unreadable: Unreadable = []
     for row in rows:
         try:

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from incidents.domain.incident.evolve import evolve, fold
-from incidents.domain.incident.failure import failure_of
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import Incident, failure_of
 from incidents.domain.webhooks import EventFilter, payload
 from incidents.incident.view import View
 from ingest.queries import Event, read_stream

@@ -31,8 +31,7 @@ from analyzers.simulators import node_benchmarks as nodes
 from analyzers.simulators.deepview import EPOCH, FIRST_REPORTING_SEED
 from analyzers.simulators.fabric import Fabric, build, fat_tree, healthy_loss, send
 from analyzers.simulators.routes import gathered, path_table
-from incidents.domain.incident.finding import Finding
-from incidents.domain.incident.finding_placement import OpenNew, ScheduleWindow, place
+from incidents.domain.incident.finding import Finding, OpenNew, ScheduleWindow, place
 from incidents.domain.incident.state import Incident
 from tests.benchmarks.scoring import spread
 from tests.benchmarks.script import script

@@ -127,8 +127,7 @@ def open_tickets(url: str) -> None:
     from incidents.commands import Report
     from incidents.domain.escalation.policy import policy_from
     from incidents.domain.incident import commands as c
-    from incidents.domain.routing.conditions import Subject
-    from incidents.domain.routing.rules import route
+    from incidents.domain.routing.rules import Subject, route
     from incidents.incident.models import IncidentRow
     from incidents.incident.repository import next_number, record, record_opening
     from incidents.notifications.models import ContactMethod, Preferences

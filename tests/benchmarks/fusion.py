@@ -3,7 +3,7 @@
 python -m tests.benchmarks.fusion [--trials N] [--tune]
 
 A trial is a window in which one component is at fault (faint or gray), or none, in half of the windows. Two analyzers
-look at it, and what they blame is fused by the rule of incidents (`incidents.domain.incident.opinions.fused`).
+look at it, and what they blame is fused by the rule of incidents (`incidents.domain.incident.state.fused`).
 
 * `separate`: Deepview on the failures of two groups of units over the same paths, with backgrounds of their own: all
   that they share is the fault.
@@ -49,7 +49,7 @@ from analyzers.simulators.fabric import Losses, Shape, healthy_loss, send
 from analyzers.simulators.fabric import build as build_fabric
 from analyzers.simulators.fleet import M, build
 from analyzers.simulators.routes import gathered, path_table
-from incidents.domain.incident import opinions
+from incidents.domain.incident import state
 from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import spread
 
@@ -217,7 +217,7 @@ def together(
             taken.add(partner.component)
             narrowed = partner.component if partner.component in both.names else one.component
             both = Said(both.names, narrowed, one.score, one.right or partner.right)
-        found.append((both, opinions.fused(scores, discount) or 0.0, partner is not None))
+        found.append((both, state.fused(scores, discount) or 0.0, partner is not None))
     found += [(one, one.score or 0.0, False) for one in second if one.component not in taken]
     return sorted(found, key=lambda entry: (-entry[1], not entry[2], entry[0].component))
 
@@ -235,7 +235,7 @@ def agreements(trials: Sequence[Trial]) -> list[tuple[float, float, bool]]:
 
 def brier(pairs: Sequence[tuple[float, float, bool]], discount: float) -> tuple[float, float, float]:
     """Brier score, mean probability and share at fault of what both blame."""
-    said = [opinions.fused((a, b), discount) or 0.0 for a, b, _ in pairs]
+    said = [state.fused((a, b), discount) or 0.0 for a, b, _ in pairs]
     truth = [float(right) for *_, right in pairs]
     if not pairs:
         return math.nan, math.nan, math.nan
@@ -274,7 +274,7 @@ def _top1(world: str, found: Sequence[Trial]) -> Iterator[Row]:
     ways = {
         f"{NAMES[world][0]} alone": [said[0][:1] for _, said in faulty],
         f"{NAMES[world][1]} alone": [said[1][:1] for _, said in faulty],
-        "fused": [[one[0] for one in together(*said, opinions.SHARED_EVIDENCE)[:1]] for _, said in faulty],
+        "fused": [[one[0] for one in together(*said, state.SHARED_EVIDENCE)[:1]] for _, said in faulty],
     }
     beside = {
         name: [0, 0, _hits(tops, faulty), len(faulty)] for name, tops in ways.items() if name != "fused"
@@ -312,7 +312,7 @@ def _calibration(world: str, found: Sequence[Trial]) -> Iterator[Row]:
     low, high = share.interval
     for name, discount in (
         ("best alone", 0.0),
-        ("incidents' rule", opinions.SHARED_EVIDENCE),
+        ("incidents' rule", state.SHARED_EVIDENCE),
         ("independent", 1.0),
     ):
         score, said, true = brier(pairs, discount)

@@ -19,7 +19,7 @@ from incidents.components.summary import OpenIncidents, changes_about, owner_of,
 from incidents.domain.components.impact import reached_over
 from incidents.domain.time import parse_rfc3339
 from incidents.domain.values import InvalidValueError, check_component, check_line
-from incidents.incident.failures import failures_of
+from incidents.incident.view import failures_of
 from ingest.queries import (
     Position,
     TopologySnapshot,

@@ -34,7 +34,7 @@ from incidents import bulk, queries
 from incidents.commands import InvalidValueError
 from incidents.domain.search import suggestions
 from incidents.domain.values import SEVERITIES
-from incidents.incident.failures import failures_of
+from incidents.incident.view import failures_of
 
 MOST_COUNTED = 10_000
 

@@ -22,8 +22,8 @@ from frontend.views.incident.list_context import of_list
 from frontend.views.listing import PAGE, Listing, listing_of
 from frontend.views.pages import page
 from incidents import queries
-from incidents.domain.incident.storms import Storm
-from incidents.incident.failures import failures_of
+from incidents.domain.incident.alerts import Storm
+from incidents.incident.view import failures_of
 
 MOST: Final = 100
 """Rows that are read again at once."""

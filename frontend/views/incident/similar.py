@@ -13,10 +13,10 @@ from django.views.decorators.http import require_safe
 from frontend.views.components.impact_drawing import drawn
 from frontend.views.pages import page, show
 from incidents import queries
-from incidents.alerts.causes import DEFAULT_REGION
+from incidents.alerts.correlate import DEFAULT_REGION
 from incidents.components.impact import blast_of
 from incidents.domain.similarity.team_odds import Learned
-from incidents.similarity.team_odds import views_of_teams
+from incidents.queries import views_of_teams
 from ingest.queries import Position, moment_of
 
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.paging import listed
-from incidents.domain.notifications.rules import ACCOUNT
+from incidents.domain.notifications.delivery import ACCOUNT
 from incidents.domain.values import SEVERITIES, CommandRefusedError, InvalidValueError
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod

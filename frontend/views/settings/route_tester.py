@@ -9,10 +9,8 @@ from uuid import UUID
 
 from django.http import HttpRequest
 
-from incidents.domain.routing.conditions import Subject
 from incidents.domain.routing.explain import Explanation, explain
-from incidents.domain.routing.patterns import read_matchers
-from incidents.domain.routing.rules import RoutingTable
+from incidents.domain.routing.rules import RoutingTable, Subject, read_matchers
 from incidents.domain.values import InvalidValueError
 from incidents.routing import replay
 from ingest.api.models import IntegrationKey

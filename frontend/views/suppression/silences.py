@@ -22,9 +22,9 @@ from frontend.views.pages import context_of, page, show, user_name
 from frontend.views.paging import listed
 from incidents import queries
 from incidents.commands import InvalidValueError
-from incidents.domain.routing.patterns import read_matchers, write_matchers
+from incidents.domain.routing.rules import read_matchers, write_matchers
 from incidents.domain.suppression.recurrence import recurrence_from
-from incidents.domain.suppression.silences import Matcher
+from incidents.domain.suppression.rules import Matcher
 from incidents.domain.time import read_zone
 from incidents.suppression import silences as writing
 from incidents.teams.models import Silence

@@ -22,11 +22,9 @@ from django.views.decorators.csrf import csrf_exempt
 
 from incidents import queries
 from incidents.api.alerts.firing import AlertFilter, fits_receiver, grouped, listed, receiver_of
-from incidents.domain.routing.conditions import ANYTHING
-from incidents.domain.routing.patterns import read_matchers
-from incidents.domain.routing.rules import Rule
+from incidents.domain.routing.rules import ANYTHING, Rule, read_matchers
 from incidents.domain.suppression.recurrence import Span
-from incidents.domain.suppression.silences import Matcher, each_matcher, matchers_from
+from incidents.domain.suppression.rules import Matcher, each_matcher, matchers_from
 from incidents.domain.time import rfc3339
 from incidents.domain.values import InvalidValueError, check_text
 from incidents.suppression.silences import (

@@ -12,10 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from incidents import queries
-from incidents.alerts.changes import changes_before
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, limit_of, parameters
 from incidents.commands import InvalidValueError
 from incidents.domain.time import parse_rfc3339, rfc3339
+from incidents.queries import changes_before
 from ingest.queries import ReportedChange, changes
 
 SPAN = timedelta(days=1)

@@ -15,10 +15,9 @@ from typing import Any
 import msgspec
 
 from incidents import queries
-from incidents.domain.incident.grouping import matched_labels
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import RoutingTable, labels_that_count, team_of
-from incidents.domain.suppression.silences import Matcher, Silence
+from incidents.domain.incident.alerts import matched_labels
+from incidents.domain.routing.rules import RoutingTable, Subject, labels_that_count, team_of
+from incidents.domain.suppression.rules import Matcher, Silence
 from incidents.domain.values import Severity
 from incidents.suppression.suppressor import muted
 from ingest.integrations import grafana

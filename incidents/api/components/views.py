@@ -15,8 +15,7 @@ from rest_framework.response import Response
 from incidents.api.incident.views import ERRORS, IncidentAPI, parameters
 from incidents.api.inputs import time_of
 from incidents.domain.components.impact import reached_over, touched
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import service_of
+from incidents.domain.routing.rules import Subject, service_of
 from incidents.domain.time import rfc3339
 from incidents.domain.values import check_component, check_line
 from incidents.teams.models import services_by_slug

@@ -13,7 +13,7 @@ from rest_framework.serializers import BaseSerializer
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
 from incidents.domain.config.secrets import MissingVariableError, reference, resolved
-from incidents.domain.notifications.rules import DEFAULT_BUNDLE, KINDS
+from incidents.domain.notifications.delivery import DEFAULT_BUNDLE, KINDS
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod, Preferences
 

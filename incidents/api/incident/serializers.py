@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_args
 from rest_framework import serializers as s
 
 from incidents.domain.incident.commands import Undoable
-from incidents.domain.incident.failure import FAILURE_STATES
+from incidents.domain.incident.state import FAILURE_STATES
 from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_line
 from incidents.teams.models import Team
 from ingest.telemetry.component_names import COMPONENT_FORM

@@ -37,8 +37,8 @@ from incidents.commands import (
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.search import FIELDS
 from incidents.domain.time import rfc3339
-from incidents.incident.failures import depends_on_time, failure_shown, failures_of
-from incidents.incident.timeline_projection import Entry, Evidence, next_entry
+from incidents.incident.projection import Entry, Evidence, next_entry
+from incidents.incident.view import depends_on_time, failure_shown, failures_of
 from incidents.permissions import allow
 from incidents.search import query
 from incidents.search.filters import ORDERS, PARAMETERS, Filter

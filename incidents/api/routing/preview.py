@@ -19,9 +19,8 @@ from incidents.api.inputs import fields, sequence, time_of
 from incidents.api.routing.serializers import GroupingShape, RouteSerializer
 from incidents.commands import InvalidValueError
 from incidents.domain.replay import COMPARED, LEFT_OUT, Difference
-from incidents.domain.routing.conditions import Subject
 from incidents.domain.routing.explain import Explanation, explain
-from incidents.domain.routing.rules import RoutingTable
+from incidents.domain.routing.rules import RoutingTable, Subject
 from incidents.domain.routing.schema import grouping_json
 from incidents.domain.time import optional_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from incidents.api.incident.views import ERRORS, PROBLEM, IncidentAPI, parameters
 from incidents.api.inputs import context, fields
 from incidents.commands import InvalidValueError
-from incidents.domain.routing.patterns import read_matchers
+from incidents.domain.routing.rules import read_matchers
 from incidents.domain.suppression.recurrence import recurrence_from
 from incidents.domain.time import parse_rfc3339, rfc3339
 from incidents.suppression import silences

@@ -14,15 +14,20 @@ from rest_framework.serializers import BaseSerializer
 
 from incidents.api.editable import BySlug, Catalog
 from incidents.api.incident.serializers import Strict
-from incidents.domain.routing.patterns import read_matchers
-from incidents.domain.suppression.inhibition import equal_from
-from incidents.domain.suppression.maintenance import MOST_PATTERNS, mode_from, patterns_from
+from incidents.domain.routing.rules import read_matchers
 from incidents.domain.suppression.recurrence import Recurrence, Span, recurrence_from, times_from
-from incidents.domain.suppression.silences import each_matcher, matchers_from
+from incidents.domain.suppression.rules import (
+    MOST_PATTERNS,
+    each_matcher,
+    equal_from,
+    matchers_from,
+    mode_from,
+    patterns_from,
+)
 from incidents.domain.values import InvalidValueError, check_text
 from incidents.incident.repository import keep_reactor_out
-from incidents.suppression.inhibition import refill
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
+from incidents.suppression.suppressor import refill
 from incidents.teams.models import Service
 
 LONGEST = timedelta(days=366)

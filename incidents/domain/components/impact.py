@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import Service, service_of
+from incidents.domain.routing.rules import Service, Subject, service_of
 
 
 class Component(Protocol):

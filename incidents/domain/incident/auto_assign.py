@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from incidents.domain.incident.commands import HandOver
-from incidents.domain.incident.conflicts import WORK
+from incidents.domain.incident.decide import WORK
 from incidents.domain.incident.state import Fact, Incident
 
 _SAID: Final = frozenset(

@@ -5,36 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
+from incidents.domain.incident.alerts import JoinSymptoms as JoinSymptoms
+from incidents.domain.incident.alerts import LinkToCause as LinkToCause
+from incidents.domain.incident.alerts import Member, Reported
+from incidents.domain.incident.alerts import RemoveAlerts as RemoveAlerts
 from incidents.domain.incident.escalation import Exhaust as Exhaust
 from incidents.domain.incident.escalation import Forget as Forget
 from incidents.domain.incident.escalation import SkipEscalation as SkipEscalation
 from incidents.domain.incident.escalation import StartEscalation as StartEscalation
 from incidents.domain.incident.escalation import TakeStep as TakeStep
 from incidents.domain.incident.finding import Finding
-from incidents.domain.incident.grouping import Member, Reported
-from incidents.domain.incident.lifecycle import Absorb as Absorb
-from incidents.domain.incident.lifecycle import MergeInto as MergeInto
-from incidents.domain.incident.lifecycle import Separate as Separate
-from incidents.domain.incident.lifecycle import Snooze as Snooze
-from incidents.domain.incident.lifecycle import Split as Split
-from incidents.domain.incident.lifecycle import Undo as Undo
-from incidents.domain.incident.lifecycle import Undoable as Undoable
-from incidents.domain.incident.lifecycle import Unsnooze as Unsnooze
-from incidents.domain.incident.notified import NoteNotified as NoteNotified
-from incidents.domain.incident.opinions import Stance
 from incidents.domain.incident.split import OpenSplitOff as OpenSplitOff
 from incidents.domain.incident.split import SplitAlertsOff as SplitAlertsOff
-from incidents.domain.incident.symptoms import JoinSymptoms as JoinSymptoms
-from incidents.domain.incident.symptoms import LinkToCause as LinkToCause
-from incidents.domain.incident.symptoms import RemoveAlerts as RemoveAlerts
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import Routing
+from incidents.domain.incident.state import Incident, Stance
+from incidents.domain.routing.rules import Routing, Subject
 from incidents.domain.values import (
     ATTACHED_LIMIT,
     DEFAULT_SEVERITY,
     TITLE_LIMIT,
+    InvalidValueError,
     Severity,
     check_cause,
     check_component,
@@ -47,9 +38,88 @@ from incidents.domain.values import (
     check_text,
 )
 
+LONGEST_REASON: Final = 2_000
+
 
 def _set(command: object, name: str, value: object) -> None:
     object.__setattr__(command, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Until a time, at most 30 days away; None: until it changes. `silence` holds all its firing alerts until then."""
+
+    until: datetime | None = None
+    reason: str = ""
+    silence: str | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "reason", check_text("reason", self.reason, LONGEST_REASON))
+
+
+@dataclass(frozen=True, slots=True)
+class Unsnooze:
+    """Wakes a snoozed incident whose time has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeInto:
+    """Into another incident, which takes it in (`Absorb`) in the same transaction."""
+
+    into: Incident
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, "reason", check_text("reason", self.reason, LONGEST_REASON))
+
+
+@dataclass(frozen=True, slots=True)
+class Absorb:
+    """The other side of `MergeInto`; `alerts` are those of the source that fire and are none of this incident's yet."""
+
+    source: Incident
+    alerts: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Takes a merged incident out again; `alerts` are those of its own that still fire."""
+
+    target: Incident
+    alerts: tuple[str, ...]
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, "reason", check_text("reason", self.reason, LONGEST_REASON))
+
+
+@dataclass(frozen=True, slots=True)
+class Separate:
+    """The other side of `Split`: `alerts` leave the target, of which `firing` still fire there."""
+
+    source: Incident
+    alerts: tuple[str, ...]
+    firing: tuple[str, ...]
+    reason: str = ""
+
+
+Undoable = Literal["hand_over", "snooze", "merge", "split_off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Takes back what was done last of what can be; `what` says which, if it must be that.
+
+    `overriding`: the suppressions in force that a person overrides by ending a snooze, as event bodies.
+    """
+
+    what: Undoable | None = None
+    overriding: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.what not in (None, *get_args(Undoable)):
+            raise InvalidValueError("what", f"must be one of {', '.join(get_args(Undoable))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +419,29 @@ class RecordMaintenance:
     component: str
     until: datetime
     why: str
+
+
+Outcome = Literal["sent", "failed", "held", "stopped", "given_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteNotified:
+    """`person` or `method` is None where there is none; `why` is what was answered, or why it is held or ended.
+
+    `reason` is why they are called, `attempt` counts from 1, `tickets` are those that one message was about, `until`
+    when it is tried next. `method` is a name, never an address.
+    """
+
+    notification: str
+    person: str | None
+    method: str | None
+    kind: str | None
+    outcome: Outcome
+    why: str
+    reason: str
+    attempt: int = 0
+    tickets: int = 1
+    until: datetime | None = None
 
 
 Command = (

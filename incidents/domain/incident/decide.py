@@ -1,22 +1,30 @@
-"""`decide(state, command, now) -> events`: what follows from a command, or why it is refused."""
+"""`decide(state, command, now) -> events`: the events that follow from a command, or its refusal. Pure.
+
+`contending` names the events that make a command stale. An incident has sides that are decided apart: its work,
+its severity, its title. Only a change of the same side counts; a comment, a finding or an alert never does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.decide_alerts import (
-    auto_resolve,
-    join_alerts,
-    note_worse,
-    open_for_alerts,
-    resolve_alerts,
+from incidents.domain.incident.alerts import (
+    Member,
+    in_common,
+    is_storm,
+    join_symptoms,
+    leave_alerts,
+    note_explained,
+    storm_title,
+    worst,
 )
 from incidents.domain.incident.escalation import exhaust, forget, skip_escalation, start, take_step
-from incidents.domain.incident.finding import Finding
-from incidents.domain.incident.finding_placement import (
+from incidents.domain.incident.finding import (
+    Finding,
     cause_after,
     is_worse,
     names_cause,
@@ -26,26 +34,186 @@ from incidents.domain.incident.finding_placement import (
     worth_showing,
 )
 from incidents.domain.incident.merge import absorb, merge_into, separate, split
-from incidents.domain.incident.notified import note_notified
-from incidents.domain.incident.opinions import Opinions, after_word, agreeing, blaming, fused, without
 from incidents.domain.incident.ownership import accept, bounce, hand_over, undo_hand_over
-from incidents.domain.incident.refusals import (
+from incidents.domain.incident.snooze import note_planned, snooze, undo_snooze, unsnoozed_by, wake_when_due
+from incidents.domain.incident.split import open_split_off, split_alerts_off
+from incidents.domain.incident.state import (
     Bodies,
+    Incident,
+    Opinions,
+    after_word,
+    agreeing,
     at_second,
+    blaming,
+    fused,
     opening,
     raise_severity,
     refuse_merged,
     refuse_resolved,
     resolution,
+    without,
 )
-from incidents.domain.incident.snooze import note_planned, snooze, undo_snooze, unsnoozed_by, wake_when_due
-from incidents.domain.incident.split import open_split_off, split_alerts_off
-from incidents.domain.incident.state import Incident
-from incidents.domain.incident.symptoms import join_symptoms, leave_alerts, note_explained
-from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT, CommandRefusedError
+from incidents.domain.time import optional_rfc3339, parse_rfc3339
+from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT, CommandRefusedError, Severity
 from ingest.log.types import NewEvent
 
+# Conflicts
+# ----------------------------------------------------------------------------------------------------------
+WORK: Final = frozenset(
+    f"incident.{name}"
+    for name in (
+        "acknowledged",
+        "unacknowledged",
+        "assigned",
+        "reassigned",
+        "reassignment_accepted",
+        "reassignment_rejected",
+        "reassignment_undone",
+        "snoozed",
+        "merged",
+        "unmerged",
+        "resolved",
+        "reopened",
+    )
+)
+_WORKING: Final = (
+    c.Acknowledge,
+    c.Unacknowledge,
+    c.Assign,
+    c.HandOver,
+    c.Accept,
+    c.Bounce,
+    c.Snooze,
+    c.Undo,
+    c.MergeInto,
+    c.Split,
+    c.Resolve,
+    c.Reopen,
+    c.StartEscalation,
+    c.TakeStep,
+)
+_CONTENDS: Mapping[type, frozenset[str]] = {
+    **dict.fromkeys(_WORKING, WORK),
+    c.SetSeverity: frozenset({"incident.severity_set"}),
+    c.SetTitle: frozenset({"incident.title_set"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A line of the timeline that the asker had not seen."""
+
+    type: str
+    at: datetime
+    actor: str
+    text: str
+    position: str
+
+
+class ConcurrentChangeError(CommandRefusedError):
+    """Somebody else was first. `meanwhile` says who did what and when; asking again from there may go through."""
+
+    def __init__(self, number: int, meanwhile: tuple[Happened, ...], reason: str = "") -> None:
+        last = meanwhile[-1]
+        told = f"{last.text} ({at_second(last.at)})"
+        super().__init__(f"{reason}; meanwhile: {told}" if reason else f"#{number} has changed: {told}")
+        self.meanwhile = meanwhile
+
+
+def contending(command: c.Command) -> frozenset[str]:
+    """The types of events that make `command` stale; none for what adds and changes nothing."""
+    return _CONTENDS.get(type(command), frozenset())
+
+
+# Alerts
+# ----------------------------------------------------------------------------------------------------------
+def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
+    opened = {
+        **opening(command.id, command.number, command.routing, command.group_key),
+        **(_of_a_storm(command) if is_storm(command.dedup_key) else _of_a_group(command)),
+        "severity": command.routing.severity or worst(alert.severity for alert in command.alerts),
+        "ambiguous_with": [],
+        "region": None,
+        "dedup_key": command.dedup_key,
+        "alerts": 0,
+        "verdict": None,
+        "finding": None,
+        "why": command.why,
+    }
+    members = [Member(alert.alert, alert.title, alert.severity) for alert in command.alerts]
+    return [("incident.opened", opened), _members_joined(members, command.why)]
+
+
+def _of_a_group(command: c.OpenForAlerts) -> dict[str, Any]:
+    """What an incident is about: its first alert, and what all of them say alike."""
+    first = command.alerts[0]
+    return {
+        "title": first.title,
+        "description": first.description,
+        "component": first.component,
+        "labels": in_common(command.alerts),
+        "links": [dict(link) for link in first.links],
+    }
+
+
+def _of_a_storm(command: c.OpenForAlerts) -> dict[str, Any]:
+    """A storm is not about its first alert: whatever comes after that has another component and other labels."""
+    components = {alert.component for alert in command.alerts if alert.component is not None}
+    return {
+        "title": storm_title(command.alerts[0].integration, len(command.alerts), components),
+        "description": "",
+        "component": None,
+        "labels": {},
+        "links": [],
+    }
+
+
+def _members_joined(members: Sequence[Member], why: str) -> tuple[str, dict[str, Any]]:
+    body = {
+        "alerts": [member.alert for member in members],
+        "new": sum(not member.again for member in members),
+        "title": members[-1].title,
+        "why": why,
+    }
+    return "incident.alerts_joined", body
+
+
+def join_alerts(state: Incident, command: c.JoinAlerts) -> Bodies:
+    refuse_resolved(state)
+    severity = worst(member.severity for member in command.members)
+    return [
+        _members_joined(command.members, command.why),
+        *_worsened(state, severity, "a joined alert has a higher severity"),
+    ]
+
+
+def note_worse(state: Incident, command: c.RaiseSeverity) -> Bodies:
+    return _worsened(state, command.severity, f"severity of an alert raised: {command.title}")
+
+
+def _worsened(state: Incident, severity: Severity, reason: str) -> Bodies:
+    if state.state == "resolved" or state.severity_by_person or not is_worse(severity, state.severity):
+        return []
+    return [raise_severity(severity, state, reason)]
+
+
+def resolve_alerts(_: Incident, command: c.ResolveAlerts) -> Bodies:
+    return [
+        ("incident.alerts_resolved", {"alerts": list(command.alerts), "flapping": list(command.flapping)})
+    ]
+
+
+def auto_resolve(state: Incident, command: c.AutoResolve) -> Bodies:
+    """Alerts that are over resolve an incident that only they made; what else is known waits for a person."""
+    if state.state == "resolved" or state.firing or state.findings or state.alert_at is None:
+        return []
+    if any(one.waits for one in state.merged.values()):
+        return []
+    return [resolution(None, command.why, command.known_until)]
+
+
+# Commands
+# ----------------------------------------------------------------------------------------------------------
 __all__ = ["DEFAULT_SEVERITY", "CommandRefusedError", "decide"]
 
 
@@ -241,6 +409,11 @@ def _note_missed(state: Incident, command: c.RecordMissedCause) -> Bodies:
     return [("incident.analyzer_missed_cause", body)]
 
 
+def _note_notified(_: Incident, command: c.NoteNotified) -> Bodies:
+    body = {name: getattr(command, name) for name in c.NoteNotified.__slots__ if name != "until"}
+    return [("incident.notified", {**body, "until": optional_rfc3339(command.until)})]
+
+
 def _attach_evidence(_: Incident, command: c.AttachEvidence) -> Bodies:
     return _attached(command.evidence)
 
@@ -355,7 +528,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.ClearFinding: _note_no_longer_blamed,
     c.NoteOpinion: _note_opinion,
     c.RecordMissedCause: _note_missed,
-    c.NoteNotified: note_notified,
+    c.NoteNotified: _note_notified,
     c.AttachEvidence: _attach_evidence,
     c.Acknowledge: _acknowledge,
     c.Unacknowledge: _unacknowledge,

@@ -7,11 +7,22 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain.incident import merge, ownership, snooze, split, suppression_override, symptoms
-from incidents.domain.incident.escalation_engine import EVENTS as ESCALATION
-from incidents.domain.incident.opinions import Opinion, Opinions, blaming, opinion_from, without
+from incidents.domain.incident import alerts, merge, ownership, snooze, split
+from incidents.domain.incident.escalation import EVENTS as ESCALATION
 from incidents.domain.incident.ownership import accounted
-from incidents.domain.incident.state import AWAKE, Fact, Incident, Shown, person
+from incidents.domain.incident.state import (
+    AWAKE,
+    Fact,
+    Incident,
+    Opinion,
+    Opinions,
+    Shown,
+    blaming,
+    opinion_from,
+    person,
+    suppression_overridden,
+    without,
+)
 from incidents.domain.time import optional_time, parse_rfc3339
 
 
@@ -254,10 +265,10 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.report_joined": _joined,
     "incident.alerts_joined": _alerts_joined,
     "incident.alerts_resolved": _alerts_resolved,
-    "incident.symptoms_joined": symptoms.symptoms_joined,
-    "incident.alerts_removed": symptoms.alerts_left,
-    "incident.linked_to_cause": symptoms.explained,
-    "incident.maintenance_noted": symptoms.explained,
+    "incident.symptoms_joined": alerts.symptoms_joined,
+    "incident.alerts_removed": alerts.alerts_left,
+    "incident.linked_to_cause": alerts.explained,
+    "incident.maintenance_noted": alerts.explained,
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.finding_cleared": _no_longer_blamed,
@@ -273,7 +284,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.reassignment_undone": ownership.hand_over_undone,
     "incident.snoozed": snooze.snoozed,
     "incident.unsnoozed": snooze.unsnoozed,
-    "incident.suppression_overridden": suppression_override.suppression_overridden,
+    "incident.suppression_overridden": suppression_overridden,
     "incident.merged": merge.merged,
     "incident.merge_received": merge.absorbed,
     "incident.unmerged": merge.was_split,

@@ -1,15 +1,21 @@
-"""A finding as the log holds it (`finding.reported`): a suspect of one run that is worth an incident."""
+"""A finding (`finding.reported`): a suspect of one run that is worth an incident; the incident that it joins or
+opens, and that incident's title, verdict and severity. Pure policy, applied by the follower.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
 
-from incidents.domain.incident.opinions import FAILS
+from incidents.domain.incident.state import FAILS, Incident, Shown
+from incidents.domain.routing.rules import Subject
 from incidents.domain.time import optional_time, parse_rfc3339, rfc3339
+from incidents.domain.values import SEVERITIES, Severity
 
+# Finding
+# ----------------------------------------------------------------------------------------------------------
 FINDING_KEY: Final = "finding:"
 """How the dedup key of an incident begins that a finding opened."""
 
@@ -104,3 +110,269 @@ def finding_from(body: Mapping[str, Any]) -> Finding:
         last_failure=optional_time(suspect.get("last_failure")),
         evidence=tuple(body.get("evidence") or ()),
     )
+
+
+# Placement
+# ----------------------------------------------------------------------------------------------------------
+WINDOWS_WATCHED: Final = 3
+WINDOWS_NEEDED: Final = 2
+
+SCORE_STEP: Final = 0.05
+"""A score that moved by this much since evidence was attached makes new evidence worth showing."""
+EVIDENCE_EVERY: Final = timedelta(hours=1)
+"""In data time: after so long, or after a whole window if that is longer, new evidence is worth showing whatever the
+score."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleWindow:
+    """What one run of a schedule blamed: a cause (component and its ambiguous group) for each suspect."""
+
+    start: datetime
+    end: datetime
+    causes: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOpen:
+    incident: Incident
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOnResolved:
+    incident: Incident
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNew:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    why: str
+
+
+Placement = JoinOpen | RecordOnResolved | OpenNew | Wait
+
+
+def place(
+    finding: Finding,
+    incidents: Iterable[Incident],
+    windows: Sequence[ScheduleWindow],
+    kinds: Collection[str] | None = None,
+) -> Placement:
+    """Where a finding goes.
+
+    `incidents` are those whose cause meets the finding's, open and resolved; `windows` the recorded windows
+    of the finding's schedule, this one included, in any order; `kinds` the telemetry that it rests on, None where that
+    is not known.
+    """
+    same = [i for i in incidents if i.merged_into is None and _shares_cause(i, finding)]
+    open_ones = [i for i in same if i.state != "resolved"]
+    if open_ones:
+        return JoinOpen(min(open_ones, key=lambda i: (_distance(i, finding), i.number)))
+    resolved = max(same, key=lambda i: (_resolved_at(i), i.number), default=None)
+    if resolved is not None and known_until(resolved, finding.region, kinds) >= finding.failures_end:
+        return RecordOnResolved(resolved)
+    return _open_or_wait(finding, windows)
+
+
+def _open_or_wait(finding: Finding, windows: Sequence[ScheduleWindow]) -> Placement:
+    if finding.sure:
+        return OpenNew("opened immediately (high confidence)")
+    if finding.schedule is None:
+        return Wait("pending: a single run opens an incident only at high confidence")
+    watched = consecutive(windows, finding.window_end)
+    blamed = sum(any(cause & finding.cause for cause in window.causes) for window in watched)
+    if blamed >= WINDOWS_NEEDED:
+        return OpenNew(f"opened after {blamed} of the last {len(watched)} windows")
+    return Wait(f"pending: {blamed} of {WINDOWS_NEEDED} required windows (of {WINDOWS_WATCHED} consecutive)")
+
+
+def consecutive(windows: Iterable[ScheduleWindow], end: datetime) -> list[ScheduleWindow]:
+    """The latest windows of a schedule up to `end`, newest first: at most three, without a hole between them.
+
+    A window that starts after its predecessor ended leaves a hole: the schedule was paused, or runs failed.
+    """
+    chain: list[ScheduleWindow] = []
+    for window in sorted((w for w in windows if w.end <= end), key=lambda w: w.end, reverse=True):
+        if len(chain) == WINDOWS_WATCHED or (chain and window.end < chain[-1].start):
+            break
+        chain.append(window)
+    return chain
+
+
+def _shares_cause(incident: Incident, finding: Finding) -> bool:
+    same_region = incident.region is None or incident.region == finding.region
+    return same_region and bool(incident.covers & finding.cause)
+
+
+def names_cause(incident: Incident, finding: Finding) -> bool:
+    """Whether one names the other's component: more than groups that merely meet.
+
+    Only such a finding may change what the incident says.
+    """
+    return (
+        incident.component is None
+        or incident.component in finding.cause
+        or finding.component in incident.cause
+    )
+
+
+def _distance(incident: Incident, finding: Finding) -> int:
+    """0: the same component; 1: one names the other's; 2: the groups merely meet; 3: it is of a merged incident."""
+    if incident.component == finding.component:
+        return 0
+    if names_cause(incident, finding):
+        return 1
+    return 2 if incident.cause & finding.cause else 3
+
+
+def _resolved_at(incident: Incident) -> datetime:
+    assert incident.resolved_at is not None
+    return incident.resolved_at
+
+
+def feed_of(kind: str, region: str) -> str:
+    """What `Incident.known_until` calls the telemetry of one kind from one region."""
+    return f"{kind}@{region}"
+
+
+def known_until(resolved: Incident, region: str, kinds: Collection[str] | None) -> datetime:
+    """The data time up to which whoever resolved the incident could know of failures: what failed later is news.
+
+    That is the moment of the resolution where telemetry is live, and as far as it had come where it was behind: of
+    several kinds the one furthest behind counts, of kinds that are not known all that were.
+    """
+    wanted = None if kinds is None else {feed_of(kind, region) for kind in kinds}
+    behind = [
+        at
+        for feed, at in resolved.known_until.items()
+        if (feed in wanted if wanted is not None else feed.endswith(f"@{region}"))
+    ]
+    return min([_resolved_at(resolved), *behind])
+
+
+def cause_after(incident: Incident, finding: Finding) -> tuple[str | None, tuple[str, ...]]:
+    """The incident's component and ambiguous group once `finding` has joined.
+
+    The component stays as long as the finding allows it; a finding that names one of the group instead
+    narrows the cause; a finding whose group merely meets the incident's changes nothing. The group never grows:
+    what one window told apart stays apart when a later one, with less to go on, cannot. Else a fading failure
+    would take in a stranger, and hide the incident that this one deserves when it fails itself.
+    """
+    if incident.component is None:
+        return finding.component, finding.ambiguous_with
+    left = finding.cause & incident.cause
+    if incident.component in left:
+        return incident.component, tuple(sorted(left - {incident.component}))
+    if finding.component in left:
+        return finding.component, tuple(sorted(left - {finding.component}))
+    return incident.component, incident.ambiguous_with
+
+
+def worth_showing(shown: Shown | None, finding: Finding) -> bool:
+    """Whether a finding's evidence is attached or only counted: 288 copies a day help nobody."""
+    # A window is much like the one before it while they overlap.
+    after = max(EVIDENCE_EVERY, finding.window_end - finding.window_start)
+    if shown is None or finding.window_end - shown.window_end >= after:
+        return True
+    if finding.score is None or shown.score is None:
+        return finding.score is not shown.score
+    return abs(finding.score - shown.score) >= SCORE_STEP
+
+
+def subject_of(finding: Finding, at: datetime) -> Subject:
+    """What routes look at, of a finding that was recorded at `at`."""
+    return Subject(
+        component=finding.component,
+        analyzer=finding.analyzer,
+        confidence=finding.score,
+        severity=severity_of(finding),
+        at=at,
+    )
+
+
+class Rated(Protocol):
+    """What of a finding says how bad it is."""
+
+    @property
+    def forecast(self) -> bool: ...
+    @property
+    def failure_rate(self) -> float | None: ...
+    @property
+    def sure(self) -> bool: ...
+    @property
+    def score(self) -> float | None: ...
+
+
+def severity_of(finding: Rated) -> Severity:
+    """critical from 20 % of what depends on the component failing, error from 2 %, else warning.
+
+    Without an estimate: error when the analyzer is sure, else warning. A score under one half lowers it one
+    step, never under warning. info for a forecast: nothing has failed.
+    """
+    if finding.forecast:
+        return "info"
+    rate = finding.failure_rate
+    if rate is None:
+        severity: Severity = "error" if finding.sure else "warning"
+    else:
+        severity = "critical" if rate >= 0.20 else "error" if rate >= 0.02 else "warning"
+    if finding.score is not None and finding.score < 0.5:
+        severity = {"critical": "error"}.get(severity, "warning")  # type: ignore[assignment]
+    return severity
+
+
+def is_worse(a: Severity, b: Severity) -> bool:
+    return SEVERITIES.index(a) < SEVERITIES.index(b)
+
+
+class Blame(Protocol):
+    """What a title and a verdict are made of: a finding, or an analyzer's opinion of an incident."""
+
+    @property
+    def analyzer(self) -> str: ...
+    @property
+    def component(self) -> str | None: ...
+    @property
+    def ambiguous_with(self) -> tuple[str, ...]: ...
+    @property
+    def failure_rate(self) -> float | None: ...
+    @property
+    def phrase(self) -> str: ...
+
+
+def title_of(blame: Blame) -> str:
+    if "{}" not in blame.phrase:
+        return f"{blame.component} {blame.phrase}"[:300]
+    if blame.failure_rate is None:
+        return f"{blame.component} is suspected by {blame.analyzer}"[:300]
+    said = blame.phrase.replace("{}", percent(blame.failure_rate), 1)
+    return f"{blame.component} {said}"[:300]
+
+
+def verdict_of(blame: Blame, probability: float | None, agreeing: Sequence[str] = ()) -> str:
+    """One sentence that a person on call understands; `agreeing` are the analyzers that say so."""
+    likely = "" if probability is None else f", {percent(probability)} likely at fault"
+    together = ""
+    if len(agreeing) > 1:
+        names = f"{', '.join(agreeing[:-1])} and {agreeing[-1]}"
+        together = f" as {names} agree" if likely else f"; {names} agree"
+    sentence = f"{title_of(blame)}{likely}{together}"
+    if blame.ambiguous_with:
+        shown = ", ".join(blame.ambiguous_with[:5])
+        more = f" and {len(blame.ambiguous_with) - 5} more" if len(blame.ambiguous_with) > 5 else ""
+        sentence += f"; indistinguishable in the data from {shown}{more}"
+    return sentence + "."
+
+
+def percent(share: float) -> str:
+    """Two significant digits under 10 %, whole numbers above, and never a false 0 or 100."""
+    value = share * 100
+    if 0 < value < 0.1:
+        return "under 0.1 %"
+    if 99 < value < 100:
+        return "over 99 %"
+    return f"{value:.1f} %" if value < 10 and value != int(value) else f"{value:.0f} %"

@@ -11,10 +11,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.finding_placement import is_worse
+from incidents.domain.incident.finding import is_worse
 from incidents.domain.incident.ownership import accounted
-from incidents.domain.incident.refusals import Bodies, raise_severity, refuse_resolved
-from incidents.domain.incident.state import AWAKE, Fact, Incident, Merged, person
+from incidents.domain.incident.state import (
+    AWAKE,
+    Bodies,
+    Fact,
+    Incident,
+    Merged,
+    person,
+    raise_severity,
+    refuse_resolved,
+)
 from incidents.domain.values import CommandRefusedError
 
 MOST: Final = 200

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from incidents.domain.incident.opinions import Opinion
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import Incident, Opinion
 from incidents.domain.values import is_class
 
 Outcome = Literal["right", "wrong", "missed"]

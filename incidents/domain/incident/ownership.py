@@ -13,8 +13,16 @@ from datetime import datetime
 from typing import Any
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.refusals import Bodies, at_second, refuse_resolved
-from incidents.domain.incident.state import AWAKE, Fact, HandedOver, Incident, person
+from incidents.domain.incident.state import (
+    AWAKE,
+    Bodies,
+    Fact,
+    HandedOver,
+    Incident,
+    at_second,
+    person,
+    refuse_resolved,
+)
 from incidents.domain.values import CommandRefusedError
 
 

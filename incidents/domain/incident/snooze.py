@@ -14,9 +14,16 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.refusals import Bodies, at_second, refuse_resolved
-from incidents.domain.incident.state import AWAKE, Fact, Incident, person
-from incidents.domain.incident.suppression_override import override
+from incidents.domain.incident.state import (
+    AWAKE,
+    Bodies,
+    Fact,
+    Incident,
+    at_second,
+    override,
+    person,
+    refuse_resolved,
+)
 from incidents.domain.time import optional_rfc3339, optional_time, rfc3339
 from incidents.domain.values import CommandRefusedError, InvalidValueError
 

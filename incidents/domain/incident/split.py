@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from incidents.domain.incident.grouping import Member, worst
-from incidents.domain.incident.refusals import Bodies, opening, refuse_resolved
-from incidents.domain.incident.state import Fact, Incident
-from incidents.domain.incident.symptoms import Ticket
+from incidents.domain.incident.alerts import Member, Ticket, worst
+from incidents.domain.incident.state import Bodies, Fact, Incident, opening, refuse_resolved
 from incidents.domain.routing.rules import Routing
 from incidents.domain.values import TITLE_LIMIT, CommandRefusedError, check_line, check_text
 

@@ -1,20 +1,269 @@
-"""An incident as it stands. It is folded from its events (`domain.evolve`).
+"""An incident as its events leave it; refusals and event bodies shared by decisions about it. Pure.
 
-The state holds only what decisions and lists need and stays small however long the incident lives: comments and
-evidence are in the log and in their own read models.
+The fold is `incidents.domain.incident.evolve`. The state holds only what decisions and lists need, so it stays
+small however long the incident lives: comments and evidence are in the log and in read models of their own.
+
+Opinions: only the latest word of an analyzer counts. `blames`: it names the incident's cause. `blames_other`: it
+judged the cause and names something else on the same paths. `saw_nothing`: it judged the cause and names nothing
+there. `no_longer_blames`: it did, and a later window of the same schedule does not.
+
+State of the failure, apart from the state of the work: a firing alert is failing. A failure found by analyzers
+is failing while the latest window over it blames it and a failure lies in the recent part of that window (a long
+window still names what has been over for most of it). If no window was judged for a while, neither "failing" nor
+"quiet" is known. A failure that only a person reported is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Protocol
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, Protocol
 
-from incidents.domain.incident.opinions import Opinions
-from incidents.domain.values import Severity, State
+from incidents.domain.routing.rules import Routing
+from incidents.domain.time import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
+from incidents.domain.values import CommandRefusedError, Severity, State
+
+# Opinions
+# ----------------------------------------------------------------------------------------------------------
+Says = Literal["blames", "blames_other", "saw_nothing", "no_longer_blames"]
+Opinions = Mapping[str, "Opinion"]
+"""By name of the analyzer."""
+
+FAILS: Final = "fails {} of what depends on it"
+"""What a failure rate is of, where the analyzer says nothing else."""
+
+SHARED_EVIDENCE: Final = 0.5
+"""What a second analyzer's log-odds count: it may have read the same telemetry. With 0.5 the fused number keeps its
+word even then; where they share nothing but the fault it is too modest (`tests/benchmarks/fusion.py`)."""
+CAP: Final = 0.999
+"""Agreement alone never makes more than this of scores below it."""
+
+_WEIGHT: Mapping[Says, int] = {"blames": 2, "blames_other": 1, "saw_nothing": 0, "no_longer_blames": 0}
 
 
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """What a finished window of a schedule says about an incident that it does not blame.
+
+    `component` is what it names instead, None when it names nothing there.
+    """
+
+    analyzer: str
+    version: str
+    run: str
+    schedule: str
+    window_start: datetime
+    window_end: datetime
+    component: str | None = None
+    ambiguous_with: tuple[str, ...] = ()
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """The latest word of one analyzer. Component, group and score are those that it blames or blamed last.
+
+    `schedules` are those that still say so; `first_at` is when it first blamed this incident, None if it never did.
+    """
+
+    analyzer: str
+    version: str
+    says: Says
+    component: str | None
+    ambiguous_with: tuple[str, ...]
+    score: float | None
+    failure_rate: float | None
+    run: str
+    schedules: tuple[str, ...]
+    window_start: datetime
+    window_end: datetime
+    first_at: datetime | None
+    phrase: str = FAILS
+    forecast: bool = False
+
+    @property
+    def cause(self) -> frozenset[str]:
+        """The component and those that the data could not tell apart from it; empty if it names nothing."""
+        return frozenset(() if self.component is None else (self.component, *self.ambiguous_with))
+
+    @property
+    def weight(self) -> int:
+        return _WEIGHT[self.says]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "analyzer": self.analyzer,
+            "version": self.version,
+            "says": self.says,
+            "component": self.component,
+            "ambiguous_with": list(self.ambiguous_with),
+            "score": self.score,
+            "failure_rate": self.failure_rate,
+            "phrase": self.phrase,
+            "forecast": self.forecast,
+            "run": self.run,
+            "schedules": list(self.schedules),
+            "window": {"start": rfc3339(self.window_start), "end": rfc3339(self.window_end)},
+            "first_at": optional_rfc3339(self.first_at),
+        }
+
+
+def opinion_from(body: Mapping[str, Any]) -> Opinion:
+    """Reads `Opinion.as_json`."""
+    return Opinion(
+        analyzer=body["analyzer"],
+        version=body["version"],
+        says=body["says"],
+        component=body["component"],
+        ambiguous_with=tuple(body["ambiguous_with"]),
+        score=body["score"],
+        failure_rate=body["failure_rate"],
+        phrase=body.get("phrase", FAILS),
+        forecast=body.get("forecast", False),
+        run=body["run"],
+        schedules=tuple(body["schedules"]),
+        window_start=parse_rfc3339(body["window"]["start"]),
+        window_end=parse_rfc3339(body["window"]["end"]),
+        first_at=optional_time(body["first_at"]),
+    )
+
+
+def blaming(before: Opinion | None, finding: Mapping[str, Any], leads: bool, at: datetime | None) -> Opinion:
+    """The opinion after a finding joined, from the finding's reference.
+
+    One that merely meets the incident's group (`leads` false) names a neighbour; it does not take back what the
+    same analyzer says of the cause itself.
+    """
+    if not leads and before is not None and before.says == "blames":
+        return before
+    says: Says = "blames" if leads else "blames_other"
+    schedule = finding["schedule"]
+    same = before.schedules if before is not None and before.says == says else ()
+    first_at = None if before is None else before.first_at
+    return Opinion(
+        analyzer=finding["analyzer"],
+        version=finding["version"],
+        says=says,
+        component=finding["component"],
+        ambiguous_with=tuple(finding["ambiguous_with"]),
+        score=finding["score"],
+        failure_rate=finding["failure_rate"],
+        phrase=finding.get("phrase", FAILS),
+        forecast=finding.get("forecast", False),
+        run=finding["run"],
+        schedules=same if schedule is None else tuple(sorted({*same, schedule})),
+        window_start=parse_rfc3339(finding["window"]["start"]),
+        window_end=parse_rfc3339(finding["window"]["end"]),
+        first_at=at if leads and first_at is None else first_at,
+    )
+
+
+def without(before: Opinion, schedule: str) -> Opinion:
+    """The opinion once a schedule says so no more; the window stays that of the last blame."""
+    if schedule not in before.schedules:
+        return before
+    left = tuple(one for one in before.schedules if one != schedule)
+    if left or before.weight == 0:
+        return replace(before, schedules=left)
+    quiet: Says = "saw_nothing" if before.first_at is None else "no_longer_blames"
+    return replace(before, schedules=left, says=quiet)
+
+
+def after_word(before: Opinion | None, word: Stance) -> Opinion | None:
+    """The opinion that `word` makes of `before`; None where it changes nothing.
+
+    A weaker word takes a stronger one back only if it comes from a schedule that said it, and from a later window:
+    the hour that sees nothing does not contradict the day that does.
+    """
+    says: Says = "blames_other" if word.component is not None else "saw_nothing"
+    if before is None:
+        return _spoken(word, says, None)
+    if word.window_end <= before.window_end:
+        return None
+    taken_back = not before.schedules or word.schedule in before.schedules
+    if says == "saw_nothing":
+        if before.weight == 0 or not taken_back:
+            return None
+        if before.first_at is None:
+            return _spoken(word, says, None)
+        kept = _spoken(word, "no_longer_blames", before.first_at)
+        return replace(
+            kept,
+            component=before.component,
+            ambiguous_with=before.ambiguous_with,
+            score=before.score,
+            failure_rate=before.failure_rate,
+            phrase=before.phrase,
+            forecast=before.forecast,
+        )
+    if before.weight > 0 and not taken_back:
+        return None
+    if before.says == "blames_other" and before.component == word.component:
+        return None
+    return _spoken(word, says, before.first_at)
+
+
+def _spoken(word: Stance, says: Says, first_at: datetime | None) -> Opinion:
+    return Opinion(
+        analyzer=word.analyzer,
+        version=word.version,
+        says=says,
+        component=word.component,
+        ambiguous_with=word.ambiguous_with,
+        score=word.score,
+        failure_rate=None,
+        phrase=FAILS,
+        run=word.run,
+        schedules=(word.schedule,),
+        window_start=word.window_start,
+        window_end=word.window_end,
+        first_at=first_at,
+    )
+
+
+def agreeing(opinions: Opinions, cause: frozenset[str]) -> list[Opinion]:
+    """Those that blame the cause about the same time as the newest of them: its window overlaps theirs.
+
+    The one whose sentence the incident shows comes first: the highest score, then a known failure rate, then the name.
+    Forecasts agree with one another only: they say nothing about a fault that is there.
+    """
+    blames = [one for one in opinions.values() if one.says == "blames" and one.cause & cause]
+    if not all(one.forecast for one in blames):
+        blames = [one for one in blames if not one.forecast]
+    if not blames:
+        return []
+    newest = max(blames, key=lambda one: (one.window_end, one.analyzer))
+    together = [
+        one for one in blames if one.window_start < newest.window_end and newest.window_start < one.window_end
+    ]
+    return sorted(together, key=lambda one: (-(one.score or 0.0), one.failure_rate is None, one.analyzer))
+
+
+def fused(scores: Iterable[float | None], shared: float = SHARED_EVIDENCE) -> float | None:
+    """The probability that several analyzers together give a component, from the score of each.
+
+    The log-odds of the best, plus `shared` times those of each other one as far as they speak for it
+    (a score under one half is no evidence against what it blames). None supports without a number.
+    One score alone stays what it is; agreement never lowers the best and never exceeds `CAP`.
+    """
+    known = sorted((score for score in scores if score is not None), reverse=True)
+    if len(known) < 2:
+        return known[0] if known else None
+    best, *others = known
+    if not 0.5 < best < 1:
+        return best
+    log_odds = _logit(best) + shared * sum(_logit(min(one, CAP)) for one in others if one > 0.5)
+    return max(best, min(CAP, 1 / (1 + math.exp(-log_odds))))
+
+
+def _logit(share: float) -> float:
+    return math.log(share / (1 - share))
+
+
+# State
+# ----------------------------------------------------------------------------------------------------------
 class Fact(Protocol):
     """The part of a stored event that an incident is folded from."""
 
@@ -197,3 +446,187 @@ AWAKE: Mapping[str, Any] = {"snoozed_until": None, "snoozed_by": None, "silence"
 def person(actor: str) -> str:
     """The name people see: `user:alice` is alice; keys and the system keep their prefix."""
     return actor.removeprefix("user:")
+
+
+# Refusals
+# ----------------------------------------------------------------------------------------------------------
+Bodies = list[tuple[str, Mapping[str, Any]]]
+"""Types and bodies of the events that a decision makes."""
+
+
+def opening(id_: str, number: int, routing: Routing, group_key: str | None = None) -> dict[str, Any]:
+    """How every incident opens: what it is called by, and what its route decided."""
+    window = routing.grouping.window
+    return {
+        "id": id_,
+        "number": number,
+        "routing": {
+            "team": routing.team,
+            "rule": routing.rule,
+            "path": list(routing.path),
+            "explanation": routing.explanation,
+        },
+        "service": routing.service,
+        "policy": routing.policy,
+        "grouping": {
+            "key": group_key,
+            "by": None if routing.grouping.by is None else list(routing.grouping.by),
+            "window_seconds": None if window is None else int(window.total_seconds()),
+        },
+    }
+
+
+def raise_severity(severity: Severity, state: Incident, reason: str) -> tuple[str, dict[str, Any]]:
+    body = {"severity": severity, "previous": state.severity, "by_person": False, "reason": reason}
+    return "incident.severity_set", body
+
+
+def resolution(
+    cause: str | None, note: str, known_until: Mapping[str, datetime]
+) -> tuple[str, dict[str, Any]]:
+    known = {feed: rfc3339(at) for feed, at in sorted(known_until.items())}
+    return "incident.resolved", {"confirmed_cause": cause, "note": note, "known_until": known}
+
+
+def refuse_merged(state: Incident) -> None:
+    if state.merged_into is not None:
+        where = f"#{state.number} was merged into #{state.merged_number}{_resolver(state)}"
+        raise CommandRefusedError(f"{where}; use that incident, or undo the merge")
+
+
+def refuse_resolved(state: Incident) -> None:
+    refuse_merged(state)
+    if state.state == "resolved":
+        raise CommandRefusedError(f"#{state.number} is resolved{_resolver(state)}; reopen it first")
+
+
+def _resolver(state: Incident) -> str:
+    return "" if state.resolved_at is None else f", by {state.resolved_by} at {at_second(state.resolved_at)}"
+
+
+def at_second(moment: datetime) -> str:
+    """A time as refusals name it: RFC 3339 to the second."""
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+# Suppression override
+# ----------------------------------------------------------------------------------------------------------
+def override(overriding: Sequence[Mapping[str, Any]]) -> Bodies:
+    """The incident notifies although these silences and maintenance windows cover it."""
+    if not overriding:
+        return []
+    return [("incident.suppression_overridden", {"covers": [dict(one) for one in overriding]})]
+
+
+def suppression_overridden(state: Incident, event: Fact) -> Incident:
+    found = tuple(
+        Overridden(
+            id=one["id"],
+            starts_at=parse_rfc3339(one["starts_at"]),
+            until=parse_rfc3339(one["until"]),
+            why=one["why"],
+            by=person(event.actor),
+        )
+        for one in event.body["covers"]
+    )
+    again = {(one.id, one.starts_at) for one in found}
+    kept = tuple(
+        one
+        for one in state.overridden
+        if (one.id, one.starts_at) not in again and one.until > event.occurred_at
+    )
+    return replace(state, overridden=(*kept, *found))
+
+
+# Failure
+# ----------------------------------------------------------------------------------------------------------
+FailureState = Literal["failing", "quiet", "no_data", "unknown"]
+FAILURE_STATES: Final[tuple[FailureState, ...]] = ("failing", "quiet", "no_data", "unknown")
+
+RECENT: Final = timedelta(minutes=15)
+RECENT_SHARE: Final = 4
+"""The recent part of a window: a quarter of it, at least `RECENT`, at most the whole window."""
+DUE: Final = timedelta(minutes=30)
+DUE_WINDOWS: Final = 2
+"""The next judged window is overdue after `DUE`, or after so many windows if these are longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`since`: data time of the first failure (failing), the last one (quiet), or the last judged window (no data)."""
+
+    state: FailureState
+    since: datetime | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"state": self.state, "since": optional_rfc3339(self.since)}
+
+
+UNKNOWN: Final = Failure("unknown", None)
+
+
+def failure_of(state: Incident, now: datetime, judged: datetime | None) -> Failure:
+    """The state of an incident's failure at `now`.
+
+    `judged`: end of the latest window that any schedule judged in the incident's region, None where none is known.
+    """
+    if state.firing:
+        return Failure("failing", state.failing_since or state.reported_at or state.opened_at)
+    if not _was_blamed(state):
+        return UNKNOWN if state.alert_at is None else Failure("quiet", state.alert_at)
+    assert state.last_blamed is not None
+    last = max(filter(None, (state.last_failure or state.last_blamed, state.alert_at)))
+    if state.state == "resolved":
+        return Failure("quiet", last)
+    if _fails_in_latest_window(state):
+        overdue = now - state.last_blamed > _due(state)
+        return (
+            Failure("no_data", state.last_blamed)
+            if overdue
+            else Failure("failing", state.failing_since or state.opened_at)
+        )
+    known = max(filter(None, (state.last_blamed, state.alert_at, judged)))
+    return Failure("no_data", known) if now - known > _due(state) else Failure("quiet", last)
+
+
+def is_quiet(state: Incident) -> bool:
+    """Whether an unresolved incident is over as far as its own events tell; lists show it below those that fail."""
+    if state.state == "resolved" or state.firing:
+        return False
+    return not _fails_in_latest_window(state) if _was_blamed(state) else state.alert_at is not None
+
+
+def _was_blamed(state: Incident) -> bool:
+    """Whether an analyzer found a failure; a forecast is none."""
+    if state.last_blamed is None:
+        return False
+    return (
+        state.last_failure is not None
+        or not (blames := _blames(state))
+        or not all(b.forecast for b in blames)
+    )
+
+
+def _blames(state: Incident) -> list[Opinion]:
+    return [one for one in state.opinions.values() if one.first_at is not None]
+
+
+def _fails_in_latest_window(state: Incident) -> bool:
+    # A run by hand has no schedule; no later window takes its word back.
+    by_hand = any(one.says == "blames" and not one.schedules for one in state.opinions.values())
+    if not state.blamed_by and not by_hand:
+        return False
+    if state.last_failure is None or state.last_blamed is None:
+        return True
+    length = _window(state)
+    return state.last_failure > state.last_blamed - min(length, max(RECENT, length / RECENT_SHARE))
+
+
+def _due(state: Incident) -> timedelta:
+    return max(DUE, DUE_WINDOWS * _window(state))
+
+
+def _window(state: Incident) -> timedelta:
+    """Length of the shortest window among the latest of analyzers that blame or blamed it."""
+    lengths = [one.window_end - one.window_start for one in _blames(state)]
+    return min(lengths, default=timedelta(hours=1))

@@ -1,22 +1,80 @@
-"""The timeline in words: one sentence an event."""
+"""The timeline of an incident: one sentence an event, and the kinds of events that people filter it by. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
-from incidents.domain.incident import notified
-from incidents.domain.incident.finding_placement import percent
-from incidents.domain.incident.split import alerts_moved_sentence, split_from_sentence
-from incidents.domain.incident.state import Fact
-from incidents.domain.incident.symptoms import (
+from incidents.domain.incident.alerts import (
     alerts_removed_sentence,
     linked_to_cause_sentence,
     symptoms_joined_sentence,
 )
+from incidents.domain.incident.finding import percent
+from incidents.domain.incident.split import alerts_moved_sentence, split_from_sentence
+from incidents.domain.incident.state import Fact
 from incidents.domain.time import parse_rfc3339
 
+# Kinds
+# ----------------------------------------------------------------------------------------------------------
+TimelineKind = Literal["people", "analyzers", "alerts", "routing", "notifications"]
+KINDS: Final[tuple[TimelineKind, ...]] = get_args(TimelineKind)
 
+_NAMES: Final[Mapping[TimelineKind, str]] = {
+    "analyzers": "finding_joined finding_recorded finding_cleared opinion_changed analyzer_missed_cause",
+    "alerts": "report_joined alerts_joined alerts_resolved alerts_removed symptoms_joined linked_to_cause "
+    "maintenance_noted",
+    "routing": "opened reassigned reassignment_accepted reassignment_rejected reassignment_undone merged "
+    "merge_received unmerged merge_undone split_from"
+    " alerts_moved",
+    "notifications": "notified escalation_started escalated escalation_exhausted escalation_skipped",
+}
+_ALWAYS: Final[Mapping[str, TimelineKind]] = {
+    f"incident.{name}": kind for kind, names in _NAMES.items() for name in names.split()
+}
+_BY_ITSELF: Final[Mapping[str, TimelineKind]] = {
+    "incident.evidence_attached": "analyzers",
+    "incident.severity_set": "alerts",
+    "incident.resolved": "alerts",
+    "incident.unacknowledged": "notifications",
+}
+"""What Dossier does by itself; the same by a person is what people did."""
+
+
+def kind_of(type_: str, actor: str) -> TimelineKind:
+    """The kind of an event: by its type, else by who did it."""
+    if type_ in _ALWAYS:
+        return _ALWAYS[type_]
+    return _BY_ITSELF.get(type_, "routing") if actor.startswith("system:") else "people"
+
+
+# Notified
+# ----------------------------------------------------------------------------------------------------------
+def _notified(_: str, body: Mapping[str, Any]) -> str:
+    whom = _recipient(body)
+    others = body["tickets"] - 1
+    if body["outcome"] == "sent":
+        together = (
+            f", with {others} other incident{'' if others == 1 else 's'} in one message" if others else ""
+        )
+        return f"Notified {whom}{together}: {body['reason']}"
+    if body["outcome"] == "failed":
+        return f"Attempt {body['attempt']} to notify {whom} failed: {body['why']}"
+    if body["outcome"] == "held":
+        return f"Notification to {whom} delayed: {body['why']}"
+    if body["outcome"] == "stopped":
+        return f"Notification to {whom} cancelled: {body['why']}"
+    return f"Could not reach {whom}: {body['why']}"
+
+
+def _recipient(body: Mapping[str, Any]) -> str:
+    if body["person"] is None:
+        return str(body["method"])
+    return str(body["person"]) + ("" if body["method"] is None else f" by {body['method']}")
+
+
+# Sentences
+# ----------------------------------------------------------------------------------------------------------
 def actor_name(actor: str) -> str:
     """`user:alice` is alice, `key:ci` is "key ci", `system:…` is Dossier itself."""
     kind, _, name = actor.partition(":")
@@ -278,7 +336,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.split_from": split_from_sentence,
     "incident.alerts_moved": alerts_moved_sentence,
     "incident.commented": lambda name, b: f"{name}: {b['text']}",
-    "incident.notified": notified.sentence,
+    "incident.notified": _notified,
     "incident.severity_set": _severity_set,
     "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",
     "incident.linked": lambda name, b: f"{name} linked {b['text'] or b['href']}",

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from incidents.domain.escalation.policy import spoken
-from incidents.domain.incident.finding_placement import percent
+from incidents.domain.incident.finding import percent
 from incidents.domain.time import optional_rfc3339
 from incidents.domain.values import SEVERITIES, Severity
 

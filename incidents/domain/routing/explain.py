@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import Routing, RoutingTable, Rule, ordinal, route
+from incidents.domain.routing.rules import Routing, RoutingTable, Rule, Subject, ordinal, route
 
 Outcome = Literal["matched", "did_not_match", "not_tried"]
 

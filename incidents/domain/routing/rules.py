@@ -1,7 +1,12 @@
-"""Which team gets an incident, with which service, severity, policy and grouping, and why. Pure.
+"""The routing table: which team gets an incident, with which service, severity, policy and grouping, and why.
+Pure.
 
-Rules are a tree. Of the rules of one level the first that matches wins, then the first that matches of those beneath,
-and so on; no other branch is tried. What a rule leaves open it has from the rule above it.
+Rules are a tree. Of the rules of one level the first that matches wins, then the first match among its children,
+and so on; no other branch is tried. A rule inherits what it leaves open. A rule matches if all its conditions
+hold.
+
+Hours of the week (`mon-fri 09:00-17:00`) are those of the wall clock in a time zone, also when it is put forward
+or back. A span that ends before it begins ends the next day and belongs to the day on which it began.
 """
 
 from __future__ import annotations
@@ -9,13 +14,284 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
-from incidents.domain.routing.conditions import ANYTHING, Conditions, Subject
-from incidents.domain.values import Severity
+from incidents.domain.suppression.rules import Matcher
+from incidents.domain.values import InvalidValueError, Severity, check_line
 
+# Hours
+# ----------------------------------------------------------------------------------------------------------
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+FORM = "such as `mon-fri 09:00-17:00`, `sat,sun 00:00-24:00` or `22:00-06:00` (every day)"
+MOST_SPANS = 20
+_SPAN = re.compile(
+    r"(?:(?P<days>[a-z]{3}(?:-[a-z]{3})?(?:,[a-z]{3}(?:-[a-z]{3})?)*) )?"
+    r"(?P<from>[0-2][0-9]:[0-5][0-9])-(?P<to>[0-2][0-9]:[0-5][0-9])"
+)
+_DAY = 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`days` count from Monday, 0; `start` and `end` are minutes since midnight, `end` at most 24 hours."""
+
+    text: str
+    days: frozenset[int]
+    start: int
+    end: int
+
+    def holds(self, day: int, minute: int) -> bool:
+        if self.start < self.end:
+            return day in self.days and self.start <= minute < self.end
+        return (day in self.days and minute >= self.start) or (
+            (day - 1) % 7 in self.days and minute < self.end
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    spans: tuple[Span, ...]
+    zone: str = "UTC"
+
+    def hold(self, at: datetime) -> bool:
+        """Whether the moment is within one of the spans; `at` must know its offset."""
+        there = at.astimezone(_zone(self.zone))
+        minute = 60 * there.hour + there.minute
+        return any(span.holds(there.weekday(), minute) for span in self.spans)
+
+    def __str__(self) -> str:
+        return f"{', '.join(span.text for span in self.spans)} {self.zone}"
+
+
+def hours_from(field: str, spans: Sequence[object], zone: object) -> Hours:
+    """Raises InvalidValueError. `zone` is a name of the IANA database."""
+    if not 1 <= len(spans) <= MOST_SPANS:
+        raise InvalidValueError(field, f"must be a list of 1 to {MOST_SPANS} spans, {FORM}")
+    return Hours(tuple(_span(field, text) for text in spans), check_zone("zone", zone))
+
+
+def check_zone(field: str, zone: object) -> str:
+    name = check_line(field, zone, 60)
+    try:
+        _zone(name)
+    except (LookupError, ValueError, OSError):
+        raise InvalidValueError(field, "must be a time zone such as UTC or Europe/Berlin") from None
+    return name
+
+
+@lru_cache(maxsize=100)
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)
+
+
+def _span(field: str, text: object) -> Span:
+    line = check_line(field, text, 60).lower()
+    found = _SPAN.fullmatch(line)
+    if found is None:
+        raise InvalidValueError(field, f"must be {FORM}, not {line!r}")
+    start, end = _minutes(field, found["from"]), _minutes(field, found["to"])
+    if start in (end, _DAY):
+        raise InvalidValueError(field, f"must end at another time than it begins, before 24:00: {line!r}")
+    return Span(line, _days(field, found["days"]), start, end)
+
+
+def _minutes(field: str, text: str) -> int:
+    minutes = 60 * int(text[:2]) + int(text[3:])
+    if minutes > _DAY:
+        raise InvalidValueError(field, f"must hold times up to 24:00, not {text}")
+    return minutes
+
+
+def _days(field: str, text: str | None) -> frozenset[int]:
+    if text is None:
+        return frozenset(range(7))
+    days: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first not in DAYS or (last or first) not in DAYS:
+            raise InvalidValueError(field, f"must name days as {', '.join(DAYS)}, not {part!r}")
+        start, end = DAYS.index(first), DAYS.index(last or first)
+        days |= {day % 7 for day in range(start, end + (1 if start <= end else 8))}
+    return frozenset(days)
+
+
+# Patterns
+# ----------------------------------------------------------------------------------------------------------
+LONGEST = 20_000
+"""Characters of a text with matchers."""
+EXAMPLE = 'disk=~"d.*"'
+_MATCHER = re.compile(
+    r'\s*(?:"((?:[^"\\]|\\.)+)"|([^=!~\s",]+))\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^",\n]*))\s*',
+    re.DOTALL,
+)
+_SIGNS = {"=": (False, True), "!=": (False, False), "=~": (True, True), "!~": (True, False)}
+
+
+def read_matchers(text: str) -> list[dict[str, Any]]:
+    """Matchers as `silencing.matchers_from` takes them. Braces around them may stand. Raises InvalidValueError."""
+    if len(text) > LONGEST:
+        raise InvalidValueError("matchers", f"must be at most {LONGEST} characters, not {len(text)}")
+    rest = text.strip()
+    if rest.startswith("{") and rest.endswith("}"):
+        rest = rest[1:-1]
+    found = []
+    while rest := rest.lstrip(", \t\r\n"):
+        one = _MATCHER.match(rest)
+        after = rest[one.end() :] if one else ""
+        # A matcher on a line of its own needs no comma.
+        if one is None or (after and after[0] != "," and "\n" not in one[0][len(one[0].rstrip()) :]):
+            raise InvalidValueError("matchers", f"must be such as {EXAMPLE}, not {rest[:60]!r}")
+        is_regex, is_equal = _SIGNS[one[3]]
+        value = one[5].strip() if one[4] is None else _unquoted(one[4])
+        name = one[2] if one[1] is None else _unquoted(one[1])
+        found.append({"name": name, "value": value, "isRegex": is_regex, "isEqual": is_equal})
+        rest = after
+    if not found:
+        raise InvalidValueError("matchers", f"are missing; write one or more, such as {EXAMPLE}")
+    return found
+
+
+def write_matchers(matchers: Iterable[Matcher]) -> str:
+    """One a line, as `read_matchers` reads them."""
+    return "\n".join(map(str, matchers))
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text, flags=re.DOTALL)
+
+
+# Conditions
+# ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is to be routed: an alert, a finding or a report, as far as it tells. `confidence` is 0 to 1."""
+
+    component: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    service: str | None = None
+    """The slug of the service that the component belongs to."""
+    analyzer: str | None = None
+    confidence: float | None = None
+    severity: Severity | None = None
+    integration: str | None = None
+    at: datetime | None = None
+    """When it was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition: what it is in words, and why it does not hold (None: it holds)."""
+
+    text: str
+    fails: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """`pattern` is a shell glob over `kind/name` whose `*` also crosses `/`. What is empty or None asks nothing."""
+
+    pattern: str = ""
+    labels: tuple[Matcher, ...] = ()
+    service: str = ""
+    analyzer: str = ""
+    integration: str = ""
+    severities: tuple[Severity, ...] = ()
+    min_confidence: float | None = None
+    hours: Hours | None = None
+
+    def each(self, subject: Subject) -> Iterator[Condition]:
+        if self.pattern:
+            yield Condition(f"`{self.pattern}`", self._component(subject))
+        for matcher in self.labels:
+            yield Condition(f"`{matcher}`", _label(matcher, subject.labels))
+        for name, wanted in (
+            ("service", self.service),
+            ("analyzer", self.analyzer),
+            ("integration", self.integration),
+        ):
+            if wanted:
+                yield Condition(f"{name} `{wanted}`", _same(name, wanted, getattr(subject, name)))
+        if self.severities:
+            wanted = " or ".join(self.severities)
+            fits = subject.severity in self.severities
+            yield Condition(f"severity {wanted}", None if fits else f"its severity is {subject.severity}")
+        if self.min_confidence is not None:
+            yield Condition(
+                f"confidence of {_percent(self.min_confidence)} or more", self._confidence(subject)
+            )
+        if self.hours is not None:
+            yield Condition(f"hours {self.hours}", self._hours(subject))
+
+    def hold(self, subject: Subject) -> bool:
+        """Whether `why_not` has nothing to say, without making its sentences: a storm asks this very often."""
+        confidence, at = subject.confidence, subject.at
+        return (
+            (
+                not self.pattern
+                or (subject.component is not None and fnmatchcase(subject.component, self.pattern))
+            )
+            and (not self.service or subject.service == self.service)
+            and (not self.analyzer or subject.analyzer == self.analyzer)
+            and (not self.integration or subject.integration == self.integration)
+            and (not self.severities or subject.severity in self.severities)
+            and (
+                self.min_confidence is None or (confidence is not None and confidence >= self.min_confidence)
+            )
+            and (self.hours is None or (at is not None and self.hours.hold(at)))
+            and all(matcher.matches(subject.labels) for matcher in self.labels)
+        )
+
+    def matched(self) -> str:
+        """What matched, once all hold."""
+        return " and ".join(condition.text for condition in self.each(Subject())) or "everything"
+
+    def why_not(self, subject: Subject) -> str | None:
+        """The first condition that does not hold and why; None when all hold."""
+        failing = (one for one in self.each(subject) if one.fails is not None)
+        return next((f"{one.text} does not match: {one.fails}" for one in failing), None)
+
+    def _component(self, subject: Subject) -> str | None:
+        if subject.component is None:
+            return "no component"
+        return None if fnmatchcase(subject.component, self.pattern) else f"it is `{subject.component}`"
+
+    def _confidence(self, subject: Subject) -> str | None:
+        if subject.confidence is None:
+            return "it has none"
+        assert self.min_confidence is not None
+        return None if subject.confidence >= self.min_confidence else f"it is {_percent(subject.confidence)}"
+
+    def _hours(self, subject: Subject) -> str | None:
+        if subject.at is None:
+            return "the time is unknown"
+        assert self.hours is not None
+        return None if self.hours.hold(subject.at) else f"received at {subject.at:%a %H:%M} {subject.at:%Z}"
+
+
+ANYTHING: Final = Conditions()
+
+
+def _label(matcher: Matcher, labels: Mapping[str, str]) -> str | None:
+    if matcher.matches(labels):
+        return None
+    found = labels.get(matcher.name)
+    return f"no label {matcher.name}" if found is None else f"{matcher.name} is `{found}`"
+
+
+def _same(name: str, wanted: str, found: str | None) -> str | None:
+    return None if found == wanted else f"no {name}" if found is None else f"it is `{found}`"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
+
+
+# Rules
+# ----------------------------------------------------------------------------------------------------------
 MOST_RULES = 1_000
 DEEPEST = 10
 """Levels of the tree."""

@@ -16,11 +16,19 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from incidents.domain.routing.conditions import Conditions
-from incidents.domain.routing.hours import hours_from
-from incidents.domain.routing.patterns import read_matchers
-from incidents.domain.routing.rules import DEEPEST, EACH_ALONE, MOST_RULES, Grouping, Rule, Service, Team
-from incidents.domain.suppression.silences import Matcher, each_matcher
+from incidents.domain.routing.rules import (
+    DEEPEST,
+    EACH_ALONE,
+    MOST_RULES,
+    Conditions,
+    Grouping,
+    Rule,
+    Service,
+    Team,
+    hours_from,
+    read_matchers,
+)
+from incidents.domain.suppression.rules import Matcher, each_matcher
 from incidents.domain.values import SEVERITIES, InvalidValueError, Severity, check_line, check_severity
 
 SLUG = re.compile(r"[A-Za-z0-9_-]{1,60}")

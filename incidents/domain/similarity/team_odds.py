@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from incidents.domain.incident.finding_placement import percent
+from incidents.domain.incident.finding import percent
 from incidents.domain.incident.state import Incident
 
 LIKELY: Final = 0.5

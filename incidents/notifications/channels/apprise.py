@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from incidents.domain.notifications import responses
+from incidents.domain.notifications import delivery
+from incidents.domain.notifications.delivery import Reply
 from incidents.domain.notifications.message import Message
-from incidents.domain.notifications.responses import Reply
 from incidents.domain.values import InvalidValueError
 from incidents.notifications.channels.connection_guard import guarded
 
@@ -108,10 +108,10 @@ def send_service(outgoing: Outgoing) -> Reply:
     try:
         check_service(outgoing.address)
     except InvalidValueError as error:
-        return responses.refused(f"the address {error.reason}")
+        return delivery.refused(f"the address {error.reason}")
     plugin = _plugin(outgoing.address)
     if plugin is None:
-        return responses.refused("the address is invalid")
+        return delivery.refused("the address is invalid")
     plugin.redirects = False
     plugin.socket_connect_timeout = plugin.socket_read_timeout = TIMEOUT
     message = outgoing.message
@@ -160,15 +160,15 @@ def _type(message: Message) -> NotifyType:
 
 def _judged(service: str, heard: list[str], stopped: list[str]) -> Reply:
     if stopped:
-        return responses.refused(f"not sent to {service}: {stopped[0]}")
+        return delivery.refused(f"not sent to {service}: {stopped[0]}")
     status = next((int(found[1]) for line in reversed(heard) if (found := _STATUS.search(line))), None)
     if status is None:
-        return responses.no_answer(f"no response from {service}")
-    reply = responses.http(status, {}, "", datetime.now(UTC))
+        return delivery.no_answer(f"no response from {service}")
+    reply = delivery.http(status, {}, "", datetime.now(UTC))
     return (
         Reply(reply.kind, f"{service} responded {status}")
         if reply.kind != "taken"
-        else responses.refused(f"{service} responded {status} but rejected the message")
+        else delivery.refused(f"{service} responded {status} but rejected the message")
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 
-from incidents.domain.addresses import AddressRefusedError, check
+from incidents.outbound import AddressRefusedError, check
 
 
 class _Guarded(threading.local):

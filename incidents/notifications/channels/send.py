@@ -1,19 +1,100 @@
-"""A message on its way, by whatever kind of address it has. Runs in a thread of its lane and touches no database."""
+"""Send one message by the channel of its contact method: e-mail (the server of DOSSIER_EMAIL_URL), webhook (JSON
+by HTTP to allowed addresses, `incidents.outbound`) or Apprise. Runs in a thread of its lane and touches no
+database.
+"""
 
 from __future__ import annotations
 
+import json
+import smtplib
 from collections.abc import Callable, Mapping
+from email.errors import MessageError
 
 import structlog
+from django.conf import settings
+from django.core.mail import EmailMessage, get_connection
+from django.core.mail.backends.base import BaseEmailBackend
+from django.core.mail.message import BadHeaderError
 
-from incidents.domain.notifications.responses import Reply, no_answer, refused, unreadable
+from incidents.domain.notifications import delivery
+from incidents.domain.notifications.delivery import Reply, no_answer, refused, unreadable
+from incidents.domain.webhooks import sign
 from incidents.encryption import Lost
 from incidents.notifications.channels.apprise import send_service
-from incidents.notifications.channels.email import send_mail
-from incidents.notifications.channels.webhook import send_hook
 from incidents.notifications.key import UNREADABLE
 from incidents.notifications.queue import Outgoing
+from incidents.outbound import AddressRefusedError, UnreachableError, post
+from ingest.integrations.mail import OWN_HEADER
+from ingest.queries import now_utc
 
+# Webhook
+# ----------------------------------------------------------------------------------------------------------
+TIMEOUT = 10.0
+
+
+def send_hook(outgoing: Outgoing) -> Reply:
+    body = json.dumps(outgoing.message.body, ensure_ascii=False, sort_keys=True).encode()
+    headers = {
+        "Content-Type": "application/json",
+        # The same when it is sent again, so that the receiver can drop the second.
+        "Idempotency-Key": str(outgoing.id),
+    }
+    now = now_utc()
+    if outgoing.secret:
+        headers["Dossier-Signature"] = sign([outgoing.secret], int(now.timestamp()), body)
+    try:
+        answer = post(outgoing.address, body, headers, timeout=TIMEOUT)
+    except AddressRefusedError as error:
+        return delivery.refused(str(error))
+    except UnreachableError as error:
+        return delivery.no_answer(str(error))
+    return delivery.http(answer.status, answer.headers, answer.text, now)
+
+
+# Email
+# ----------------------------------------------------------------------------------------------------------
+def send_mail(outgoing: Outgoing) -> Reply:
+    if not settings.EMAIL_IS_SET_UP:
+        return delivery.refused("no mail server configured (DOSSIER_EMAIL_URL)")
+    try:
+        with get_connection() as connection:
+            _message(outgoing, connection).send()
+    except smtplib.SMTPRecipientsRefused as error:
+        code, text = next(iter(error.recipients.values()), (550, b"no recipient"))
+        return delivery.smtp(code, _text(text))
+    except smtplib.SMTPResponseException as error:
+        return delivery.smtp(error.smtp_code, _text(error.smtp_error))
+    except smtplib.SMTPNotSupportedError as error:
+        return delivery.refused(f"the mail server failed: {error}")
+    except (OSError, smtplib.SMTPException) as error:
+        return delivery.no_answer(f"no response from the mail server: {error or type(error).__name__}")
+    except (BadHeaderError, MessageError, ValueError) as error:
+        return delivery.refused(f"the e-mail cannot be built: {error}")
+    return delivery.smtp(250, "")
+
+
+def _message(outgoing: Outgoing, connection: BaseEmailBackend) -> EmailMessage:
+    domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip("> ") or "dossier"
+    return EmailMessage(
+        subject=outgoing.message.subject,
+        body=outgoing.message.text,
+        to=[outgoing.address],
+        headers={
+            # The same when it is sent again, so that a mail server or a reader can drop the second.
+            "Message-ID": f"<{outgoing.id}@{domain}>",
+            "Auto-Submitted": "auto-generated",
+            OWN_HEADER: settings.PUBLIC_URL,  # our own door of mail refuses it: no circles
+        },
+        connection=connection,
+    )
+
+
+def _text(told: bytes | str) -> str:
+    return told.decode(errors="replace") if isinstance(told, bytes) else told
+
+
+# Send
+# ----------------------------------------------------------------------------------------------------------
 log = structlog.get_logger("deliver")
 _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
     "email": send_mail,

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.alerts import causes
+from incidents.alerts import correlate
 from incidents.incident.rebuild import rebuild
 from incidents.teams.models import Silence
 from ingest.queries import read_versions
@@ -186,8 +186,8 @@ def test_what_explains_symptoms_is_read_without_the_rest_of_their_ticket(
         read.extend(event.type for event in found)
         return found
 
-    monkeypatch.setattr(causes, "read_versions", reading)
-    assert len(causes.symptoms_of(ticket().incident.id)) == 2
+    monkeypatch.setattr(correlate, "read_versions", reading)
+    assert len(correlate.symptoms_of(ticket().incident.id)) == 2
     assert read == ["incident.symptoms_joined"] * 2
 
 

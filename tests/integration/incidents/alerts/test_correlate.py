@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from incidents import commands, queries
 from incidents.alerts.correlate import place_unsuppressed, unsuppressed_alerts
-from incidents.domain.incident.failure import UNKNOWN
-from incidents.domain.incident.grouping import SETTLED, STORM_TICKETS
+from incidents.domain.incident.alerts import SETTLED, STORM_TICKETS
+from incidents.domain.incident.state import UNKNOWN
 from incidents.follower import follower
 from incidents.incident.models import IncidentRow, SuppressedAlert
 from incidents.incident.rebuild import rebuild

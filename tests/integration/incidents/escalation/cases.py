@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.incident.escalation_engine import Escalation
+from incidents.domain.incident.escalation import Escalation
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.sweep import sweep
 from incidents.notifications.models import Notification

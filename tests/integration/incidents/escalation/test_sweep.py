@@ -14,12 +14,11 @@ from django.utils import timezone
 
 from deploy.observability.metrics import from_database
 from incidents import commands
-from incidents.domain.incident.escalation_engine import as_json, escalation_from
+from incidents.domain.incident.escalation import as_json, escalation_from
 from incidents.escalation import sweep as sweeping
 from incidents.escalation.models import EscalationPolicy, EscalationRow
-from incidents.escalation.queries import overdue
+from incidents.escalation.queries import Directory, overdue
 from incidents.escalation.sweep import sweep
-from incidents.escalation.targets import Directory
 from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild_incidents
 from incidents.notifications.models import ContactMethod, Notification

@@ -27,14 +27,13 @@ from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.sweep import sweep
 from incidents.follower import follower
 from incidents.incident.models import IncidentRow, MemberAlert
+from incidents.incident.projection import state_of
 from incidents.incident.rebuild import rebuild_incidents
 from incidents.incident.repository import record
-from incidents.incident.rows import state_of
 from incidents.notifications.channels.send import send as send_message
 from incidents.notifications.dispatcher import deliver_due
 from incidents.notifications.models import ContactMethod, Notification, NotificationDelivery, Preferences
-from incidents.notifications.planner import plan_new
-from incidents.notifications.queue import claim
+from incidents.notifications.queue import claim, plan_new
 from incidents.teams.models import Team
 from incidents.timers import OF_TICKETS
 from ingest.commands import Backoff

@@ -11,9 +11,9 @@ from django.utils import timezone
 from analyzers.queries import Run
 from incidents import queries
 from incidents.domain.time import rfc3339
-from incidents.incident.failures import failure_shown, failures_of
 from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild
+from incidents.incident.view import failure_shown, failures_of
 from ingest.queries import watermark
 from tests.integration.frontend.test_pages import signed_in
 from tests.integration.incidents.alerts.test_correlate import alert, send

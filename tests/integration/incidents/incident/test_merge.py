@@ -12,8 +12,8 @@ from incidents import commands, queries
 from incidents.commands import CommandRefusedError, InvalidValueError, Report
 from incidents.domain.incident.evolve import fold
 from incidents.incident.models import IncidentRow, MemberAlert
+from incidents.incident.projection import state_of
 from incidents.incident.rebuild import checksums, rebuild, rebuild_incidents
-from incidents.incident.rows import state_of
 from ingest.queries import alerts, read_stream
 from tests.integration.incidents.alerts.test_correlate import ALICE, alert, send, texts, ticket
 from tests.integration.incidents.incident.test_api import Call, caller, opened

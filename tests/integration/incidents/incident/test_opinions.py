@@ -17,7 +17,7 @@ from analyzers.runs.models import Run, State, StoredVerdict, StoredWindow
 from analyzers.simulators.tables import paths_of
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.incident.failure import UNKNOWN
+from incidents.domain.incident.state import UNKNOWN
 from incidents.domain.time import rfc3339
 from incidents.follower import follower
 from incidents.incident.models import AnalyzerOutcomeRow, IncidentRow

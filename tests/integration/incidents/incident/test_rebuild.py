@@ -22,10 +22,9 @@ from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.finding import Finding
 from incidents.domain.routing.rules import Routing
 from incidents.incident.models import EvidenceItem, IncidentRow, TimelineEntry
+from incidents.incident.projection import state_of, timeline_of
 from incidents.incident.rebuild import checksums, rebuild, rebuild_incidents
 from incidents.incident.repository import next_number, record, record_opening
-from incidents.incident.rows import state_of
-from incidents.incident.timeline_projection import timeline_of
 from ingest.queries import Context, read_stream
 from tests.unit.incidents.incident.cases import NOON, finding, word
 

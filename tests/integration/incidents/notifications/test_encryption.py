@@ -12,8 +12,8 @@ from django.core.management.base import CommandError
 from django.db import connection
 from pytest_django import Settings
 
-from incidents.notifications.attempts import masked
 from incidents.notifications.models import ContactMethod
+from incidents.notifications.results import masked
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "https://chat.example/hook/very-secret"

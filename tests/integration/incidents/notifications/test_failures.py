@@ -11,13 +11,11 @@ import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from incidents.domain.notifications.responses import LONGEST_WAIT, Reply
-from incidents.notifications.dispatcher import Deliverer, run
+from incidents.domain.notifications.delivery import LONGEST_WAIT, Reply
+from incidents.notifications.dispatcher import THREADS, Deliverer, WorkerPool, run
 from incidents.notifications.models import NotificationDelivery
-from incidents.notifications.planner import plan_new
-from incidents.notifications.queue import Outgoing, catch_up, claim
+from incidents.notifications.queue import Outgoing, catch_up, claim, plan_new
 from incidents.notifications.results import Result, record_results
-from incidents.notifications.worker_pool import THREADS, WorkerPool
 from incidents.worker import leader
 from incidents.worker.leader import Presence
 from tests.integration.incidents.notifications.cases import (

@@ -14,8 +14,8 @@ from django.test import Client, override_settings
 from incidents import queries
 from incidents.escalation.queries import called_but_unreachable
 from incidents.notifications.models import ContactMethod, Notification
-from incidents.notifications.planner import plan_new
 from incidents.notifications.queries import recent_notifications, unreachable
+from incidents.notifications.queue import plan_new
 from incidents.oncall.models import Override, Schedule
 from incidents.teams.models import Team
 from ingest.queries import watermark

@@ -5,7 +5,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from incidents.domain.routing import schema
-from incidents.domain.routing.conditions import Conditions
+from incidents.domain.routing.rules import Conditions
 from incidents.teams import models
 from incidents.teams.models import Route, Service, Team, routing_table
 

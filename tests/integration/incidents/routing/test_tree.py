@@ -15,8 +15,7 @@ from django.utils import timezone
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.routing.conditions import Subject
-from incidents.domain.routing.rules import every_rule, route
+from incidents.domain.routing.rules import Subject, every_rule, route
 from incidents.follower import follower
 from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild

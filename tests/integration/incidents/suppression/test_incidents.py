@@ -11,12 +11,12 @@ from django.utils import timezone
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.routing.patterns import read_matchers
+from incidents.domain.routing.rules import read_matchers
 from incidents.escalation.commands import escalate
-from incidents.incident.failures import failure_shown
 from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild
-from incidents.suppression import incidents, silences
+from incidents.incident.view import failure_shown
+from incidents.suppression import silences, suppressor
 from incidents.teams.models import Silence
 from incidents.timers import OF_TICKETS
 from tests.integration.frontend.test_pages import signed_in
@@ -33,7 +33,7 @@ STEPS = [
 
 @pytest.fixture(autouse=True)
 def storage_is_on_call(log_database: object) -> None:  # noqa: ARG001  the database must be there
-    incidents._seen.clear()
+    suppressor._seen.clear()
     people("alice", "bob")
     member("alice", "storage", "manager")
     member("bob", "storage")
@@ -153,7 +153,7 @@ def test_what_a_person_reported_is_covered_by_no_silence_of_alerts() -> None:
     report = Report("Payments fail", component="storage_cluster/s7")
     incident = commands.open_incident(report, ALICE).incident.id
     with transaction.atomic():
-        assert incidents.suppress([incident], timezone.now()) == 0
+        assert suppressor.suppress([incident], timezone.now()) == 0
 
 
 def test_a_silence_counts_the_alerts_of_the_incidents_that_it_covers() -> None:
@@ -198,7 +198,7 @@ def test_an_override_survives_a_restart_and_a_rebuild_of_the_read_models() -> No
     silence(incidents=[incident])
     resumed(incident)
     rebuild()
-    incidents._seen.clear()
+    suppressor._seen.clear()
     time_passes()
     at_present(incident).later(1)
     assert (state(), calls(incident)) == ("open", ["alice"])
@@ -228,9 +228,9 @@ def test_an_override_ends_with_the_silence_and_with_the_incident() -> None:
     incident = fired()
     made = silence(incidents=[incident])
     resumed(incident)
-    assert len(incidents.overridden(incident, timezone.now())) == 1
+    assert len(suppressor.overridden(incident, timezone.now())) == 1
     silences.end_silence(made, ALICE)
-    assert incidents.overridden(incident, timezone.now()) == []
+    assert suppressor.overridden(incident, timezone.now()) == []
     commands.resolve(incident, "storage_cluster/s7", "", ALICE)
     assert ticket(1).incident.overridden == ()
 

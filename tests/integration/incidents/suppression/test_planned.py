@@ -10,8 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from incidents import queries
-from incidents.incident import snooze
+from incidents import queries, timers
 from incidents.incident.models import SuppressedAlert
 from incidents.suppression.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
 from incidents.teams.models import Service
@@ -222,7 +221,7 @@ def test_a_quiet_window_that_is_removed_wakes_the_tickets_that_sleep_for_it() ->
 def test_tickets_that_sleep_on_keep_none_asleep_whose_work_was_called_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(snooze, "AT_ONCE", 1)
+    monkeypatch.setattr(timers, "SNOOZES_AT_ONCE", 1)
     for row in ("row-3", "row-4"):
         call("post", "maintenance", window(mode="quiet", slug=row, components=[f"tor/r{row[-1]}-*"]))
     send(alert("a", component="tor/r3-1"), alert("b", component="tor/r4-1", group="Other"))

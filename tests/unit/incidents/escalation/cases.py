@@ -10,8 +10,7 @@ from typing import Any
 from incidents.domain.escalation.policy import Policy, policy_from
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.decide import decide
-from incidents.domain.incident.escalation import ReachedTarget, due, next_step
-from incidents.domain.incident.escalation_engine import ENGINE, Escalation, follow
+from incidents.domain.incident.escalation import ENGINE, Escalation, ReachedTarget, due, follow, next_step
 from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.state import Incident
 from tests.unit.incidents.incident.cases import NOON, Recorded, opened

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.escalation import due, next_step
-from incidents.domain.incident.escalation_engine import as_json, escalation_from
+from incidents.domain.incident.escalation import as_json, due, escalation_from, next_step
 from incidents.domain.values import CommandRefusedError
 from tests.unit.incidents.escalation.cases import Ticket, folded, policy
 from tests.unit.incidents.incident.cases import after, finding, opened

@@ -8,7 +8,7 @@ import pytest
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.decide import CommandRefusedError
-from incidents.domain.incident.escalation_engine import as_json, escalation_from
+from incidents.domain.incident.escalation import as_json, escalation_from
 from incidents.domain.incident.timeline import sentence
 from tests.unit.incidents.escalation.cases import Ticket, folded, opened_ticket, policy
 from tests.unit.incidents.incident.cases import NOON

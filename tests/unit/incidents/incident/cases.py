@@ -12,8 +12,7 @@ from incidents.domain.incident.commands import Report
 from incidents.domain.incident.decide import decide
 from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.finding import Finding
-from incidents.domain.incident.opinions import FAILS, Stance
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import FAILS, Incident, Stance
 from incidents.domain.routing.rules import Routing
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.incident.explanations import MOST_HOPS, Links, explain, explains
+from incidents.domain.incident.alerts import MOST_HOPS, Links, explain, explains
 from tests.unit.incidents.incident.cases import after, blamed, finding, opened
 
 T12, H1, VM = "tor/t12", "host/h1", "vm/v1"

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from frontend.templatetags.dossier import past_tense
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.failure import Failure, failure_of, is_quiet
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import Failure, Incident, failure_of, is_quiet
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, word
 
 MINUTE = timedelta(minutes=1)

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.finding import Finding
-from incidents.domain.incident.finding_placement import (
+from incidents.domain.incident.finding import (
+    Finding,
     JoinOpen,
     OpenNew,
     RecordOnResolved,

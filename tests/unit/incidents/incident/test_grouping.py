@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from incidents.domain.incident.grouping import Reported, place_of
+from incidents.domain.incident.alerts import Reported, place_of
 from incidents.domain.routing.rules import Grouping, Routing
 
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from incidents.domain.incident import commands as c
+from incidents.domain.incident.alerts import Member
 from incidents.domain.incident.decide import CommandRefusedError
-from incidents.domain.incident.finding_placement import JoinOpen, OpenNew, place
-from incidents.domain.incident.grouping import Member
+from incidents.domain.incident.finding import JoinOpen, OpenNew, place
 from incidents.domain.incident.state import Incident
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, types
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.decide import decide
 from incidents.domain.incident.evolve import evolve
-from incidents.domain.incident.opinions import CAP, fused, opinion_from
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import CAP, Incident, fused, opinion_from
 from incidents.domain.incident.timeline import repeated, sentence
 from tests.unit.incidents.incident.cases import NOON, Recorded, after, blamed, finding, opened, types, word
 

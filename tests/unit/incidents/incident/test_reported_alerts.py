@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from incidents.domain.incident.grouping import reported_from
+from incidents.domain.incident.alerts import reported_from
 from tests.places import EVENTS
 
 GOLDEN = EVENTS / "alert.reported.v1.json"

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from incidents.domain.incident import commands as c
+from incidents.domain.incident.alerts import Member
 from incidents.domain.incident.commands import Report
 from incidents.domain.incident.decide import CommandRefusedError, decide
-from incidents.domain.incident.grouping import Member
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, types

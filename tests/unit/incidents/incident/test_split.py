@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from incidents.domain.incident import commands as c
+from incidents.domain.incident.alerts import Member, Ticket
 from incidents.domain.incident.decide import CommandRefusedError, decide
-from incidents.domain.incident.grouping import Member
 from incidents.domain.incident.state import Incident
-from incidents.domain.incident.symptoms import Ticket
 from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, types
 

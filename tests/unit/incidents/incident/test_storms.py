@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from incidents.domain.incident.grouping import STORM_TICKETS
-from incidents.domain.incident.storms import (
+from incidents.domain.incident.alerts import (
     FEW_NAMES,
     MANY,
     MOST_TICKETS,
+    STORM_TICKETS,
     Opened,
     Storming,
     at_least,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from incidents.domain.incident import commands as c
+from incidents.domain.incident.alerts import Explanation, Member, Symptom, Ticket, whys_of
 from incidents.domain.incident.decide import decide
-from incidents.domain.incident.explanations import Explanation
-from incidents.domain.incident.grouping import Member
-from incidents.domain.incident.symptoms import Symptom, Ticket, whys_of
 from incidents.domain.incident.timeline import sentence
 from tests.unit.incidents.incident.cases import NOON, Recorded, after, blamed, finding, opened
 

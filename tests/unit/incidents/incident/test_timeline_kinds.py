@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from incidents.domain.incident.evolve import EVENT_TYPES
-from incidents.domain.incident.timeline_kinds import KINDS, kind_of
+from incidents.domain.incident.timeline import KINDS, kind_of
 
 
 @pytest.mark.parametrize("type_", EVENT_TYPES)

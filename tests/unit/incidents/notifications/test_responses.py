@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.notifications import responses
-from incidents.domain.notifications.responses import LONGEST_WAIT, WHY_LIMIT
+from incidents.domain.notifications import delivery
+from incidents.domain.notifications.delivery import LONGEST_WAIT, WHY_LIMIT
 from tests.unit.incidents.incident.cases import NOON
 
 
@@ -17,7 +17,7 @@ from tests.unit.incidents.incident.cases import NOON
     ("code", "kind"), [(250, "taken"), (421, "passing"), (450, "passing"), (550, "refused"), (554, "refused")]
 )
 def test_a_mail_server_says_by_its_first_digit_whether_to_try_again(code: int, kind: str) -> None:
-    assert responses.smtp(code, "so it is").kind == kind
+    assert delivery.smtp(code, "so it is").kind == kind
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_mail_server_says_by_its_first_digit_whether_to_try_again(code: int, k
     ],
 )
 def test_a_web_server_says_by_its_status_whether_to_try_again(status: int, kind: str) -> None:
-    assert responses.http(status, {}, "", NOON).kind == kind
+    assert delivery.http(status, {}, "", NOON).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_a_web_server_says_by_its_status_whether_to_try_again(status: int, kind:
     ],
 )
 def test_a_receiver_may_say_when(header: str, wait: timedelta | None) -> None:
-    assert responses.http(429, {"retry-after": header}, "", NOON).retry_after == wait
+    assert delivery.http(429, {"retry-after": header}, "", NOON).retry_after == wait
 
 
 @given(st.text(max_size=2_000), st.text(max_size=200))
 def test_whatever_a_server_says_fits_an_event(text: str, header: str) -> None:
-    why = responses.http(503, {"retry-after": header}, text, NOON).why
+    why = delivery.http(503, {"retry-after": header}, text, NOON).why
     assert len(why) <= WHY_LIMIT
     assert why.isprintable()

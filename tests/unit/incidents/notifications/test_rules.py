@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.notifications.rules import (
+from incidents.domain.notifications.delivery import (
     ACCOUNT,
     Method,
     Person,

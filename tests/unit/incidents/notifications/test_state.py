@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.incident import commands as c
-from incidents.domain.notifications import state as d
-from incidents.domain.notifications.responses import Reply
-from incidents.domain.notifications.rules import Method, Person, QuietHours, Rule, quiet_from, steps
+from incidents.domain.notifications import delivery as d
+from incidents.domain.notifications.delivery import Method, Person, QuietHours, Reply, Rule, quiet_from, steps
 from tests.unit.incidents.incident.cases import NOON, after, opened
 
 PHONE = Method("phone", "apprise", most=2, span=timedelta(minutes=15))

@@ -8,9 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from incidents.domain.replay import Joined, RecordedInput, Replay, recorded_from, replay
-from incidents.domain.routing.conditions import Conditions
-from incidents.domain.routing.hours import hours_from
-from incidents.domain.routing.rules import Grouping, RoutingTable, Rule
+from incidents.domain.routing.rules import Conditions, Grouping, RoutingTable, Rule, hours_from
 from ingest.log import registry
 from tests.places import EVENTS
 from tests.unit.incidents.incident.cases import NOON

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.routing.conditions import Conditions, Subject
 from incidents.domain.routing.explain import explain
 from incidents.domain.routing.rules import (
+    Conditions,
     Grouping,
     Routing,
     RoutingTable,
     Rule,
     Service,
+    Subject,
     Team,
     covers,
     every_rule,
@@ -26,7 +27,7 @@ from incidents.domain.routing.rules import (
     service_of,
     team_of,
 )
-from incidents.domain.suppression.silences import Matcher
+from incidents.domain.suppression.rules import Matcher
 
 NETWORK, STORAGE, ON_CALL = Team("network", "Network"), Team("storage", "Storage"), Team("on-call", "On-call")
 

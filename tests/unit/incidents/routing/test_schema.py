@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.routing.hours import hours_from
-from incidents.domain.routing.rules import Rule, Team
+from incidents.domain.routing.rules import Rule, Team, hours_from
 from incidents.domain.routing.schema import (
     Written,
     all_written,

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.suppression.inhibition import Rule, equal_from, sides
-from incidents.domain.suppression.silences import Matcher
+from incidents.domain.suppression.rules import Matcher, Rule, equal_from, sides
 from incidents.domain.values import InvalidValueError
 
 ID = UUID("11111111-1111-4111-8111-111111111111")

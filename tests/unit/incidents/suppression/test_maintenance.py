@@ -7,7 +7,9 @@ from datetime import timedelta
 import pytest
 
 from incidents.domain.incident import commands as c
-from incidents.domain.suppression.maintenance import (
+from incidents.domain.suppression.recurrence import Times
+from incidents.domain.suppression.rules import (
+    Matcher,
     Mode,
     Window,
     first_that_covers,
@@ -15,8 +17,6 @@ from incidents.domain.suppression.maintenance import (
     mode_from,
     patterns_from,
 )
-from incidents.domain.suppression.recurrence import Times
-from incidents.domain.suppression.silences import Matcher
 from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, types
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from incidents.domain.routing.patterns import read_matchers, write_matchers
-from incidents.domain.suppression.silences import matchers_from
+from incidents.domain.routing.rules import read_matchers, write_matchers
+from incidents.domain.suppression.rules import matchers_from
 from incidents.domain.values import InvalidValueError
 
 

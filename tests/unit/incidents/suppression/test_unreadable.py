@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from incidents.domain.suppression.unreadable import LONGEST, because, passed_over
+from incidents.domain.suppression.rules import LONGEST, because, passed_over
 
 SILENCE, WINDOW = ("the silence “disks”", "matchers: must be a list"), ("the maintenance window `w`", "zone")
 
