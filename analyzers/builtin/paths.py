@@ -3,9 +3,9 @@
 `incidence` is where several methods start: a sparse table of paths against components, with components that no path
 separates merged into one. Nothing in it depends on the order of paths or, but for the order of equals, on names.
 
-Boolean tomography is the simple methods that others are compared with. A path is bad or good, and the question is which
-few components are behind the bad ones. Four answers, all greedy covers of the bad paths that differ in whom they
-consider:
+Boolean tomography is the simple methods that others are compared with. A path is bad or good, and the question is
+which few components are behind the bad ones. Four answers, all greedy covers of the bad paths that differ in whom
+they consider:
 
 - `tomo`: nobody who lies on a good path (Dhamdhere et al., NetDiagnoser, CoNEXT 2007);
 - `score`: those of whose paths a large share is bad (Kompella et al., NSDI 2005), at the share, from 1 down to

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzers.builtin.availability.below import Lengths, chances
+from analyzers.builtin.availability.analysis import Lengths, chances
 from analyzers.builtin.stats.nines import (
     availability_of,
     downtime_per_year,

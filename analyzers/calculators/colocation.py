@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers.builtin.colocation.evidence import per_thousand, ratio_sentence
+from analyzers.builtin.colocation.analysis import per_thousand, ratio_sentence
 from analyzers.builtin.stats.rate_ratio import RateRatio, TooFewCountsError, what_if_colocation
 from analyzers.builtin.text import figure
 from analyzers.calculators.form import Answer, Calculator, Figure, Range, Rows, Values, place

@@ -30,7 +30,7 @@ from analyzers.builtin import (
     validator,
     voting,
 )
-from analyzers.builtin.pingmesh.reductions import FEW, FINE
+from analyzers.builtin.pingmesh.analyzer import FEW, FINE
 from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Analyzer, Sums, Verdict, Window
 from analyzers.params import check_params

@@ -21,8 +21,7 @@ import numpy as np
 from scipy import stats
 
 from analyzers.builtin.netbouncer import ANALYZER
-from analyzers.builtin.netbouncer.analysis import TOO_MUCH
-from analyzers.builtin.netbouncer.calibration import probability, surplus_of
+from analyzers.builtin.netbouncer.analysis import TOO_MUCH, probability, surplus_of
 from analyzers.builtin.netbouncer.stages import bar_of, judge
 from analyzers.builtin.paths import METHODS, Incidence, bad_paths, incidence, names_of, solve
 from analyzers.builtin.stats.probability import wilson

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from analyzers.builtin.pingmesh import ANALYZER
-from analyzers.builtin.pingmesh.calibration import BAR
+from analyzers.builtin.pingmesh.verdict import BAR
 from analyzers.builtin.stats.probability import wilson
 from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzers.builtin.pingmesh.bins import limit_bin
 from analyzers.builtin.pingmesh.black_holes import Symptoms
-from analyzers.builtin.pingmesh.blocks import Blocks, classify
-from analyzers.builtin.pingmesh.limits import SLOW_SHARE
-from analyzers.builtin.pingmesh.observed import Observed, pooled_bins
+from analyzers.builtin.pingmesh.observed import SLOW_SHARE, Observed, limit_bin, pooled_bins
+from analyzers.builtin.pingmesh.patterns import Blocks, classify
 
 MISSING = 0.9
 

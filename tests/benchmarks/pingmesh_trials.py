@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.pingmesh import ANALYZER
+from analyzers.builtin.pingmesh.analyzer import FEW, FINE
 from analyzers.builtin.pingmesh.black_holes import symptoms
-from analyzers.builtin.pingmesh.calibration import surplus
 from analyzers.builtin.pingmesh.observed import observe
-from analyzers.builtin.pingmesh.reductions import FEW, FINE
+from analyzers.builtin.pingmesh.verdict import surplus
 from analyzers.contract import Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators.mesh import build, draw_fault

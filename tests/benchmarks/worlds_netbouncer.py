@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
-from analyzers.builtin.netbouncer.calibration import probability
+from analyzers.builtin.netbouncer.analysis import probability
 from tests.benchmarks.netbouncer import Job, run_trial
 from tests.benchmarks.scoring import spread
 from tests.benchmarks.script import script

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.nodes.directions import direction_of
-from analyzers.builtin.nodes.samples import Sample, samples
+from analyzers.builtin.nodes.samples import Sample, direction_of, samples
 from analyzers.contract import Window
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import Job, figures, judge, reliability

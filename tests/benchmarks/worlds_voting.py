@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from analyzers.builtin.voting.analyzer import USUAL_MARGIN
-from analyzers.builtin.voting.calibration import probability
+from analyzers.builtin.voting.charges import probability
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from tests.benchmarks.script import script
 from tests.benchmarks.voting import doubtful

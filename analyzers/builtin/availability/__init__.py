@@ -1,8 +1,8 @@
 """Uptime, downtime by cause and nines of every component; components below target by more than chance.
 
-After the availability figures of Deepview's talk (Zhang et al., NetAI 2018). One account of `uptime` and `outage` rows
-by component, kind, cause and label. `builtin/intervals.py` sweeps once over the ends of all intervals: overlapping
-reports of an outage count once, everything is clipped to the window, planned work is neither up nor down.
+After the availability figures of Deepview's talk (Zhang et al., NetAI 2018). One account of `uptime` and `outage`
+rows by component, kind, cause and label. `builtin/intervals.py` sweeps once over the ends of all intervals:
+overlapping reports of an outage count once, everything is clipped to the window, planned work is neither up nor down.
 
 Test of a component: the probability of as much downtime at the target, with outages as a compound Poisson process of
 the others' lengths (exponential within a cause, longer where lengths scatter more); the tail is computed, not

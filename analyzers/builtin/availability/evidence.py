@@ -13,7 +13,7 @@ from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:
-    from analyzers.builtin.availability.result import Found
+    from analyzers.builtin.availability.ledger import Found
 
 _ROWS = 500
 _GROUPS = 100

@@ -1,9 +1,9 @@
-"""Every component's time: observed, lost to which cause, planned. One account of uptimes and outages.
+"""Account of every component's time: observed, lost to which cause, planned; from uptimes and outages.
 
-Time reported both as up and as down is down; time in planned work is nobody's loss. A component that only
-outages speak of is taken as observed for the whole period, but for what follows the believed end of an outage whose
-end was never told. Rows get lost: between a component's first row and its last there may be time of which nothing
-is known, and a component whose first row says that it is down was there before, as one whose last row says so is after.
+Time reported both as up and as down is down; time in planned work is nobody's loss. A component that only outages
+speak of is taken as observed for the whole period, but for what follows the believed end of an outage whose end was
+never reported. Rows get lost: between a component's first row and its last there may be time of which nothing is
+known, and a component whose first row says that it is down was there before, as one whose last row says so is after.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from analyzers.builtin.stats.intervals import (
     spells,
     sweep,
 )
-from analyzers.builtin.uptime.uptimes import UNKNOWN_CAUSE
+from analyzers.builtin.uptime import UNKNOWN_CAUSE
 from analyzers.contract import Sums
 
 Floats = NDArray[np.float64]
@@ -196,3 +196,20 @@ def groups_of(ledger: Ledger, labels: Mapping[str, Mapping[str, str]]) -> tuple[
             held.setdefault((label, value), []).append(row)
     order = sorted(held, key=lambda pair: (pair[0] != "kind", pair))
     return tuple(Group(label, value, tuple(held[label, value])) for label, value in order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The account, and for each component the chance `q` of so much downtime, or on so many days, if it met the target.
+
+    Time of which nothing is known counts as up here: that rows are missing is no sign against anyone.
+    """
+
+    ledger: Ledger
+    groups: tuple[Group, ...]
+    target: float
+    target_nines: float
+    p: NDArray[np.float64]
+    q: NDArray[np.float64]
+    named: tuple[int, ...]
+    below: int

@@ -1,9 +1,9 @@
 """Failure rate of far against near placement, with its confidence interval.
 
 After the colocation figure of Deepview's talk (Zhang et al., NetAI 2018). Failures per time up are compared, far
-against near, within strata of `stratum_hours`, so that a bad day biases nothing: the ratio of Mantel and Haenszel with
-the interval of Greenland and Robins (1985), widened by the dispersion between strata because failures come in clumps
-(`builtin/rate_ratio.py`). It measures and names nobody.
+against near, within strata of `stratum_hours`, so that a bad day biases nothing: the ratio of Mantel and Haenszel
+with the interval of Greenland and Robins (1985), widened by the dispersion between strata because failures come in
+clumps (`builtin/rate_ratio.py`). It measures and names nobody.
 
 Not compared: other differences between the placements, such as size or age. Repeated failures of one unit count each.
 """

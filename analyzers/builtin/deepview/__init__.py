@@ -1,12 +1,14 @@
 """Names the component that failing paths share and healthy paths avoid.
 
 Deepview (Zhang et al., NSDI 2018) with a binomial likelihood in place of the Lasso; `method=lasso` is as published.
-With eta the sum of theta over the components of a path, e failures and N_j units of component j, the log-likelihood is
+With eta the sum of theta over the components of a path, e failures and N_j units of component j, the log-likelihood
+is
 
     sum over failing paths of e log(expm1(eta)) - sum over j of N_j theta_j
 
-so healthy paths are one number per component, and cost follows what fails. The Lasso has the same property through X'z;
-a component whose correlation with the failures is below the penalty can never enter, because all is non-negative.
+so healthy paths are one number per component, and cost follows what fails. The Lasso has the same property through
+X'z; a component whose correlation with the failures is below the penalty can never enter, because all is
+non-negative.
 
 - Selection: forward by evidence; after each step components are exchanged for better ones, refitted jointly, pruned.
   What could replace a blamed component within 3 nats, or lies on the same paths, is `ambiguous_with` it.

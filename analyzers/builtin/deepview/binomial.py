@@ -5,10 +5,11 @@ Assumptions are checked on the window: history, sampling, noise, topology.
 The score of a suspect is how often a component with that much evidence was at fault in simulations. `SCORES` is the
 one place where that calibration lives. It was made by `python -m tests.benchmarks.accuracy --calibrate --trials 3000`
 on tuning seeds (below `FIRST_REPORTING_SEED` of the simulator): windows of preset M, half of them healthy, the others
-faint, gray or several faults at once, with independent and with clumped backgrounds, the bar lowered by 3 nats so that
-doubtful components are seen too. Each pair is the middle of a step of evidence over the threshold at margin 0, in
-nats, and the share of suspects in that step that were at fault (made monotone); between the pairs the log-odds are
-interpolated. Like every such figure it holds for a world with as many faults as the simulated one: half of all windows.
+faint, gray or several faults at once, with independent and with clumped backgrounds, the bar lowered by 3 nats so
+that doubtful components are seen too. Each pair is the middle of a step of evidence over the threshold at margin 0,
+in nats, and the share of suspects in that step that were at fault (made monotone); between the pairs the log-odds are
+interpolated. Like every such figure it holds for a world with as many faults as the simulated one: half of all
+windows.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How unevenly components fail in health: learnt from windows of which any may hold faults.
 
 First `remains` takes out of each window the components and paths that stand out of it. Every component is compared
-with the paths that avoid it, in the same window: no baseline is needed, so that a fault in every window of the history
-is found as well as one in a single window. A component stands out if it fails several times as often as the rest, as
-most of its paths do. The worst is taken out with its paths, and the rest is compared again. Too much taken out costs
-some exposure; too little would be learnt as normal.
+with the paths that avoid it, in the same window: no baseline is needed, so that a fault in every window of the
+history is found as well as one in a single window. A component stands out if it fails several times as often as the
+rest, as most of its paths do. The worst is taken out with its paths, and the rest is compared again. Too much taken
+out costs some exposure; too little would be learnt as normal.
 
 Then three figures, all from medians over components and windows:
 

@@ -1,24 +1,38 @@
-"""Which nodes are worse than the fleet allows, metric by metric, and where the fleet itself forbids a judgement."""
+"""Nodes that are worse than the fleet allows, metric by metric, and metrics in which the fleet forbids a judgement.
+
+A node beyond its bar is a defect if it is off by more than chance over all metrics of the fleet at once. Of the
+blamed at most a share is expected to be healthy, and so of healthy fleets at most this share accuses anyone
+(Benjamini and Hochberg, 1995). A node is asked twice, where it was measured before: whether it has become worse by
+more than nodes change by chance, and than is allowed at all; and whether it is farther off than healthy nodes are.
+Half of what may be false goes to either question; what the first one explains is no witness in the second.
+
+The runs of a node must say what its mean says. A node is typically worse because it is, or because some of its runs
+were: single runs are bad on healthy nodes, too, and the better half of a fleet does not show it. How far runs fall
+short of what is typical of their own node, pooled over all nodes, says how often. A node that is worse has nearly all
+of its runs on the bad side.
+
+A label may name another kind of machine than the results do. A node of a slower kind under a faster kind's label is
+worse than its like in every metric, and healthy. Its results say so: wherever the two kinds differ, they are those of
+the other kind.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # scipy.stats takes a second to load, and does when it is first used
 from numpy.typing import NDArray
 
 from analyzers.builtin.nodes import similarity
-from analyzers.builtin.nodes.directions import Direction, direction_of
-from analyzers.builtin.nodes.doubts import Metric, beyond_chance
-from analyzers.builtin.nodes.kinds import mislabelled
 from analyzers.builtin.nodes.outcome import Charge, Failure, Judged, Outcome, Rules, Unjudged
-from analyzers.builtin.nodes.runs import by_runs
-from analyzers.builtin.nodes.samples import Sample, Stratum, without_zeros
-from analyzers.builtin.nodes.similarity import Criteria
+from analyzers.builtin.nodes.samples import Direction, Sample, Stratum, direction_of, without_zeros
+from analyzers.builtin.nodes.similarity import TRIMMED_FROM, Criteria, levels
 from analyzers.builtin.stats import tails
-from analyzers.builtin.stats.tails import Better
+from analyzers.builtin.stats.probability import q_values
+from analyzers.builtin.stats.tails import Better, Tails
 from analyzers.builtin.text import so_many
 
 Floats = NDArray[np.float64]
@@ -335,3 +349,164 @@ def _charges(judged: Sequence[Judged], other_kind: Mapping[str, str]) -> tuple[C
         for node, found in failures.items()
     ]
     return tuple(sorted(charges, key=lambda one: (one.by_chance, -one.spreads, -len(one.failures), one.node)))
+
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """What is asked about one metric; shape (nodes,). Figures are logarithms of ratios, in which better and worse weigh
+    the same, and more is worse.
+
+    `far` are the nodes beyond their bar, `below` those that are worse by more than is allowed, whatever nodes differ
+    by. `off` is how far each is from what is usual, `fell` how much worse it is than it was itself (NaN where it was
+    not measured). `by_runs` is the probability of as many bad runs, and `few` says where only a part of the runs is
+    bad, so that it alone counts.
+    """
+
+    nodes: tuple[str, ...]
+    far: Bools
+    below: Bools
+    off: Floats
+    fell: Floats
+    by_runs: Floats
+    few: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """`apart` are to blame. `by_chance` is how many healthy ones are to be expected, among all that were measured, that
+    are as far off as each, or fell as far; NaN for nodes within their bar.
+    """
+
+    apart: Bools
+    by_chance: Floats
+
+
+def beyond_chance(
+    metrics: Sequence[Metric], places: Tails, allowed: float, most_false: float, least_width: float
+) -> list[Answer]:
+    """The answers, in the order of `metrics` and of `places`, what was learnt of where healthy nodes stand. `allowed`
+    is how much worse a node may become, as a logarithm; `least_width` the least that nodes are taken to change by.
+    """
+    known = [np.isfinite(one.fell) for one in metrics]
+    twice = sum(int(one.sum()) for one in known)
+    share = most_false / 2 if twice else most_false
+    worse = [one.below & (one.fell > allowed) for one in metrics]
+    changes = [_improved(one) for one in metrics]
+    learnt = tails.learn(changes, least_width) if any(one.any() for one in worse) else places
+    change = [learnt.chance(at, one.fell) + one.by_runs for at, one in enumerate(metrics)]
+    became = _answers(change, worse, twice, share)
+    rest = [one.far & ~new.apart for one, new in zip(metrics, became, strict=True)]
+    off = [np.where(one.few, 0.0, places.chance(at, one.off)) + one.by_runs for at, one in enumerate(metrics)]
+    stands = _answers(off, rest, sum(len(one.far) for one in metrics), share)
+    return [
+        Answer(new.apart | far.apart, np.where(new.apart, new.by_chance, far.by_chance))
+        for new, far in zip(became, stands, strict=True)
+    ]
+
+
+def _improved(one: Metric) -> Better:
+    """The nodes that became better than they were, and by how much."""
+    places = np.flatnonzero(one.fell < 0).tolist()  # false for NaN
+    return Better(tuple(one.nodes[at] for at in places), -one.fell[places])
+
+
+def _answers(chance: Sequence[Floats], asked: Sequence[Bools], tests: int, share: float) -> list[Answer]:
+    """One question of `tests` nodes and metrics, whose candidates are `asked`; `chance` is of all nodes."""
+    found = [one[chosen] for one, chosen in zip(chance, asked, strict=True)]
+    q = q_values(np.concatenate([*found, np.empty(0)]), tests)
+    answers, at = [], 0
+    for chosen, one in zip(asked, found, strict=True):
+        apart, expected = np.zeros(len(chosen), dtype=bool), np.full(len(chosen), np.nan)
+        apart[chosen], expected[chosen] = q[at : at + len(one)] <= share, one * tests
+        at += len(one)
+        answers.append(Answer(apart, expected))
+    return answers
+
+
+FEWEST = 3
+"""Runs of a node from which on they can be told from it."""
+_SPREADS = 4.0
+
+
+def by_runs(
+    quantiles: Floats, runs: Ints, criteria: Criteria, typical: Floats, allowed: float, higher: bool
+) -> Floats:
+    """The probability that a healthy node has as many bad runs as each, shape (nodes,), runs being bad independently of
+    each other; 0 where a node has too few runs to say.
+
+    `typical` is how far each node is worse than usual. Where that is more than `allowed`, a run is bad if it is worse
+    than usual by half of it. Elsewhere a run is bad if it is worse than what is typical of its node by more than
+    `allowed`, and than runs scatter by.
+    """
+    sign = 1.0 if higher else -1.0
+    own = (levels(quantiles)[:, None] - quantiles) / criteria.scale * sign
+    usual = (criteria.quantiles.mean() - quantiles) / criteria.scale * sign
+    level = typical > allowed
+    least = np.where(level, typical / 2, max(allowed, _SPREADS * np.sqrt(criteria.noise)))
+    bad = (np.where(level[:, None], usual, own) >= least[:, None]).mean(axis=1)
+    judged = np.where(runs >= TRIMMED_FROM, runs - 2, runs)  # the best and the worst do not count
+    counted = np.round(bad * judged)
+    found = np.asarray(scipy.stats.binom.sf(counted - 1, judged, _shares(own, runs, least)))
+    return np.where(runs < FEWEST, 0.0, np.where(counted > 0, found, 1.0))
+
+
+def _shares(own: Floats, runs: Ints, least: Floats) -> Floats:
+    """The share of all runs that are worse than what is typical of their node by each of `least`."""
+    enough = runs >= FEWEST
+    if not enough.any():
+        return np.zeros(len(least))
+    ascending = np.sort(own[enough], axis=None)
+    total = float(runs[enough].sum())
+    beyond = (len(ascending) - np.searchsorted(ascending, least, side="left")) / len(ascending)
+    return np.asarray((beyond * total + 0.5) / (total + 1.0))
+
+
+_DIFFER = 0.02
+"""Kinds of machine differ in a metric from this share on, and from `_SPREADS` of what nodes differ by."""
+_NEARER = 1 / 3
+"""A result is that of the other kind if it is off by less than this part of what lies between the two kinds."""
+_MOST = 0.9
+"""Share of the metrics in which two kinds differ that have to show the other kind."""
+
+
+def mislabelled(judged: Sequence[Judged]) -> dict[str, str]:
+    """The kind of machine that failing nodes are, where it is another than their label says; by node."""
+    kinds: dict[tuple[str, str], dict[str, Judged]] = {}
+    for one in judged:
+        if one.criteria is not None:
+            kinds.setdefault((one.stratum.benchmark, one.stratum.metric), {})[one.stratum.sku] = one
+    votes: dict[str, dict[str, list[bool]]] = {}
+    failed: dict[str, dict[str, list[bool]]] = {}
+    for by_kind in kinds.values():
+        for one in by_kind.values():
+            failing = {one.nodes[at] for at in np.flatnonzero(one.failing).tolist()}
+            for sku, node, like in _likenesses(one, by_kind):
+                votes.setdefault(node, {}).setdefault(sku, []).append(like)
+                if node in failing:
+                    failed.setdefault(node, {}).setdefault(sku, []).append(like)
+    found = {}
+    for node, by_sku in sorted(failed.items()):
+        shares = {sku: np.mean(votes[node][sku]) for sku, told in by_sku.items() if all(told)}
+        best = max(sorted(shares), key=lambda sku: shares[sku], default=None)
+        if best is not None and shares[best] >= _MOST:
+            found[node] = best
+    return found
+
+
+def _likenesses(one: Judged, by_kind: dict[str, Judged]) -> Iterator[tuple[str, str, bool]]:
+    """(other kind, node, whether the node's mean is that of the other kind), where the two kinds differ."""
+    assert one.criteria is not None
+    for sku, other in by_kind.items():
+        assert other.criteria is not None
+        gap = abs(math.log(one.criteria.scale / other.criteria.scale))
+        spread = max(one.criteria.spread, other.criteria.spread)
+        if other is one or gap < max(_DIFFER, _SPREADS * spread):
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            off = np.abs(np.log(one.means / other.criteria.scale))
+        like = off <= max(_NEARER * gap, _SPREADS * other.criteria.spread)
+        for node, said in zip(one.nodes, like.tolist(), strict=True):
+            yield sku, node, said

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.nodes.directions import Direction
-from analyzers.builtin.nodes.samples import Stratum
+from analyzers.builtin.nodes.samples import Direction, Stratum
 from analyzers.builtin.nodes.similarity import Criteria
 
 Floats = NDArray[np.float64]

@@ -2,9 +2,9 @@
 
 A node's sample is its whole distribution of runs, not a mean (Xiong et al., "SuperBench: Improving Cloud AI
 Infrastructure Reliability with Proactive Validation", USENIX ATC 2024). The distance of two samples is the area
-between their cumulative distributions, the Wasserstein-1 distance, divided by the mean of the criteria; a node that is
-slower by a share q in every run is q away. On one line that area is the mean difference of quantiles, so that samples
-are kept as quantiles, and the sum of distances to all others costs a sort instead of all pairs.
+between their cumulative distributions, the Wasserstein-1 distance, divided by the mean of the criteria; a node that
+is slower by a share q in every run is q away. On one line that area is the mean difference of quantiles, so that
+samples are kept as quantiles, and the sum of distances to all others costs a sort instead of all pairs.
 """
 
 from __future__ import annotations

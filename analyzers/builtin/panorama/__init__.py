@@ -17,8 +17,8 @@ the published vote.
   of the cells say how much of that is usual.
 
 Inconclusive without observations, or when more than 60 % of the observers complain about everyone. With one sound
-observer left a failure is not named; a link between two processes is no culprit of its own. The score is calibrated by
-simulation (`calibration`).
+observer left a failure is not named; a link between two processes is no culprit of its own. The score is calibrated
+by simulation (`calibration`).
 """
 
 from analyzers.builtin.panorama.analyzer import ANALYZER

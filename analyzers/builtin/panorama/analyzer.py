@@ -1,9 +1,29 @@
-"""Declaration of `panorama`: inputs, parameters and version. The method is imported by its first run."""
+"""Declaration of `panorama`: version, parameters, and what it reads. The method is imported by its first run.
+
+The reduction of panorama: how often each observer reported each status of a subject, by second.
+"""
 
 from __future__ import annotations
 
-from analyzers.builtin.panorama.reductions import INPUT
-from analyzers.contract import Analyzer, Deferred, Param
+from datetime import timedelta
+
+from analyzers.contract import Analyzer, Count, Deferred, Input, Param, Reduction
+
+SLICE = timedelta(seconds=1)
+
+INPUT = Input(
+    "observation",
+    (
+        Reduction(
+            "seen",
+            kind="observation",
+            group_by=("observer", "subject", "context", "status"),
+            aggregates={"times": Count()},
+            slice=SLICE,
+        ),
+    ),
+)
+
 
 HISTORY = 5
 """Windows from which it is learnt how often calls usually fail."""

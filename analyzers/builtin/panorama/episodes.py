@@ -1,15 +1,26 @@
-"""From steps to episodes: since when something is bad, until when, and whether it still is."""
+"""From steps to episodes: since when something is bad, until when, and whether it still is.
+
+An episode may be a process that stopped, and may be restarting, rather than one that serves badly. A process that is
+restarted is gone altogether for some seconds: neither callers nor probes reach it. While that lasts, it reports
+nothing itself; once it is back, that is not asked. A gray failure is the opposite, because some view of it stays
+well. A stop is given the time that a restart takes before anybody is blamed; bad service is not.
+
+A network may be cut in two: sides that reach each other within themselves and not across. A process that crashes is a
+side of one. Where several processes still answer each other and none of the other side does, what lies between them
+is at fault, and no process is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from analyzers.builtin.panorama.likelihood import OBSERVER, PLACE, SUBJECT, Weighed
-from analyzers.builtin.panorama.observed import Observed, Tally
-from analyzers.builtin.panorama.usual import LEAST, Usual
+from analyzers.builtin.panorama.observed import LEAST, Observed, Tally, Usual
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -118,3 +129,173 @@ def _episode(run: _Run, seen: Observed, counted: Tally, usual: Usual, look_back:
     total = lost + int(healthy[inside].sum())
     still = high >= seen.steps - 1 and float(excess[last + 1 :].sum()) > np.log(_RECOVERED)
     return Episode(run.sort, run.who, first, last, bool(still), cells, lost, total, run.surplus, run.best)
+
+
+LEFT = 0.1
+"""Share of good answers, and of a process's own usual reports, up to which it is gone; of failures, when it is not."""
+
+BEFORE, AFTER = 1, 2
+"""Steps around a stop in which some calls fail already, or still: answers are told when they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A process was gone from step `first` to step `last`, once in this window; `still` if it is at the end."""
+
+    first: int
+    last: int
+    still: bool
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first + 1
+
+
+def component_of(seen: Observed, one: Episode) -> int:
+    """The component that an episode is about."""
+    return int(seen.place_subject[one.who]) if one.sort == PLACE else one.who
+
+
+def stops_of(seen: Observed, probe: Bools, episodes: Sequence[Episode]) -> dict[int, Stop]:
+    """By component the stop that explains its episodes; one that stopped twice has none: it was not restarted."""
+    found = {}
+    for component in {component_of(seen, one) for one in episodes if one.sort != OBSERVER}:
+        stop = stop_of(seen, probe, component)
+        if stop is not None:
+            found[component] = stop
+    return found
+
+
+def stop_of(seen: Observed, probe: Bools, component: int) -> Stop | None:
+    """When the component was gone, if it was just once. `probe` of shape (cells,) marks the cells that probe."""
+    about, own = seen.subject == component, seen.observer == component
+    said = (seen.healthy[own] + seen.unhealthy[own] + seen.pending[own]).sum(axis=0)
+    silent = said <= LEFT * said.max(initial=0)
+    answered, asked = np.zeros(seen.steps), np.zeros(seen.steps)
+    ill = np.zeros(seen.steps, dtype=bool)
+    unreached = np.ones(seen.steps, dtype=bool)
+    for view in (about & ~probe, about & probe):
+        good = seen.healthy[view].sum(axis=0)
+        bad = (seen.unhealthy[view] + seen.pending[view]).sum(axis=0)
+        ill |= bad > 0
+        unreached &= good <= LEFT * (good + bad)
+        answered += good
+        asked += good + bad
+    gone = np.flatnonzero(ill & unreached)
+    if not len(gone):
+        return None
+    first, last = int(gone[0]), int(gone[-1])
+    if answered[first : last + 1].sum() > LEFT * asked[first : last + 1].sum():
+        return None
+    still = bool(unreached[last + 1 :].all())
+    if still and not silent[first + AFTER : last + 1].all():
+        return None
+    return Stop(first, last, still)
+
+
+def explains(seen: Observed, stop: Stop, one: Episode) -> bool:
+    """Whether all is well in the episode's cells before the stop and after it."""
+    around = np.ones(seen.steps, dtype=bool)
+    around[max(0, stop.first - BEFORE) : stop.last + AFTER + 1] = False
+    ill = int(seen.unhealthy[one.cells][:, around].sum())
+    return ill <= LEFT * (ill + int(seen.healthy[one.cells][:, around].sum()))
+
+
+LEAST_SIDE = 3
+"""Components that a side has at least."""
+
+_COMPLAINING = 2
+"""Observers of each side that complain about the other, at least."""
+
+_CUT = 0.85
+"""Share of the pairs across that fail, and of those within that do not."""
+
+_TURNS = 60
+_SHIFT = 3.0
+"""Added to the diagonal, so that the leading eigenvector is that of the largest eigenvalue, not of the least."""
+
+_EXPLAINED = 0.8
+"""Share of an episode's failed calls that must cross the cut for it to be explained by it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """`side` numbers the side of each component, -1 for those on none, shape (components,), at one step."""
+
+    side: Ints
+    sizes: tuple[int, ...]
+
+    def crossed(self, seen: Observed) -> Bools:
+        """The cells whose observer and subject are on different sides."""
+        one, other = self.side[seen.observer], self.side[seen.subject]
+        return np.asarray((one >= 0) & (other >= 0) & (one != other))
+
+
+def partition_between(seen: Observed, counted: Tally, first: int, last: int) -> Partition | None:
+    """The cut that steps `first` to `last` show, if there is one.
+
+    Pairs that mostly answer each other belong on one side and pairs that mostly do not on different sides: sides are
+    the signs of the leading eigenvector of that signed graph, each component then moved to the side that most of its
+    pairs say (Kunegis et al., SDM 2010).
+    """
+    inside, size = slice(first, last + 1), len(seen.components)
+    low, high = np.minimum(seen.observer, seen.subject), np.maximum(seen.observer, seen.subject)
+    code, pair = np.unique(low * size + high, return_inverse=True)
+    well = np.bincount(pair, seen.healthy[:, inside].sum(axis=1))
+    ill = np.bincount(pair, seen.unhealthy[:, inside].sum(axis=1) + counted.hung[:, last])
+    sign = np.sign(well - ill)
+    kept = sign != 0
+    one, other = np.divmod(code[kept], size)
+    sign = sign[kept]
+    if (sign < 0).sum() < LEAST_SIDE or not (sign > 0).any():
+        return None
+    side = _sides(one, other, sign, size)
+    across = side[one] != side[other]
+    sizes = np.bincount(side[np.unique(np.concatenate([one, other]))], minlength=2)
+    if sizes.min() < LEAST_SIDE or not across.any() or across.all():
+        return None
+    if np.mean(sign[across] < 0) < _CUT or np.mean(sign[~across] > 0) < _CUT:
+        return None
+    # Observers that lie are a side that complains of the other and is not complained of.
+    complains = (seen.unhealthy[:, inside].any(axis=1)) & (side[seen.observer] != side[seen.subject])
+    complaining = np.bincount(side[np.unique(seen.observer[complains])], minlength=2)
+    if complaining.min() < _COMPLAINING:
+        return None
+    side[np.setdiff1d(np.arange(size), np.concatenate([one, other]))] = -1
+    return Partition(side, tuple(sizes.tolist()))
+
+
+def _sides(one: Ints, other: Ints, sign: NDArray[np.float64], size: int) -> Ints:
+    """0 or 1 for each of `size` components, from the signs of their pairs."""
+    ends = np.concatenate([one, other]), np.concatenate([other, one])
+    graph = csr_array((np.concatenate([sign, sign]), ends), shape=(size, size))
+    vector = np.cos(np.arange(size))  # any start that favours no side
+    for _ in range(_TURNS):
+        vector = graph @ vector + _SHIFT * vector
+        vector /= max(float(np.abs(vector).max()), 1e-12)
+    side = np.where(vector >= 0, 1.0, -1.0)
+    for _ in range(_TURNS):
+        pull = graph @ side
+        moved = np.where(pull * side < 0)[0]
+        if not len(moved):
+            break
+        worst = moved[np.argmax(np.abs(pull[moved]))]
+        side[worst] = -side[worst]
+    return (side > 0).astype(np.int64)
+
+
+def explained(
+    seen: Observed, counted: Tally, episodes: Sequence[Episode]
+) -> tuple[list[Episode], Partition | None]:
+    """The episodes whose failures cross a cut that lasts as long as one of them, and the first of these cuts."""
+    spans = sorted({(one.first, one.last) for one in episodes})
+    cuts = [cut for span in spans if (cut := partition_between(seen, counted, *span)) is not None]
+    crossed = [one.crossed(seen) for one in cuts]
+    found = []
+    for one in episodes:
+        cells = np.flatnonzero(seen.observer == one.who) if one.sort == OBSERVER else one.cells
+        failed = counted.failed[cells, one.best]
+        most = max((int(failed[across[cells]].sum()) for across in crossed), default=0)
+        if most and most >= _EXPLAINED * failed.sum():
+            found.append(one)
+    return found, cuts[0] if found else None

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.panorama.episodes import Episode
+from analyzers.builtin.panorama.analyzer import SLICE
+from analyzers.builtin.panorama.episodes import Episode, component_of, explains
 from analyzers.builtin.panorama.findings import Found
 from analyzers.builtin.panorama.likelihood import OBSERVER, PLACE
 from analyzers.builtin.panorama.observed import Observed
-from analyzers.builtin.panorama.reductions import SLICE
-from analyzers.builtin.panorama.restarts import component_of, explains
 from analyzers.builtin.text import NATS, count, hundredths, moment, so_many
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
 from analyzers.contract import Evidence, Window, chart, table, text

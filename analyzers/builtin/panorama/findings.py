@@ -9,7 +9,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.panorama.episodes import Episode, episodes_of
+from analyzers.builtin.panorama.episodes import (
+    Episode,
+    Partition,
+    Stop,
+    component_of,
+    episodes_of,
+    explained,
+    explains,
+    stops_of,
+)
 from analyzers.builtin.panorama.likelihood import (
     OBSERVER,
     PLACE,
@@ -19,10 +28,7 @@ from analyzers.builtin.panorama.likelihood import (
     rivals,
     weigh,
 )
-from analyzers.builtin.panorama.observed import Observed, Tally, tally
-from analyzers.builtin.panorama.partitions import Partition, explained
-from analyzers.builtin.panorama.restarts import Stop, component_of, explains, stops_of
-from analyzers.builtin.panorama.usual import Usual, usual_of
+from analyzers.builtin.panorama.observed import Observed, Tally, Usual, tally, usual_of
 from analyzers.contract import Assumption, Params, Window
 
 Ints = NDArray[np.int64]

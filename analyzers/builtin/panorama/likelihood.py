@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln
 
-from analyzers.builtin.panorama.observed import Observed, Tally
-from analyzers.builtin.panorama.usual import Usual
+from analyzers.builtin.panorama.observed import Observed, Tally, Usual
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,8 +1,8 @@
 """Names the network layer, pod, podset or server behind slow and dropped probes between servers.
 
-After Pingmesh (Guo et al., SIGCOMM 2015), whose patterns are read off a heat map by eye. Drops are derived from times:
-an answer after [2.5, 4.5) s had one packet dropped, one after [8.5, 10.5) s two, counted once. Probes without an answer
-are not drops.
+After Pingmesh (Guo et al., SIGCOMM 2015), whose patterns are read off a heat map by eye. Drops are derived from
+times: an answer after [2.5, 4.5) s had one packet dropped, one after [8.5, 10.5) s two, counted once. Probes without
+an answer are not drops.
 
 - A block (podset to podset) is red if its drops (`drop_alert`) or late answers (`p99_alert_us`) have a binomial tail
   below `alpha`, shared among tests of a kind, and it is still above the limit without its worst quarter of pods. The

@@ -1,10 +1,10 @@
 """Switches that drop all packets of some addresses (type 1) or of some addresses and ports (type 2). Pure numpy.
 
-The symptom (Guo et al., Pingmesh, SIGCOMM 2015, section 5.1): a server cannot reach some peers and reaches others under
-the same ToR, and all of them live. Here a pair has the symptom if it loses more, beyond chance, than both its
-ends usually do, so that a server that dies within the window gives none. A ToR's score is the share of its servers with
-the symptom. The far end of a bad pair is as suspicious as the near one, so the ToR with the largest share of bad pairs
-is taken first and its pairs are explained by it before the next.
+The symptom (Guo et al., Pingmesh, SIGCOMM 2015, section 5.1): a server cannot reach some peers and reaches others
+under the same ToR, and all of them live. Here a pair has the symptom if it loses more, beyond chance, than both its
+ends usually do, so that a server that dies within the window gives none. A ToR's score is the share of its servers
+with the symptom. The far end of a bad pair is as suspicious as the near one, so the ToR with the largest share of bad
+pairs is taken first and its pairs are explained by it before the next.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.pingmesh.limits import tail, totals
-from analyzers.builtin.pingmesh.observed import LAST_MINUTES, Observed
+from analyzers.builtin.pingmesh.observed import LAST_MINUTES, Observed, tail, totals
 from analyzers.builtin.pingmesh.patterns import Blamed
 
 Floats = NDArray[np.float64]

@@ -1,18 +1,26 @@
-"""A window of probes as arrays: pairs of servers, with what was sent, lost, answered, slow and dropped."""
+"""A window of probes as arrays: pairs of servers, with what was sent, lost, answered, slow and dropped.
+
+The place of each server is read off `topology`. A pod is what contains a server, a podset what contains pods, a data
+centre what contains podsets. The tier that joins the podsets (Pingmesh's Spine) is what all of them need
+(`depends_on`); where topology names nothing of that kind it is called `spine_tier/` and the name of the data centre.
+
+Round-trip times are counted in bins, some of which hold dropped packets. A share is above its limit if it is by more
+than chance, also without the worst of its parts.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.paths import of_layer, texts, whole
-from analyzers.builtin.pingmesh.bins import DROPPED, limit_bin
-from analyzers.builtin.pingmesh.limits import totals
-from analyzers.builtin.pingmesh.places import Places, places
-from analyzers.builtin.pingmesh.reductions import FEW, FINE, SLICE
-from analyzers.contract import Sums, Window
+from analyzers.builtin.pingmesh.analyzer import FEW, FINE, SLICE, SYN
+from analyzers.builtin.stats.probability import at_least
+from analyzers.contract import Paths, Sums, Window
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -143,3 +151,174 @@ def pooled_bins(seen: Observed, cell: Ints, cells: int) -> Floats:
     pair, binned, values = seen.binned
     kept = cell[pair] >= 0
     return _table(cell[pair[kept]], binned[kept], values[kept], cells, len(FEW) + 1)
+
+
+POD_KINDS = ("tor", "pod", "rack")
+"""Where a server has several containers the pod is the one of the first of these kinds that is among them."""
+
+TIER = "spine_tier"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """`pod` by server, `podset` by pod and `dc` by podset are places in `pods`, `podsets` and `dcs`, or -1."""
+
+    pods: tuple[str, ...]
+    podsets: tuple[str, ...]
+    dcs: tuple[str, ...]
+    pod: Ints
+    podset: Ints
+    dc: Ints
+    spines: tuple[tuple[str, ...], ...]
+    """By data centre, and last for podsets in none that is known: what its podsets have in common above them, sorted;
+    one name at least.
+    """
+
+    def podset_of(self) -> Ints:
+        """By server, -1 where unknown."""
+        return _through(self.pod, self.podset)
+
+    def dc_of(self) -> Ints:
+        """By server, -1 where unknown."""
+        return _through(self.podset_of(), self.dc)
+
+
+def _through(first: Ints, second: Ints) -> Ints:
+    return np.where(first >= 0, np.append(second, -1)[first], -1)
+
+
+def places(window: Window, servers: Sequence[str]) -> Places:
+    """The places of `servers`; all unknown where the window has no topology."""
+    parents = _sets(window.sums.get("places"), "parents")
+    needs = _sets(window.sums.get("needs"), "depends_on")
+    pod, pods = _above(servers, parents, POD_KINDS)
+    podset, podsets = _above(pods, parents, ())
+    dc, dcs = _above(podsets, parents, ())
+    called = [*(name.partition("/")[2] for name in dcs), "unnamed"]
+    spines = tuple(
+        _common(
+            [name for name, place in zip(podsets, dc, strict=True) if place == one],
+            needs,
+            f"{TIER}/{name_of}",
+        )
+        for one, name_of in zip([*range(len(dcs)), -1], called, strict=True)
+    )
+    return Places(pods, podsets, dcs, pod, podset, dc, spines)
+
+
+def _sets(sums: Sums | None, key: str) -> dict[str, tuple[str, ...]]:
+    if sums is None:
+        return {}
+    found = sums.keys[key]
+    assert isinstance(found, Paths)
+    return {name: found[row] for row, name in enumerate(texts(sums, "component"))}
+
+
+def _above(
+    names: Sequence[str], parents: Mapping[str, tuple[str, ...]], kinds: Sequence[str]
+) -> tuple[Ints, tuple[str, ...]]:
+    """The container of each name and the containers, sorted. Of several, the one of the first kind of `kinds`; a name
+    with two of that kind, or none, is nowhere.
+    """
+    chosen = [_chosen(parents.get(name, ()), kinds) for name in names]
+    above = tuple(sorted({one for one in chosen if one is not None}))
+    number = {name: i for i, name in enumerate(above)}
+    return np.array([-1 if one is None else number[one] for one in chosen], dtype=np.int64), above
+
+
+def _chosen(found: tuple[str, ...], kinds: Sequence[str]) -> str | None:
+    for kind in kinds if len(found) > 1 else ():
+        of_kind = [name for name in found if name.startswith(f"{kind}/")]
+        if of_kind:
+            return of_kind[0] if len(of_kind) == 1 else None
+    return found[0] if len(found) == 1 else None
+
+
+def _common(podsets: Sequence[str], needs: Mapping[str, tuple[str, ...]], otherwise: str) -> tuple[str, ...]:
+    counted = Counter(name for podset in podsets for name in needs.get(podset, ()))
+    return tuple(sorted(name for name, times in counted.items() if times == len(podsets))) or (otherwise,)
+
+
+DROPPED = np.array([FEW.index(SYN[0]) + 1, FEW.index(SYN[2]) + 1])
+"""The bins of `FEW` that say that a packet was dropped."""
+
+FINE_DROPPED = np.array([i + 1 for i, edge in enumerate(FINE) if edge in (SYN[0], SYN[2])])
+"""The same of `FINE`."""
+
+
+def limit_bin(microseconds: float) -> int:
+    """The first bin of `FEW` that lies above a limit, which is taken to the nearest edge (by ratio)."""
+    return int(np.argmin(np.abs(np.log(FEW) - np.log(max(microseconds, 1.0))))) + 1
+
+
+def percentile(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]], share: float) -> float | None:
+    """The time (microseconds) below which a share of the answers lie, from counts by bin of `FINE` or `FEW`.
+
+    Interpolated within the bin on a logarithmic scale; None without answers. The ends are open: below the first edge it
+    is half of it, above the last it is that edge.
+    """
+    edges = FINE if len(counts) == len(FINE) + 1 else FEW
+    total = float(counts.sum())
+    if total <= 0:
+        return None
+    reached = np.cumsum(counts)
+    at = int(np.searchsorted(reached, share * total))
+    if at >= len(edges):
+        return edges[-1]
+    low = edges[at - 1] if at else edges[0] / 2
+    inside = (share * total - (reached[at] - counts[at])) / counts[at]
+    return float(low * (edges[at] / low) ** inside)
+
+
+SLOW_SHARE = 0.01
+"""P99 is above a time if more than so many answers are."""
+TRIMMED = 4
+"""A group has to be above its limit without the worst one in so many of its parts, and of its peers,"""
+STILL = 0.05
+"""at this level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What is compared: `dropped` (an answer after about 3 or 9 s) or `slow` (an answer above the P99 limit)."""
+
+    name: str
+    limit: float
+
+
+def measures(drop_limit: float) -> tuple[Measure, Measure]:
+    return Measure("dropped", drop_limit), Measure("slow", SLOW_SHARE)
+
+
+def totals(place: Ints, values: Floats, size: int) -> Floats:
+    """The sum of `values` at each place, shape (size,)."""
+    return np.bincount(place, values, minlength=size).astype(np.float64, copy=False)
+
+
+def tail(hits: Floats, tries: Floats, limit: float | Floats) -> Floats:
+    """The probability of so many hits or more if the true share is the limit; 1 without tries."""
+    return at_least(hits, tries, limit)
+
+
+def p_of(hits: Floats, tries: Floats, limit: float) -> float:
+    """The tail of a table (rows are parts, columns peers) if it is not above the limit by its worst parts and peers
+    alone, else 1. Without them the evidence is weaker and the share a little too low, so there 5 % are enough.
+    """
+    kept, among = without_worst(hits, tries)
+    if float(tail(kept.sum(), among.sum(), limit)) > STILL:
+        return 1.0
+    return float(tail(hits.sum(), tries.sum(), limit))
+
+
+def without_worst(hits: Floats, tries: Floats) -> tuple[Floats, Floats]:
+    """The table without the quarter of its rows, then of its columns, of the highest share: one at least, of two."""
+    for axis in (1, 0):
+        lost, seen = hits.sum(axis=axis), tries.sum(axis=axis)
+        there = np.flatnonzero(seen > 0)
+        if len(there) < 2:
+            continue
+        share = lost[there] / seen[there]
+        worst = there[np.lexsort((-lost[there], -share))[: max(1, len(there) // TRIMMED)]]
+        kept = np.setdiff1d(there, worst)
+        hits, tries = (one[kept] if axis == 1 else one[:, kept] for one in (hits, tries))
+    return hits, tries

@@ -1,9 +1,29 @@
-"""Declaration of `selector`: inputs, parameters and version. The method is imported by its first run."""
+"""Declaration of `selector`: version, parameters, and what it reads. The method is imported by its first run.
+
+What the selector reads: every incident and sighting of nodes, and benchmark results, if any, by time.
+"""
 
 from __future__ import annotations
 
-from analyzers.builtin.selector.reductions import INPUTS
-from analyzers.contract import Analyzer, Deferred, Param
+from analyzers.contract import Analyzer, Count, Deferred, Each, Input, Param, Reduction
+
+INCIDENTS = Reduction(
+    "incidents",
+    kind="node_incident",
+    group_by=("node", "time", "kind", "covariates"),
+    aggregates={"rows": Count()},
+)
+
+RESULTS = Reduction(
+    "results",
+    kind="benchmark",
+    group_by=("node", "benchmark", "metric", "sku", "time"),
+    aggregates={"times": Count()},
+    each=Each("values"),
+)
+
+INPUTS = (Input("incidents_and_benchmarks", (INCIDENTS, RESULTS)), Input("incidents", (INCIDENTS,)))
+
 
 PARAMS = (
     Param("horizon_hours", 24.0, "how far ahead incidents are predicted", low=0.1, high=8760),

@@ -14,7 +14,7 @@ from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Evidence, Params, chart, table, text
 
 if TYPE_CHECKING:
-    from analyzers.builtin.selector.result import Risk
+    from analyzers.builtin.selector.trial import Risk
 
 Json = dict[str, Any]
 

@@ -2,9 +2,9 @@
 
 At evenly spaced moments of the past (landmarks; van Houwelingen, Scandinavian Journal of Statistics, 2007) every node
 that was at risk is one row: what was known of it then, and whether it had an incident within the next step. The
-regression states the probability that is asked for itself, so that it needs no proportional hazards, and is not thrown
-off by durations that are rounded. Beside the covariates a row holds what the past of the node says: its own rate of
-incidents (drawn towards the fleet's by half an incident), how many it had, and how long ago the last one was.
+regression states the probability that is asked for itself, so that it needs no proportional hazards, and is not
+thrown off by durations that are rounded. Beside the covariates a row holds what the past of the node says: its own
+rate of incidents (drawn towards the fleet's by half an incident), how many it had, and how long ago the last one was.
 Later rows weigh more.
 """
 

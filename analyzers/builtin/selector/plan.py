@@ -1,8 +1,8 @@
 """Which benchmarks to run on a node, in which order, and when that pays.
 
 The coverage of a set of benchmarks is the share of past defects that it shows: C(B) = |union of D_b| / |D|, and what
-is left of a node's probability p after it is p (1 - C(B)) (the selection of Xiong et al., USENIX ATC 2024). Benchmarks
-are taken greedily by new coverage per hour; for one node that order is the same whatever its p.
+is left of a node's probability p after it is p (1 - C(B)) (the selection of Xiong et al., USENIX ATC 2024).
+Benchmarks are taken greedily by new coverage per hour; for one node that order is the same whatever its p.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.nodes.defects import judge
-from analyzers.builtin.nodes.directions import words_of
 from analyzers.builtin.nodes.outcome import Rules
-from analyzers.builtin.nodes.samples import samples
+from analyzers.builtin.nodes.samples import samples, words_of
 from analyzers.contract import Sums, Window
 
 _DAY = 86_400_000_000

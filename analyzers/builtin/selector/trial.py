@@ -1,4 +1,4 @@
-"""Whether the probabilities hold: learnt from the earlier part of the data, tried on the later."""
+"""Trial of the probabilities: learnt from the earlier part of the data, tried on the later."""
 
 from __future__ import annotations
 
@@ -108,3 +108,18 @@ def _concordance(predicted: Floats, happened: NDArray[np.bool_]) -> float | None
     rank = np.cumsum(counts) - (counts - 1) / 2
     total = float(rank[inverse][happened].sum()) if len(values) else 0.0
     return (total - struck * (struck + 1) / 2) / (struck * spared)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Risk:
+    """Each node that is at risk at the end of the window: its name, hours since its last incident (or since it was
+    first seen), incidents so far, the probability of one within the horizon, and the hours until it exceeds the target.
+    All of shape (nodes,), likeliest first.
+    """
+
+    nodes: tuple[str, ...]
+    since: Floats
+    incidents: NDArray[np.int64]
+    chance: Floats
+    due: Floats
+    strongest: tuple[str | None, ...]

@@ -20,7 +20,7 @@ from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:
-    from analyzers.builtin.tor_availability.result import Measured
+    from analyzers.builtin.tor_availability.outages import Measured
 
 _WORST = 20
 _BARS = 60

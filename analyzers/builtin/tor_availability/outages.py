@@ -1,4 +1,4 @@
-"""What the outages of a device class add up to: who was out how often, how long, and why.
+"""Outages of a device class: how often, how long and why each device was out.
 
 Overlapping outages of one device count once, all is clipped to the period, an outage without an end lasts
 until the period's end, or, if it began long ago, until its believed end, and time in planned work is nobody's
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.paths import texts, whole
 from analyzers.builtin.stats.intervals import MINUTE, Spells, believed_ends, main_label, spells, sweep
+from analyzers.builtin.stats.nines import TargetComparison
 from analyzers.builtin.stats.probability import q_values
-from analyzers.contract import Sums
+from analyzers.contract import Assumption, Sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -273,3 +275,40 @@ def groups_of(seen: Outages, fleet: Sums | None) -> tuple[Group, ...]:
 
 def _labels(text: str) -> Mapping[str, Any]:
     return dict(json.loads(text)) if text else {}
+
+
+REPEATER = 0.05
+"""Share of false ones among the devices that are said to go out more often than their class."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What the period showed. `low` and `high` bound the availability; `low` is None without an outage. `worst` is the
+    availability if outages whose end was never told went on until the end; `low` leaves room for that.
+
+    `outstanding` (devices seen,) marks the devices that go out more often than their class or for far longer. `chance`
+    is how probable what the others lost is in a class that has just what it needs.
+    """
+
+    kind: str
+    start: datetime
+    end: datetime
+    devices: int
+    seen: Outages
+    standing: TargetComparison
+    worst: TargetComparison
+    low: float | None
+    high: float
+    excess: Excess
+    groups: tuple[Group, ...]
+    outstanding: NDArray[np.bool_]
+    chance: float
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def repeaters(self) -> NDArray[np.bool_]:
+        return self.excess.repeaters(REPEATER)
+
+    @property
+    def surely_missed(self) -> bool:
+        return self.high < self.standing.required

@@ -1,9 +1,9 @@
 """Names the service whose operations, calls or outcomes changed.
 
-A fault makes every caller slow, a network fault shows in no span of the guilty service, and an exception makes requests
-faster. Three kinds of place are compared with the windows before: own time (a span without the union of its children),
-the way of a call (the caller's span less the called one), and shape (called operations, own error). Each change can be
-explained by one service, or by the two ends of a call; the service that explains the whole is named.
+A fault makes every caller slow, a network fault shows in no span of the guilty service, and an exception makes
+requests faster. Three kinds of place are compared with the windows before: own time (a span without the union of its
+children), the way of a call (the caller's span less the called one), and shape (called operations, own error). Each
+change can be explained by one service, or by the two ends of a call; the service that explains the whole is named.
 
 - A change is weighed against the drift between windows by random effects (a Bayes factor against a fault of any size),
   not only against the noise of a mean; the median of the history is normal. Rare operations are drawn towards all

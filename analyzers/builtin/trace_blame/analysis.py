@@ -1,10 +1,13 @@
 """Blames services and instances from the spans of traces, compared with the windows before.
 
-The parts, in the order of their work: `spans` (one table of all spans), `timing` (own times and ways of calls),
-`one_sided_calls` (calls whose other side is missing), `places` (what can be compared), `load` (what load adds),
-`normal` (what is normal, and the weight of a change), `logs`, `log_changes` and `log_signs` (the same of log records),
-`likelihood` (whose claim it is), `blame` (how well a service explains all of it), `selection`, `assumptions`,
-`symptoms`, `silent_instances` (whose spans stopped arriving), `evidence`, `sentences`.
+The parts, in the order of their work: `spans` (one table of all spans; own times and ways of calls), `missing_spans`
+(calls with one side only, instances without spans), `places` (what can be compared), `load` (what load adds),
+`normal` (what is normal, and the weight of a change), `logs` (the same of log records), `likelihood` (claims of
+places, and how well a service explains all of them), `selection`, `symptoms`, `evidence`.
+
+Assumptions are checked on each window. Each assumption that fails takes `DOUBT` nats off the evidence before it
+becomes a probability. Where nobody is blamed and the history says too little, or somebody nearly is, the verdict is
+`inconclusive` and says what would be needed.
 """
 
 from __future__ import annotations
@@ -17,24 +20,14 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.stats.probability import wilson
+from analyzers.builtin.text import percent
 from analyzers.builtin.trace_blame.analyzer import KNOWN, RECENT
-from analyzers.builtin.trace_blame.assumptions import checked, doubt, needed
-from analyzers.builtin.trace_blame.calibration import probability
-from analyzers.builtin.trace_blame.evidence import evidence, facts_about
+from analyzers.builtin.trace_blame.evidence import evidence, facts_about, sentence_of, summary
 from analyzers.builtin.trace_blame.likelihood import ObservedWindow, see
-from analyzers.builtin.trace_blame.selection import Blamed, Decision, decide
-from analyzers.builtin.trace_blame.sentences import sentence_of, summary
-from analyzers.builtin.trace_blame.silent_instances import silent_instances, silent_table
+from analyzers.builtin.trace_blame.missing_spans import silent_instances, silent_table
+from analyzers.builtin.trace_blame.selection import Blamed, Decision, decide, probability
 from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
-from analyzers.contract import (
-    Estimate,
-    Params,
-    Suspect,
-    Verdict,
-    Window,
-    inconclusive,
-    quiet,
-)
+from analyzers.contract import Assumption, Estimate, Params, Suspect, Verdict, Window, inconclusive, quiet
 
 EARLIER = 1.0
 """Nats that a fault must say more where only older windows say what is normal."""
@@ -198,3 +191,109 @@ def _moment(microseconds: int | None, window: Window) -> datetime | None:
         return None
     when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
     return min(max(when, window.start), window.end)
+
+
+DOUBT = 2.0
+"""Nats that an assumption is worth that fails."""
+
+KNOWN_SHARE = 0.8
+"""Least share of the window's spans whose operations the history holds often enough."""
+
+OFTEN = 10
+"""Spans of an operation in the history from which on it is known."""
+
+WINDOWS = 3
+"""Windows of the history from which on it shows how normal varies."""
+
+VARIED = 0.02
+"""Largest share of places and windows of the history that surprise the other windows."""
+
+RATE = 4.0
+"""Largest factor between the traces a second now and before."""
+
+TORN = 0.05
+"""Largest share of parents that are missing."""
+
+OUTLASTED = 0.1
+"""Largest share of spans that outlast a parent of the same instance, by whose clock no call ends before its parts."""
+
+NEAR = 2.0
+"""Nats below the margin from which on somebody is nearly blamed."""
+
+
+def checked(window: Window, seen: ObservedWindow, decision: Decision) -> tuple[Assumption, ...]:
+    return (_history(seen), _sampling(window, seen), _noise(seen, decision), _topology(seen))
+
+
+def doubt(assumptions: tuple[Assumption, ...]) -> float:
+    """Nats that the failed ones take off the evidence."""
+    return DOUBT * sum(not one.holds for one in assumptions)
+
+
+def _history(seen: ObservedWindow) -> Assumption:
+    spans, now = seen.spans, seen.spans.era == seen.spans.eras - 1
+    before = np.bincount(spans.operation[~now], minlength=len(spans.operations))
+    known = float((before[spans.operation[now]] >= OFTEN).mean()) if now.any() else 0.0
+    detail = (
+        f"{percent(known)} of the spans are of operations that the windows before hold {OFTEN} times or more."
+    )
+    return Assumption("history", known >= KNOWN_SHARE, detail)
+
+
+def _sampling(window: Window, seen: ObservedWindow) -> Assumption:
+    spans, torn = seen.spans, seen.shapes.torn
+    seconds = [max(1.0, one.length.total_seconds()) for one in (*window.history, window)]
+    rates = [len(np.unique(spans.trace[spans.era == era])) / seconds[era] for era in range(spans.eras)]
+    before = [rate for rate in rates[:-1] if rate > 0]
+    ratio = rates[-1] / float(np.median(before)) if before else 0.0
+    detail = (
+        f"There are {ratio:.2g} times the traces a second of the windows before; "
+        f"{percent(torn)} of the parents named are missing."
+    )
+    return Assumption("sampling", 1 / RATE <= ratio <= RATE and torn <= TORN, detail)
+
+
+def _noise(seen: ObservedWindow, decision: Decision) -> Assumption:
+    windows = len(np.unique(seen.spans.era)) - 1
+    share = max(seen.own_normal.surprising, seen.way_normal.surprising, seen.habits.surprising)
+    shift = max(decision.weighed.own_common, decision.weighed.way_common)
+    if windows < WINDOWS:
+        few = "window" if windows == 1 else "windows"
+        detail = f"{windows} {few} of history do not show how normal varies; {WINDOWS} do."
+        return Assumption("noise", False, detail)
+    detail = (
+        f"{percent(share)} of what the windows before show surprises the other ones; everything takes "
+        f"{np.exp(shift):.2g} times as long as before."
+    )
+    return Assumption("noise", share <= VARIED and shift < 0.7, detail)
+
+
+def _topology(seen: ObservedWindow) -> Assumption:
+    spans = seen.spans
+    child = np.flatnonzero((spans.parent >= 0) & (spans.era == spans.eras - 1))
+    parent = spans.parent[child]
+    outlasts = (spans.end[child] > spans.end[parent] + seen.resolution_us) & (
+        spans.start[child] < spans.end[parent]
+    )
+    same = outlasts[spans.instance[child] == spans.instance[parent]]
+    share = float(same.mean()) if len(same) else 0.0
+    detail = f"{percent(share)} of the spans outlast a parent of the same instance."
+    return Assumption("topology", not share > OUTLASTED, detail)
+
+
+def needed(
+    seen: ObservedWindow, decision: Decision, assumptions: tuple[Assumption, ...], margin: float
+) -> str | None:
+    """Why a window in which nobody is blamed decides nothing, and what would be needed; None where it does."""
+    history = assumptions[0]
+    if not history.holds:
+        return f"Normal is not known: {history.detail} Needed: more windows, or longer ones."
+    lead = float(decision.odds.max(initial=-np.inf))
+    if lead < margin - NEAR:
+        return None
+    name = seen.spans.services[int(np.argmax(decision.odds))]
+    logs = "more traces" if seen.logs else "counts of its log records (kind log_count), or more traces"
+    return (
+        f"service/{name} explains best what changed, with {lead:.1f} nats of evidence where {margin:g} are needed. "
+        f"Needed: {logs}."
+    )

@@ -1,9 +1,28 @@
-"""Declaration of `trace_blame`: inputs, parameters and version. The method is imported by its first run."""
+"""Declaration of `trace_blame`: version, parameters, and what it reads. The method is imported by its first run.
+
+What `trace_blame` reads: the spans themselves, one row each, and counts of log records if there are any.
+"""
 
 from __future__ import annotations
 
-from analyzers.builtin.trace_blame.reductions import INPUTS
-from analyzers.contract import Analyzer, Deferred, Param
+from analyzers.contract import Analyzer, Count, Deferred, Input, Param, Reduction, Sum
+
+SPANS = Reduction(
+    "spans",
+    kind="span",
+    group_by=("trace", "span", "parent", "service", "instance", "operation", "time", "error"),
+    aggregates={"duration_us": Sum("duration_us"), "rows": Count()},
+)
+
+LOGS = Reduction(
+    "logs",
+    kind="log_count",
+    group_by=("component", "template", "severity", "time"),
+    aggregates={"count": Sum("count")},
+)
+
+INPUTS = (Input("spans_and_logs", (SPANS, LOGS)), Input("span", (SPANS,)))
+
 
 PARAMS = (
     Param("margin", 2.0, "nats of evidence from which on a service is blamed", low=-20, high=100),

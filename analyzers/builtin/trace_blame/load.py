@@ -1,9 +1,9 @@
 """How much longer a service takes because more is asked of it.
 
-A service whose busiest resource is used with a share u takes 1 / (1 - u r) times as long when r times as much is asked
-of it (the single queue M/M/1; Kleinrock, "Queueing Systems", 1975). Nobody tells u. Each value in `USED` is as likely
-at first, the windows of the history say which of them fit, and what is left open widens what is normal: under twice the
-load nobody knows how much slower an unknown service is.
+A service whose busiest resource is used with a share u takes 1 / (1 - u r) times as long when r times as much is
+asked of it (the single queue M/M/1; Kleinrock, "Queueing Systems", 1975). Nobody tells u. Each value in `USED` is as
+likely at first, the windows of the history say which of them fit, and what is left open widens what is normal: under
+twice the load nobody knows how much slower an unknown service is.
 """
 
 from __future__ import annotations

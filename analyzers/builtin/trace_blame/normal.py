@@ -11,19 +11,20 @@ factor for a fault is
 Normal means of rare operations are drawn towards those of all places of their kind (normal-normal empirical
 Bayes; Efron and Morris 1975). A place that the history never saw has no normal, and never speaks for a fault.
 
-The variation between windows is learnt from all places together and from each place (`Drift`); few windows do not show
-what is rare, so that a part of it falls only with their number. What load adds is predicted and taken off (`load`). A
-change that the place showed in k of n windows of the history, at half its size or more, says at most log((n + 1) / k).
+The variation between windows is learnt from all places together and from each place (`Drift`); few windows do not
+show what is rare, so that a part of it falls only with their number. What load adds is predicted and taken off
+(`load`). A change that the place showed in k of n windows of the history, at half its size or more, says at most
+log((n + 1) / k).
 
 *Harmless surprises.* Now and then a place changes far beyond its noise without any fault: other data, another kind of
 request, a cold cache. With a share e of such surprises the density of a normal window is not below e times that of a
 fault, so no place speaks for a fault with more than log(1/e) (an e-contamination model; Huber 1964). The share is
 learnt: of the places and windows of the history, how many surprise the other windows (Laplace's rule of succession).
 
-*Shapes.* Outcomes of an operation are compared twice: how many are new, beta-binomial, where normally new outcomes have
-the share that the history's single sightings promise (Good 1953); and the mix of the known ones,
-Dirichlet-multinomial, where normally the concentration is the history's, bounded so that another mix of
-requests is no fault. Under a fault any shares are as likely.
+*Shapes.* Outcomes of an operation are compared twice: how many are new, beta-binomial, where normally new outcomes
+have the share that the history's single sightings promise (Good 1953); and the mix of the known ones,
+Dirichlet-multinomial, where normally the concentration is the history's, bounded so that another mix of requests is
+no fault. Under a fault any shares are as likely.
 """
 
 from __future__ import annotations

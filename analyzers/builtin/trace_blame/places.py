@@ -18,8 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from analyzers.builtin.trace_blame.spans import LOST, Flags, Floats, Ints, Spans
-from analyzers.builtin.trace_blame.timing import Timing
+from analyzers.builtin.trace_blame.spans import LOST, Flags, Floats, Ints, Spans, Timing
 
 Kind = Literal["own", "way", "call"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzers.builtin.trace_blame.likelihood import ObservedWindow, Weighed
+from analyzers.builtin.trace_blame.missing_spans import called_service
 from analyzers.builtin.trace_blame.normal import Normal
-from analyzers.builtin.trace_blame.one_sided_calls import called_service
 from analyzers.builtin.trace_blame.selection import Blamed
 from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans
 

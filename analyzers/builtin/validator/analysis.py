@@ -5,37 +5,49 @@ dropping what is dissimilar until the rest agrees. A node whose distribution is 
 on the worse side, is a gray failure before anyone's job fails on it. How far healthy nodes differ is learnt from the
 better half (`tails`), with what is known of other fleets where nodes are few.
 
-Beside the fleet a baseline and rules of SuperBench can be given (`published`). Nodes that are worse in the same way are
-one suspect (`node_causes`), as are parts of the fleet that became worse together (`node_shifts`); nodes whose label is
-wrong are none (`node_kinds`).
+Beside the fleet a baseline and rules of SuperBench can be given (`published`). Nodes that are worse in the same way
+are one suspect (`nodes.causes`), as are parts of the fleet that became worse together; nodes whose label is wrong are
+none (`nodes.defects`).
+
+A node has failed since the first round whose results show it. Assumptions are checked on the window; probabilities
+are lowered where one fails.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from analyzers.builtin.nodes.causes import Cause, causes
+from analyzers.builtin.nodes.causes import Cause, Shift, causes, kinds, shared_by, shifts
 from analyzers.builtin.nodes.defects import WANTED, judge
-from analyzers.builtin.nodes.directions import words_given
-from analyzers.builtin.nodes.outcome import Charge, Outcome, Rules
-from analyzers.builtin.nodes.samples import samples
-from analyzers.builtin.nodes.shifts import Shift, kinds, shared_by, shifts
+from analyzers.builtin.nodes.outcome import Charge, Failure, Judged, Outcome, Rules
+from analyzers.builtin.nodes.samples import Stratum, samples, words_given
+from analyzers.builtin.nodes.similarity import quantiles_of, worse_by
 from analyzers.builtin.paths import texts, whole
 from analyzers.builtin.stats.intervals import moment
-from analyzers.builtin.text import count, figure, so_many
+from analyzers.builtin.text import count, figure, listed, percent, so_many
 from analyzers.builtin.validator import evidence as show
-from analyzers.builtin.validator.assumptions import assumptions, lowered
 from analyzers.builtin.validator.calibration import probability
-from analyzers.builtin.validator.placement import groups_of, parents_of
 from analyzers.builtin.validator.published import Violation, violations
-from analyzers.builtin.validator.rounds import spans
-from analyzers.contract import Params, Suspect, Verdict, Window, inconclusive, quiet
+from analyzers.contract import (
+    INVENTORY,
+    Assumption,
+    Params,
+    Paths,
+    Sums,
+    Suspect,
+    Verdict,
+    Window,
+    inconclusive,
+    quiet,
+)
 from analyzers.superbench.rules import InvalidRulesError
 
 SURE = 0.9
@@ -288,3 +300,191 @@ def _summary(charge: Charge) -> str:
         return f"fails {name} ({figure(float(worst.judged.means[worst.at]))} instead of 0){more}"
     usual, mean = worst.judged.criteria.scale, float(worst.judged.means[worst.at])
     return f"is {show.change(mean, usual)} than the fleet in {name} ({figure(mean)} instead of {figure(usual)}){more}"
+
+
+Span = tuple[datetime, datetime]
+Rows = list[int]
+
+
+def spans(sums: Sums, charges: Sequence[Charge]) -> dict[str, Span]:
+    """The first and the last round in which each of the charged was nearer to what it is charged with than to the
+    fleet's criteria, so that what was measured after a repair does not make a fault last. All of its rounds where none
+    was; a node is left out where the sums do not tell of time.
+    """
+    if "time" not in sums.keys:
+        return {}
+    times = whole(sums, "time")
+    rows = _rows(sums, charges)
+    found = {}
+    for charge in charges:
+        every = [(one, rows[charge.node, one.judged.stratum]) for one in charge.failures]
+        bad = [time for one, mine in every for time in _bad(sums, times, mine, one)]
+        among = bad or [int(times[row]) for _, mine in every for row in mine]
+        found[charge.node] = moment(min(among)), moment(max(among))
+    return found
+
+
+def _rows(sums: Sums, charges: Sequence[Charge]) -> dict[tuple[str, Stratum], Rows]:
+    """Where the samples are that each is charged for."""
+    wanted = {(charge.node, *one.judged.stratum) for charge in charges for one in charge.failures}
+    keys = zip(*(texts(sums, name) for name in ("node", "benchmark", "metric", "sku")), strict=True)
+    found: dict[tuple[str, Stratum], Rows] = defaultdict(list)
+    for row, key in enumerate(keys):
+        if key in wanted:
+            found[key[0], Stratum(*key[1:])].append(row)
+    return found
+
+
+def _bad(sums: Sums, times: NDArray[np.int64], rows: Rows, failure: Failure) -> Iterator[int]:
+    """The rounds among these rows in which it failed more than half as much as in all of them."""
+    judged, value = failure.judged, np.asarray(sums.keys["value"], dtype=np.float64)[rows]
+    order = np.lexsort((value, times[rows]))
+    value, at, often = value[order], times[rows][order], np.asarray(sums.values["times"])[rows][order]
+    rounds, starts = np.unique(at, return_index=True)
+    usual = judged.criteria
+    if usual is None:  # a test, which passes or fails
+        worse, least = np.maximum.reduceat(np.abs(value), starts), 0.0
+    else:
+        quantiles, _ = quantiles_of(value, often.astype(np.int64), starts, len(usual.quantiles))
+        worse = worse_by(quantiles, usual.quantiles, usual.scale, judged.direction == "higher")
+        least = float(judged.worse[failure.at]) / 2
+    yield from rounds[worse > least].tolist()
+
+
+def groups_of(window: Window) -> Mapping[str, tuple[str, ...]]:
+    """What each component shares with others: parents, what it needs, and labels as `key/value`."""
+    found: dict[str, tuple[str, ...]] = dict(parents_of(window))
+    needs, labels = window.sums.get("needs"), window.sums.get("labels")
+    if needs is not None and needs.rows:
+        needed = needs.keys["depends_on"]
+        assert isinstance(needed, Paths)
+        for row, name in enumerate(texts(needs, "component")):
+            found[name] = (*found.get(name, ()), *needed[row])
+    if labels is not None and labels.rows:
+        for name, told in zip(texts(labels, "component"), texts(labels, "labels"), strict=True):
+            pairs = json.loads(told) if told else {}
+            found[name] = (*found.get(name, ()), *(f"{key}/{value}" for key, value in sorted(pairs.items())))
+    return found
+
+
+def parents_of(window: Window) -> Mapping[str, tuple[str, ...]]:
+    """The parents of each component; empty without topology."""
+    sums = window.sums.get(INVENTORY)
+    if sums is None or not sums.rows:
+        return {}
+    parents = sums.keys["parents"]
+    assert isinstance(parents, Paths)
+    return {name: parents[row] for row, name in enumerate(texts(sums, "component"))}
+
+
+LOWERED = 0.85
+"""Most that is stated where an assumption fails that bears on who is blamed."""
+_MOST_MISSING = 0.1
+"""Share of node and metric pairs without a result from which on results are missing for a reason."""
+_WIDE = 0.0125
+"""Spread of nodes above which 5 % worse is not seen any more: four spreads are allowed."""
+_MOST_WIDE = 0.34
+
+
+def assumptions(
+    outcome: Outcome, window: Window, unusable: str | None, kinds: Sequence[Shift] = ()
+) -> tuple[Assumption, ...]:
+    """The assumptions of one window, in a fixed order. `unusable` says why rules cannot be applied; `kinds` are kinds
+    of machine that no label tells apart."""
+    learnt = [one for one in outcome.judged if one.criteria is not None]
+    found = [_sampling(learnt), _labels(outcome, kinds)]
+    if learnt:
+        found.insert(1, _noise(learnt))
+    if window.history:
+        found.insert(0, _history(outcome, learnt, window))
+    if unusable is not None:
+        found.append(Assumption("rules", False, unusable))
+    return tuple(found)
+
+
+def lowered(checked: Sequence[Assumption]) -> float:
+    """The most that may be stated of a suspect."""
+    failed = {one.name for one in checked if not one.holds}
+    return LOWERED if failed & {"history", "sampling", "noise", "topology"} else 1.0
+
+
+def _history(outcome: Outcome, learnt: Sequence[Judged], window: Window) -> Assumption:
+    changed = sum(one.why == "repeatability" for one in outcome.unjudged)
+    earlier = window.history[-1].sums["samples"]
+    levels = {stratum: float(np.median(one.quantiles(1))) for stratum, one in samples(earlier).items()}
+    moved = [
+        (one.criteria.scale / levels[one.stratum] - 1, one.stratum.shown)
+        for one in learnt
+        if one.criteria is not None and levels.get(one.stratum, 0.0) > 0
+    ]
+    far = sorted((-abs(by), by, name) for by, name in moved if abs(by) > 0.05)
+    if far:
+        _, by, name = far[0]
+        detail = f"The whole fleet changed by {100 * by:+.1f} % in {name} since the window before"
+        more = f" (and in {so_many(len(far) - 1, 'other metric')})" if len(far) > 1 else ""
+        return Assumption("history", False, f"{detail}{more}: nodes are compared with each other only.")
+    if changed:
+        detail = f"{so_many(changed, 'metric')} did not repeat from one time to the next and judged nobody."
+        return Assumption("history", False, detail)
+    return Assumption("history", True, f"{so_many(len(moved), 'metric')} repeat from the window before.")
+
+
+def _sampling(learnt: Sequence[Judged]) -> Assumption:
+    if not learnt:
+        return Assumption("sampling", False, "No metric was measured on enough nodes.")
+    fewest = int(np.median([one.learnt_from for one in learnt]))
+    by_kind: dict[str, set[str]] = {}
+    for one in learnt:
+        by_kind.setdefault(one.stratum.sku, set()).update(one.nodes)
+    cells = sum(len(by_kind[one.stratum.sku]) for one in learnt)
+    missing = 1 - sum(len(one.nodes) for one in learnt) / cells
+    if fewest < WANTED:
+        detail = (
+            f"A metric was measured on {so_many(fewest, 'node')} (median): how far healthy nodes differ is taken "
+            f"from other fleets as far as fewer than {WANTED} do not tell."
+        )
+        return Assumption("sampling", False, detail)
+    if missing > _MOST_MISSING:
+        detail = f"{percent(missing)} of the results of measured nodes are missing."
+        return Assumption("sampling", False, detail)
+    measured = f"A metric was measured on {so_many(fewest, 'node')} (median)"
+    return Assumption("sampling", True, f"{measured}; {percent(missing)} of the results are missing.")
+
+
+def _noise(learnt: Sequence[Judged]) -> Assumption:
+    wide = [
+        (one.criteria.spread, one.stratum.shown)
+        for one in learnt
+        if one.criteria and one.criteria.spread > _WIDE
+    ]
+    if len(wide) > _MOST_WIDE * len(learnt):
+        most, name = max(wide)
+        detail = (
+            f"In {len(wide)} of {so_many(len(learnt), 'metric')} healthy nodes differ by more than {percent(_WIDE)} "
+            f"({percent(most)} in {name}): what is worse by less than four times that is not seen."
+        )
+        return Assumption("noise", False, detail)
+    usual = float(np.median([one.criteria.spread for one in learnt if one.criteria]))
+    return Assumption("noise", True, f"Healthy nodes differ by {percent(usual)} (median of metrics).")
+
+
+def _labels(outcome: Outcome, kinds: Sequence[Shift]) -> Assumption:
+    split = sum(one.why == "split" for one in outcome.unjudged)
+    if outcome.other_kind:
+        names = tuple(sorted(outcome.other_kind))
+        detail = (
+            f"{listed(names)}: results are those of another sku than the label says; not blamed for that."
+        )
+        return Assumption("topology", False, detail)
+    if kinds:
+        one = kinds[0]
+        detail = (
+            f"{len(one.nodes)} of {one.of} nodes ({listed(one.nodes)}) are {100 * abs(one.by):.2g} % from the others "
+            f"in {one.metrics[0].shown} and {so_many(len(one.metrics) - 1, 'other metric')}: two kinds of machine "
+            "under one label. Give each kind its `sku`."
+        )
+        return Assumption("topology", False, detail)
+    if split:
+        detail = f"In {so_many(split, 'metric')} the nodes are of two kinds, which no label tells apart."
+        return Assumption("topology", False, detail)
+    return Assumption("topology", True, "The results of each node agree with its sku.")

@@ -1,9 +1,40 @@
-"""Declaration of `validator`: inputs, parameters and version. The method is imported by its first run."""
+"""Declaration of `validator`: version, parameters, and what it reads. The method is imported by its first run.
+
+Reductions of the validator: every benchmark result, and what the topology says of each node.
+"""
 
 from __future__ import annotations
 
-from analyzers.builtin.validator.reductions import LABELS, NEEDS, PARENTS, SAMPLES
-from analyzers.contract import Analyzer, Deferred, Input, Param
+from analyzers.contract import INVENTORY, Analyzer, Count, Deferred, Each, Input, Param, Reduction
+
+SAMPLES = Reduction(
+    "samples",
+    kind="benchmark",
+    group_by=("node", "benchmark", "metric", "sku", "time"),
+    aggregates={"times": Count()},
+    each=Each("values"),
+)
+"""Every value of every node with when and how often it occurred: the exact samples."""
+
+PARENTS = Reduction(
+    INVENTORY,
+    kind="topology",
+    group_by=("component", "parents"),
+    aggregates={"rows": Count()},
+    or_within=True,
+)
+
+NEEDS = Reduction(
+    "needs",
+    kind="topology",
+    group_by=("component", "depends_on"),
+    aggregates={"rows": Count()},
+    or_within=True,
+)
+LABELS = Reduction(
+    "labels", kind="topology", group_by=("component", "labels"), aggregates={"rows": Count()}, or_within=True
+)
+
 
 PARAMS = (
     Param(

@@ -1,12 +1,12 @@
 """The score: how often a node that so few healthy ones are as far off as really was gray, in simulations.
 
 `SCORES` was made by `python -m tests.benchmarks.validator --calibrate --fleets 700` on tuning seeds (below
-`FIRST_REPORTING_SEED` of the simulator): fleets of 3 to 200 nodes with 1 to 30 runs, a fifth of them healthy, some with
-better nodes or a benign event, the others with defects of 3 to 20 %, spreads of .5 to 2 % with normal and with heavy
-tails, the bar lowered so that doubtful nodes are seen too. Each pair is the
-logarithm of one over the number of healthy nodes to be expected as far off, and the share of nodes there that were
-truly defective (made monotone); between the pairs the log-odds are
-interpolated. Like every such figure it holds for a world with as many faults as the simulated one.
+`FIRST_REPORTING_SEED` of the simulator): fleets of 3 to 200 nodes with 1 to 30 runs, a fifth of them healthy, some
+with better nodes or a benign event, the others with defects of 3 to 20 %, spreads of .5 to 2 % with normal and with
+heavy tails, the bar lowered so that doubtful nodes are seen too. Each pair is the logarithm of one over the number of
+healthy nodes to be expected as far off, and the share of nodes there that were truly defective (made monotone);
+between the pairs the log-odds are interpolated. Like every such figure it holds for a world with as many faults as
+the simulated one.
 """
 
 from __future__ import annotations

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.nodes.causes import Cause
+from analyzers.builtin.nodes.causes import Cause, Shift
 from analyzers.builtin.nodes.outcome import Charge, Failure, Judged, Outcome
 from analyzers.builtin.nodes.samples import Sample, samples
-from analyzers.builtin.nodes.shifts import Shift
 from analyzers.builtin.validator.calibration import probability
 from analyzers.builtin.validator.published import Violation
 from analyzers.contract import Evidence, Params, Window, chart, table, text

@@ -1,8 +1,8 @@
 """Nodes held against a baseline and rules that the user gives, in the formats of SuperBench.
 
 With rules a node is judged as `sb result diagnosis` judges it (`analyzers.superbench`). With a baseline alone a node
-fails in a metric that is worse than the baseline by more than the validator allows. Either needs no other node, so that
-a fleet of three can be judged. A node's value is the mean of its runs.
+fails in a metric that is worse than the baseline by more than the validator allows. Either needs no other node, so
+that a fleet of three can be judged. A node's value is the mean of its runs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from analyzers.builtin.nodes.directions import direction_of
-from analyzers.builtin.nodes.samples import Sample, Stratum
+from analyzers.builtin.nodes.samples import Sample, Stratum, direction_of
 from analyzers.builtin.text import figure
 from analyzers.superbench.diagnosis import diagnose
 from analyzers.superbench.rules import InvalidRulesError, Rule, baseline_of, parse_baseline, parse_rules

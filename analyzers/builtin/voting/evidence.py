@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.stats.onset import last_unusual
 from analyzers.builtin.text import CHANCE, NATS, hundredths
+from analyzers.builtin.voting.analyzer import SLICE
 from analyzers.builtin.voting.charges import Charge, rate_interval
 from analyzers.builtin.voting.observed import Observed
-from analyzers.builtin.voting.reductions import SLICE
 from analyzers.contract import Evidence, Window, chart, table
 
 Json = dict[str, Any]

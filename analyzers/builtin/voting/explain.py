@@ -1,13 +1,27 @@
 """The default method: the few components that explain the losses which noise does not.
 
-Greedy: take the component whose own loss rate adds most to the likelihood (`model`), estimate the noise again from
+Greedy: take the component whose own loss rate adds most to the likelihood, estimate the noise again from
 the paths it is not on, refit all, and go on until nobody adds enough; then drop whoever the others have made
 unnecessary. Each must pass a threshold in nats, lose at least `min_loss` of its packets, and be what explains the
 losses of at least `min_flows` pairs of hosts.
 
-The threshold of one is the log of the chances to be fooled, and that of each of k is lower by log k: what is bounded is
-the share of false ones among the blamed (Benjamini and Hochberg 1995), so that where nobody is at fault nobody is
+The threshold of one is the log of the chances to be fooled, and that of each of k is lower by log k: what is bounded
+is the share of false ones among the blamed (Benjamini and Hochberg 1995), so that where nobody is at fault nobody is
 blamed, and beside ten bad links the eleventh needs fewer losses to be believed.
+
+A packet on path i is lost with probability `1 - exp(-eta_i)`, `eta_i = b_i + sum_j X_ij theta_j`, theta >= 0: every
+component lets it pass independently. With failing rows F (e_i events each) and `N_j` packets sent over component j,
+
+loglik = sum_{i in F} e_i log(expm1(eta_i)) - sum_j N_j theta_j - sum_i n_i b_i
+
+which is concave in theta. For small rates it is the Poisson likelihood of the losses, and it stays right for a
+component that loses everything. Rows that lost nothing are in `N_j` alone, so the cost grows with what failed.
+
+Losses in health are a rate per packet for each path profile, from the paths that no blamed component is on. 007's
+noise is a rate per link. Rates of link classes cannot be told from one another where every path passes one link of
+each class, and names say nothing about classes here; what matters to a component is only how much its paths lose
+anyway. So the rate is kept per profile of path. It enters as its upper bound: a rate taken too low by half costs many
+false blames, one taken too high costs little.
 """
 
 from __future__ import annotations
@@ -17,9 +31,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincinv
 
-from analyzers.builtin.voting.model import Model
-from analyzers.builtin.voting.noise import events_of, own_rates, settled
 from analyzers.builtin.voting.observed import Observed
 
 Floats = NDArray[np.float64]
@@ -342,3 +355,177 @@ def tail_of(beyond: Floats) -> tuple[float, float]:
 def tail(evidence: float) -> float:
     """The p-value of nats of evidence: half a chi-square with one degree of freedom (Chernoff 1954)."""
     return 0.5 * math.erfc(math.sqrt(max(evidence, 0.0)))
+
+
+CEILING = 16.0
+"""Largest theta: all but one packet in nine million."""
+
+_STEPS = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """For some components the best theta of each alone, beside those already in the base, and the nats that the
+    log-likelihood gains.
+    """
+
+    component: Ints
+    theta: Floats
+    gain: Floats
+
+
+class Model:
+    """Failing rows, ordered by component, with the events that each counts."""
+
+    def __init__(self, seen: Observed, events: Floats) -> None:
+        self.seen = seen
+        self.events = events
+        failing = seen.failing
+        order = np.argsort(failing.column, kind="stable")
+        self._row = failing.row[order]
+        self._start = np.searchsorted(failing.column[order], np.arange(seen.components + 1))
+
+    def rows_of(self, component: int) -> Ints:
+        """The failing rows that pass a component."""
+        return self._row[self._start[component] : self._start[component + 1]]
+
+    def eta(self, rate: Floats, chosen: list[int], theta: Floats) -> Floats:
+        """What each failing row loses per packet: noise `rate` of its profile plus the chosen components."""
+        eta = np.maximum(rate[self.seen.failing.profile], 1e-12)
+        for component, value in zip(chosen, theta.tolist(), strict=True):
+            eta[self.rows_of(component)] += value
+        return eta
+
+    def loglik(self, eta: Floats, chosen: list[int], theta: Floats) -> float:
+        """Up to a constant that depends on the noise rate only."""
+        return float(np.sum(self.events * _log_expm1(eta)) - np.sum(self.seen.carried[chosen] * theta))
+
+    def shortlist(self, eta: Floats, most: int) -> Ints:
+        """The components that would gain most, by the score test at theta = 0."""
+        failing, count = self.seen.failing, self.seen.components
+        died = -np.expm1(-eta)
+        slope = failing.per_component(self.events / died, count) - self.seen.carried
+        bend = failing.per_component(self.events * np.exp(-eta) / died**2, count)
+        z = np.where(slope > 0, slope / np.sqrt(np.maximum(bend, 1e-300)), 0.0)
+        order = np.lexsort((self.seen.paths.mark, -z))[:most]
+        return order[z[order] > 0].astype(np.int64)
+
+    def steps(self, eta: Floats, components: Ints) -> Steps:
+        """Newton's method for all of them at once. The slope in theta is convex and falling, so steps from the left
+        never pass the root.
+        """
+        spans = [self.rows_of(c) for c in components.tolist()]
+        row = np.concatenate([*spans, np.zeros(0, dtype=np.int64)])
+        local = np.repeat(np.arange(len(spans)), [len(span) for span in spans])
+        events, base, carried = self.events[row], eta[row], self.seen.carried[components]
+        theta = _left_of_root(events, base, local, carried)
+        for _ in range(_STEPS):
+            died = -np.expm1(-(base + theta[local]))
+            slope = np.bincount(local, events / died, minlength=len(spans)) - carried
+            bend = np.bincount(local, events * (1 - died) / died**2, minlength=len(spans))
+            move = np.where(bend > 0, np.maximum(slope, 0) / np.maximum(bend, 1e-300), 0.0)
+            theta = np.minimum(theta + move, CEILING)
+            if (move <= 1e-9 * theta).all():
+                break
+        gain = events * (_log_expm1(base + theta[local]) - _log_expm1(base))
+        gained = np.bincount(local, gain, minlength=len(spans)) - carried * theta
+        return Steps(components, theta, np.maximum(gained, 0.0))
+
+    def gain(self, rows: Ints, eta: Floats, carried: float, theta: float) -> float:
+        """What the log-likelihood of some rows gains by `theta` beside their `eta`, of `carried` packets in all."""
+        return float(self.events[rows] @ (_log_expm1(eta + theta) - _log_expm1(eta))) - carried * theta
+
+    def refit(self, rate: Floats, chosen: list[int], theta: Floats, sweeps: int = 30) -> Floats:
+        """The joint maximum over the chosen components, by turns."""
+        theta = theta.copy()
+        eta = self.eta(rate, chosen, theta)
+        for _ in range(sweeps if len(chosen) > 1 else 1):
+            before = theta.copy()
+            for at, component in enumerate(chosen):
+                rows = self.rows_of(component)
+                eta[rows] -= theta[at]
+                theta[at] = self.steps(eta, np.array([component])).theta[0]
+                eta[rows] += theta[at]
+            if np.all(np.abs(theta - before) <= 1e-6 * (theta + 1e-9)):
+                break
+        return theta
+
+
+def _left_of_root(events: Floats, base: Floats, local: Ints, carried: Floats) -> Floats:
+    """A theta at which the slope is not negative: with the largest base in every row it would be the root."""
+    total = np.bincount(local, events, minlength=len(carried))
+    largest = np.zeros(len(carried))
+    np.maximum.at(largest, local, base)
+    share = np.minimum(total / np.maximum(carried, 1e-300), -np.expm1(-CEILING))
+    return np.asarray(np.clip(-np.log1p(-share) - largest, 0.0, CEILING))
+
+
+def _log_expm1(x: Floats) -> Floats:
+    return np.asarray(x + np.log(-np.expm1(-x)))
+
+
+Mask = NDArray[np.bool_]
+
+BOUND = 0.95
+"""Level of the one-sided upper bound."""
+
+_ENOUGH = 0.02
+"""Share of a profile's packets that must be on clear paths; with less, the rate of all clear paths is taken."""
+
+_ROUNDS = 40
+
+
+def upper_rate(events: Floats, packets: Floats) -> Floats:
+    """The upper bound of a Poisson rate (Garwood 1936)."""
+    return np.asarray(gammaincinv(events + 1, BOUND) / np.maximum(packets, 1.0), dtype=np.float64)
+
+
+def own_rates(seen: Observed) -> Mask:
+    """Which profiles may have a rate of their own: those of whose packets no component carries half or more.
+    Otherwise that component's losses would pass for what such paths lose in health.
+    """
+    key = seen.profile[seen.paths.row] * seen.components + seen.paths.column
+    used, place = np.unique(key, return_inverse=True)
+    through = np.bincount(place.ravel(), seen.paths.attempts[seen.paths.row], minlength=len(used))
+    most = np.zeros(seen.profiles)
+    np.maximum.at(most, used // max(1, seen.components), through)
+    whole = np.bincount(seen.profile, seen.paths.attempts, minlength=seen.profiles)
+    return np.asarray(most < 0.5 * whole, dtype=np.bool_)
+
+
+def background(seen: Observed, own: Mask, clear: Mask, events: Floats, clear_rows: Mask) -> Floats:
+    """Lost events per packet for each profile, in health; shape (profiles,).
+
+    `own` says which profiles have a rate of their own (`own_rates`), `clear` marks the paths without a blamed
+    component, `clear_rows` such failing rows, and `events` is what each failing row counts. Without any clear
+    path the rate is that of all paths.
+    """
+    packets = np.bincount(seen.profile, seen.paths.attempts * clear, minlength=seen.profiles)
+    lost = np.bincount(seen.failing.profile, events * clear_rows, minlength=seen.profiles)
+    if not packets.any():
+        return np.full(seen.profiles, float(upper_rate(events.sum(), np.asarray(seen.sent))))
+    everywhere = upper_rate(lost.sum(), packets.sum())
+    whole = np.bincount(seen.profile, seen.paths.attempts, minlength=seen.profiles)
+    alone = upper_rate(lost.astype(np.float64), packets.astype(np.float64))
+    return np.asarray(np.where(own & (packets >= _ENOUGH * whole), alone, everywhere), dtype=np.float64)
+
+
+def settled(seen: Observed, own: Mask, clear: Mask, clear_rows: Mask, rate: Floats) -> tuple[Floats, Floats]:
+    """Noise and events that fit each other, from a first guess of the noise: what counts depends on what is normal,
+    and what is normal on what counts.
+    """
+    for _ in range(_ROUNDS):
+        before, rate = rate, background(seen, own, clear, events_of(seen, rate), clear_rows)
+        if np.all(np.abs(rate - before) <= 0.01 * before):
+            break
+    return rate, events_of(seen, rate)
+
+
+def events_of(seen: Observed, rate: Floats) -> Floats:
+    """What each failing row counts: its lost packets, but not many more than one beyond what noise explains.
+
+    Packets of one flow are lost in bursts, so that ten losses of one flow say little more than one does. Where a
+    row sums so many packets that losing some is normal, more of them count.
+    """
+    expected = seen.failing.sent * rate[seen.failing.profile]
+    return np.asarray(np.minimum(seen.failing.lost, 1 + np.floor(expected + 3 * np.sqrt(expected))))

@@ -1,16 +1,16 @@
 """The default method where only failing flows name their path: which component has more of them than its peers?
 
 What a component carried is then not known. Under noise alone, the failing flows over a component are as many as over
-the peers of its kind that other failing flows pass, however much traffic that is: a flow that fails by chance passes a
-component with the traffic of a usual one, and the further failing flows there are a fair sample of how many there
+the peers of its kind that other failing flows pass, however much traffic that is: a flow that fails by chance passes
+a component with the traffic of a usual one, and the further failing flows there are a fair sample of how many there
 are. Traffic is uneven, and so is what healthy components lose, so that the number of peers is a gamma mixture of
 Poisson numbers (negative binomial); where peers have enough failing flows to show how uneven, an exponential tail
 through their quantiles bounds the evidence as well.
 
-First a cover, as 007 votes: the component with most failing flows, its flows taken away before the next. Then each has
-the flows that noise and the others do not explain, the usual number is learnt again from what is left, whoever does
-not pass is dropped, the weakest first, and whoever passes now is taken in. Several failing flows of one pair of hosts
-are one testimony.
+First a cover, as 007 votes: the component with most failing flows, its flows taken away before the next. Then each
+has the flows that noise and the others do not explain, the usual number is learnt again from what is left, whoever
+does not pass is dropped, the weakest first, and whoever passes now is taken in. Several failing flows of one pair of
+hosts are one testimony.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from analyzers.builtin.selector import ANALYZER
-from analyzers.builtin.selector.assumptions import assumptions, correction
+from analyzers.builtin.selector.analysis import assumptions, correction
 from analyzers.builtin.selector.episodes import episodes
 from analyzers.builtin.selector.hazard import Model, State, fit, state_of
 from analyzers.builtin.selector.trial import Bin, Trial

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.availability import ANALYZER
-from analyzers.builtin.availability.below import Lengths, chances, lengths_of_others
+from analyzers.builtin.availability.analysis import Lengths, chances, lengths_of_others
 from analyzers.contract import Window
 from analyzers.runner import judge
 from analyzers.simulators import uptimes

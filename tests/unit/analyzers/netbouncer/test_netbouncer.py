@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.netbouncer import ANALYZER
-from analyzers.builtin.netbouncer.descent import Problem, coloured, objective, success
+from analyzers.builtin.netbouncer.stages import Problem, coloured, objective, success
 from analyzers.contract import Sums, Window
 from analyzers.runner import judge
 from analyzers.simulators.bounces import Bounced, bounce, sums_of

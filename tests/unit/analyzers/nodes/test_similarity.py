@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from analyzers.builtin.nodes import similarity
-from analyzers.builtin.nodes.directions import direction_of, words_given
+from analyzers.builtin.nodes.samples import direction_of, words_given
 
 Floats = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analyzers.builtin.panorama.episodes import Stop, stop_of
 from analyzers.builtin.panorama.observed import observe
-from analyzers.builtin.panorama.restarts import Stop, stop_of
 from tests.unit.analyzers.panorama.cases import Report, calls, mesh, named, spoilt, verdict, window
 
 GONE = "proc/p0"

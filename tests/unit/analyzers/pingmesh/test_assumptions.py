@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.pingmesh import ANALYZER
-from analyzers.builtin.pingmesh.blocks import Pooled, pooled
-from analyzers.builtin.pingmesh.limits import measures
+from analyzers.builtin.pingmesh.observed import measures
+from analyzers.builtin.pingmesh.patterns import Pooled, pooled
 from analyzers.contract import Window
 from analyzers.runner import judge
 from tests.worlds import Row, World

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analyzers.builtin.pingmesh.bins import limit_bin, percentile
+from analyzers.builtin.pingmesh.analyzer import FEW, FINE
 from analyzers.builtin.pingmesh.black_holes import _medians
-from analyzers.builtin.pingmesh.blocks import Blocks, blocks, classify
-from analyzers.builtin.pingmesh.limits import measures, p_of, tail, without_worst
-from analyzers.builtin.pingmesh.places import places
-from analyzers.builtin.pingmesh.reductions import FEW, FINE
-from analyzers.builtin.pingmesh.timing import spread_of
+from analyzers.builtin.pingmesh.observed import (
+    limit_bin,
+    measures,
+    p_of,
+    percentile,
+    places,
+    tail,
+    without_worst,
+)
+from analyzers.builtin.pingmesh.patterns import Blocks, blocks, classify
+from analyzers.builtin.pingmesh.verdict import spread_of
 from analyzers.contract import Sums, Window
 from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.tables import paths_of

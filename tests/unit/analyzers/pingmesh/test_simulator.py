@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyzers.builtin.pingmesh.bins import percentile
-from analyzers.builtin.pingmesh.reductions import FEW, FINE
+from analyzers.builtin.pingmesh.analyzer import FEW, FINE
+from analyzers.builtin.pingmesh.observed import percentile
 from analyzers.contract import Window
 from analyzers.simulators.mesh import build, draw_fault
 from analyzers.simulators.mesh_rows import probe_rows, topology_rows

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.pingmesh import ANALYZER
-from analyzers.builtin.pingmesh.bins import limit_bin
-from analyzers.builtin.pingmesh.reductions import FEW, FINE
+from analyzers.builtin.pingmesh.analyzer import FEW, FINE
+from analyzers.builtin.pingmesh.observed import limit_bin
 from analyzers.contract import Sums, Window
 from analyzers.runner import judge
 from analyzers.simulators.deepview import EPOCH

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from analyzers.builtin.nodes.doubts import Metric, beyond_chance
+from analyzers.builtin.nodes.defects import Metric, beyond_chance
 from analyzers.builtin.stats.tails import Better, learn
 
 

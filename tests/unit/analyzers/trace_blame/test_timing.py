@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyzers.builtin.trace_blame.spans import LOST, Spans, spans_of
-from analyzers.builtin.trace_blame.timing import Timing, timing_of
+from analyzers.builtin.trace_blame.spans import LOST, Spans, Timing, spans_of, timing_of
 from analyzers.contract import Sums, Window
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

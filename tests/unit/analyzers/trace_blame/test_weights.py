@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from analyzers.builtin.trace_blame.blame import GROUPS, MODES, MOST_SUPPORT, SHARES, Claims, scores
+from analyzers.builtin.trace_blame.likelihood import GROUPS, MODES, MOST_SUPPORT, SHARES, Claims, scores
 from analyzers.builtin.trace_blame.normal import FAULT_SPREAD, log_bayes
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analyzers.builtin.nodes.causes import kinds, shared_by, shifts
 from analyzers.builtin.nodes.samples import Sample, Stratum
-from analyzers.builtin.nodes.shifts import kinds, shared_by, shifts
 from analyzers.builtin.validator import ANALYZER
 from analyzers.runner import judge
 from tests.worlds import Row, World

@@ -13,7 +13,7 @@ import pytest
 
 from analyzers.builtin.paths import texts
 from analyzers.builtin.validator import ANALYZER
-from analyzers.builtin.validator.assumptions import LOWERED
+from analyzers.builtin.validator.analysis import LOWERED
 from analyzers.builtin.validator.calibration import SCORES, probability
 from analyzers.contract import Paths, Sums, Window
 from analyzers.offline import read, windows

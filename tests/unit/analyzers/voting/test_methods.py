@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from analyzers.builtin.voting.explain import Rules, explain, thresholds
-from analyzers.builtin.voting.model import Model
-from analyzers.builtin.voting.noise import events_of, upper_rate
+from analyzers.builtin.voting.explain import Model, Rules, events_of, explain, thresholds, upper_rate
 from analyzers.builtin.voting.observed import Observed, observe
 from analyzers.builtin.voting.votes import blamed_by_flow, discounted, majority, votes_of
 from analyzers.contract import Paths

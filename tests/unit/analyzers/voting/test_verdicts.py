@@ -10,8 +10,7 @@ import pytest
 
 from analyzers.builtin.paths import TITLE
 from analyzers.builtin.voting import ANALYZER
-from analyzers.builtin.voting.calibration import SCORES, probability
-from analyzers.builtin.voting.charges import over_threshold
+from analyzers.builtin.voting.charges import SCORES, over_threshold, probability
 from analyzers.contract import Paths, Sums
 from analyzers.simulators.fabric import Shape, build
 from analyzers.simulators.routes import gathered
