@@ -45,7 +45,7 @@ class Cause:
     `names` are the components that the incident was about, whatever was confirmed. A region of None fits any.
     """
 
-    ticket: int
+    incident: int
     component: str | None
     names: frozenset[str]
     region: str | None
@@ -85,7 +85,7 @@ class Scored:
 
     blame: Blame
     outcome: Outcome
-    ticket: int | None
+    incident: int | None
     first: bool
     alone: bool
     lead: timedelta | None
@@ -115,7 +115,7 @@ class Score:
     @property
     def caught(self) -> int:
         """Incidents whose cause a blame names: several blames of one fault find it once."""
-        return len({one.ticket for one in self.scored if one.outcome == "right"})
+        return len({one.incident for one in self.scored if one.outcome == "right"})
 
     @property
     def precision(self) -> Share:
@@ -205,15 +205,15 @@ def _scored(blame: Blame, causes: Sequence[Cause]) -> Scored:
     near = [one for one in causes if _meet(blame, one)]
     confirmed = [one for one in near if one.component in blame.names]
     if confirmed:
-        cause = min(confirmed, key=lambda one: (abs(one.since - blame.start), one.ticket))
+        cause = min(confirmed, key=lambda one: (abs(one.since - blame.start), one.incident))
         assert blame.counted_at is not None
         reported = cause.reported_at
         lead = None if reported is None else reported - blame.counted_at
         first = lead is None or lead > timedelta(0)
-        return Scored(blame, "right", cause.ticket, first, lead is None, lead)
+        return Scored(blame, "right", cause.incident, first, lead is None, lead)
     about = [one for one in near if one.names & blame.names]
-    ticket = min((one.ticket for one in about), default=None)
-    return Scored(blame, "wrong" if about else "unconfirmed", ticket, False, False, None)
+    incident = min((one.incident for one in about), default=None)
+    return Scored(blame, "wrong" if about else "unconfirmed", incident, False, False, None)
 
 
 def _meet(blame: Blame, cause: Cause) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frontend.senders.form import AGAIN, BODY, COMMITTED, HOST, HTTPS, KEY, TICKET, Sender
+from frontend.senders.form import AGAIN, BODY, COMMITTED, HOST, HTTPS, INCIDENT, KEY, Sender
 from ingest.integrations.generic.presets import HOSTED, READY
 
 
@@ -19,7 +19,7 @@ def _ready(name: str, note: str) -> Sender:
         f"200 with `accepted` and `receipt`. {COMMITTED} Messages that the mapping leaves out are counted in neither.",
         BODY,
         AGAIN,
-        f"{note} {TICKET}",
+        f"{note} {INCIDENT}",
         ready.mapping,
     )
 
@@ -78,7 +78,7 @@ datasources:
         BODY,
         f"{AGAIN} Prometheus keeps firing alerts and sends them with its next evaluation.",
         "Its key is the fingerprint of its labels. An alert ends at its `endsAt`; without one, five minutes "
-        f"after it was last sent. {TICKET}",
+        f"after it was last sent. {INCIDENT}",
     ),
     Sender(
         "alertmanager",
@@ -102,7 +102,7 @@ datasources:
         f"{BODY} If you limit `max_alerts`, what Alertmanager leaves out is said on the incident.",
         f"{AGAIN} Alertmanager tries again.",
         "The status of each alert decides, not the one of the group. Copies from several Alertmanagers collapse on "
-        f"fingerprint and start. {TICKET}",
+        f"fingerprint and start. {INCIDENT}",
     ),
     Sender(
         "grafana",
@@ -115,7 +115,7 @@ datasources:
         f"200 with `accepted` and `receipt`. {COMMITTED}",
         BODY,
         f"{AGAIN} Grafana tries again.",
-        f"The status of each alert decides; its key is the fingerprint that Grafana sends. {TICKET}",
+        f"The status of each alert decides; its key is the fingerprint that Grafana sends. {INCIDENT}",
     ),
     Sender(
         "pagerduty",
@@ -143,7 +143,7 @@ datasources:
         BODY,
         "429, which PagerDuty's clients wait out and try again.",
         "`dedup_key` is the key; without one each trigger is an alert of its own, and the answer names its key. "
-        f"`resolve` ends it, `acknowledge` acknowledges the incident if it is its only alert. {TICKET}",
+        f"`resolve` ends it, `acknowledge` acknowledges the incident if it is its only alert. {INCIDENT}",
     ),
     Sender(
         "pagerduty-changes",
@@ -194,7 +194,7 @@ datasources:
         f"200 with `accepted` and `receipt`. {COMMITTED}",
         f"{BODY} Formats other than JSON get 415.",
         "429 with `Retry-After: 5`; nothing was stored.",
-        f"An event with `source` and `id` of one that was taken changes nothing. {TICKET}",
+        f"An event with `source` and `id` of one that was taken changes nothing. {INCIDENT}",
     ),
     Sender(
         "generic",
@@ -227,7 +227,7 @@ datasources:
         f"{BODY} At most 100,000 alerts a body.",
         AGAIN,
         "The mapping says what the key is, and which word means resolved. Without a resolved message an alert fires "
-        f"until a person resolves its incident. {TICKET}",
+        f"until a person resolves its incident. {INCIDENT}",
     ),
     _ready("nagios", "A host or service is one alert while it is not well; RECOVERY ends it."),
     _ready("icinga", "A host or service is one alert while it is not well; Recovery ends it."),

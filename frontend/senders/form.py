@@ -60,7 +60,7 @@ BODY = (
     "incident says so. Long texts of an alert are shortened; the payload is stored as sent."
 )
 AGAIN = "503 with `Retry-After: 5`; nothing was stored."
-TICKET = (
+INCIDENT = (
     "Of the same key from the same integration there is one alert, however often it is sent; repeats are counted on "
     "the incident. An incident is resolved when all its alerts are over."
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frontend.senders.form import AGAIN, HOST, HTTPS, KEY, TICKET, Sender
+from frontend.senders.form import AGAIN, HOST, HTTPS, INCIDENT, KEY, Sender
 
 OTHERS: tuple[Sender, ...] = (
     Sender(
@@ -51,7 +51,7 @@ END
         "451 or 421: nothing was stored, and the sending server keeps the mail and comes again, commonly for days.",
         "Without a mapping the subject without its words of status is the key, so `PROBLEM: x` and `RECOVERY: x`, "
         "`[FIRING:1] x` and `[RESOLVED] x` are one alert; `OK`, `RECOVERY`, `RESOLVED`, `UP` end it. A mapping reads "
-        "`subject`, `from`, `text`, `headers`, `state`, `severity`, `topic`. " + TICKET,
+        "`subject`, `from`, `text`, `headers`, `state`, `severity`, `topic`. " + INCIDENT,
     ),
     Sender(
         "heartbeat",

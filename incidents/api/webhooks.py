@@ -124,7 +124,7 @@ class WebhookTriedShape(s.Serializer[Any]):
 class AttemptShape(s.ModelSerializer[WebhookAttempt]):
     class Meta:
         model = WebhookAttempt
-        fields = ("event", "type", "ticket", "at", "milliseconds", "status", "taken", "said")
+        fields = ("event", "type", "incident", "at", "milliseconds", "status", "taken", "said")
 
 
 class WebhookRetryShape(s.ModelSerializer[WebhookRetry]):
@@ -136,7 +136,7 @@ class WebhookRetryShape(s.ModelSerializer[WebhookRetry]):
 class WebhookDeadLetterShape(s.ModelSerializer[WebhookDeadLetter]):
     class Meta:
         model = WebhookDeadLetter
-        fields = ("event", "type", "ticket", "position", "at", "reason")
+        fields = ("event", "type", "incident", "position", "at", "reason")
 
 
 class DeliveriesShape(s.Serializer[Any]):

@@ -34,8 +34,8 @@ def blast_of(component: str, region: str, at: datetime, upto: Position | None = 
 
 
 def _troubles(names: Sequence[str]) -> dict[str, Trouble]:
-    tickets = IncidentRow.objects.filter(component__in=names).exclude(state="resolved")
-    open_on = dict(tickets.values_list("component").annotate(n=Count("pk")).order_by())
+    incidents = IncidentRow.objects.filter(component__in=names).exclude(state="resolved")
+    open_on = dict(incidents.values_list("component").annotate(n=Count("pk")).order_by())
     firing = firing_on(names)
     return {
         str(name): Trouble(open_on.get(name, 0), firing.get(str(name), 0))

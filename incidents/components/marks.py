@@ -22,7 +22,7 @@ class Mark:
     """`by` is an incident (its `number` set) or an analyzer; `score` is how sure it was, 0 to 1."""
 
     component: str
-    by: Literal["ticket", "run"]
+    by: Literal["incident", "run"]
     title: str
     number: int | None
     run: str | None
@@ -40,14 +40,17 @@ def marks(region: str, components: Collection[str], spans: Sequence[Span]) -> li
         return [[] for _ in spans]
     found: list[list[Mark]] = [[] for _ in spans]
     first, last = spans[0][0], spans[-1][1]
-    for (since, until), mark in [*_tickets(region, wanted, first, last), *_runs(region, wanted, first, last)]:
+    for (since, until), mark in [
+        *_incidents(region, wanted, first, last),
+        *_runs(region, wanted, first, last),
+    ]:
         for place, (start, end) in enumerate(spans):
             # What begins as a step ends belongs to the next one; a run is told of at the end of its window.
             begun = since < end or until == end
             if begun and until > start and not any(_same(mark, one) for one in found[place]):
                 found[place].append(mark)
     return [
-        sorted(one, key=lambda mark: (mark.by != "ticket", -(mark.score or 0.0), mark.component))
+        sorted(one, key=lambda mark: (mark.by != "incident", -(mark.score or 0.0), mark.component))
         for one in found
     ]
 
@@ -62,7 +65,9 @@ def _same(one: Mark, other: Mark) -> bool:
     )
 
 
-def _tickets(region: str, wanted: frozenset[str], first: datetime, last: datetime) -> list[tuple[Span, Mark]]:
+def _incidents(
+    region: str, wanted: frozenset[str], first: datetime, last: datetime
+) -> list[tuple[Span, Mark]]:
     rows = IncidentRow.objects.annotate(since=Least(Coalesce("failing_since", "opened_at"), "opened_at"))
     rows = rows.filter(
         Q(region=region) | Q(region=None),
@@ -77,7 +82,7 @@ def _tickets(region: str, wanted: frozenset[str], first: datetime, last: datetim
         named = {row.component} if row.component in wanted else wanted.intersection(row.cause)
         until = row.resolved_at or datetime.max.replace(tzinfo=last.tzinfo)
         for name in sorted(named):
-            mark = Mark(name, "ticket", row.title, row.number, None, row.confidence)
+            mark = Mark(name, "incident", row.title, row.number, None, row.confidence)
             found.append(((row.since, until), mark))
     return found
 

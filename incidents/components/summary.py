@@ -25,7 +25,7 @@ MOST_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Tickets:
+class Incidents:
     """Incidents about a component, the newest first; of `resolved` ones that many in all."""
 
     unresolved: list[queries.View]
@@ -33,7 +33,7 @@ class Tickets:
     resolved: int
 
 
-def tickets_about(component: str, as_of: Position | None = None) -> Tickets:
+def incidents_about(component: str, as_of: Position | None = None) -> Incidents:
     """Those of which it is the suspect, or one of those that the data could not tell apart; also as of a moment."""
     then = None if as_of is None else queries.AsOfListing(as_of)
     every = IncidentRow.objects.all() if then is None else then.unmoved
@@ -42,11 +42,11 @@ def tickets_about(component: str, as_of: Position | None = None) -> Tickets:
     unresolved = _newest(map(queries.view_of, rows.exclude(state="resolved").order_by("-number")[:OPEN]))
     past, resolved = _newest(map(queries.view_of, ended.order_by("-number")[:PAST])), ended.count()
     if then is None:
-        return Tickets(unresolved, past, resolved)
+        return Incidents(unresolved, past, resolved)
     moved = [view for view in then.moved() if component in view.incident.cause]
     over = [view for view in moved if view.incident.state == "resolved"]
     waiting = [view for view in moved if view.incident.state != "resolved"]
-    return Tickets(
+    return Incidents(
         _newest([*unresolved, *waiting])[:OPEN], _newest([*past, *over])[:PAST], resolved + len(over)
     )
 

@@ -133,8 +133,8 @@ class Replay:
     """How many would be routed otherwise in any field."""
     differences: tuple[Difference, ...]
     """Of each field, the one that concerns most first."""
-    tickets_before: int
-    tickets_after: int
+    incidents_before: int
+    incidents_after: int
     """Incidents that the others would have opened by their groups alone: without storms and people."""
 
 
@@ -158,7 +158,7 @@ def replay(recorded: Iterable[RecordedInput | Joined], before: RoutingTable, aft
                 difference.examples.append(_example(one, was, would))
     ordered = sorted(found.values(), key=lambda one: (COMPARED.index(one.what), -one.count, str(one.after)))
     looked_at["alert"] += fates.held + fates.to_cause
-    return Replay(looked_at, fates.held, fates.to_cause, differ, tuple(ordered), old.tickets, new.tickets)
+    return Replay(looked_at, fates.held, fates.to_cause, differ, tuple(ordered), old.incidents, new.incidents)
 
 
 def _differing(was: Routing, would: Routing) -> dict[str, tuple[Any, Any]]:
@@ -214,7 +214,7 @@ class _Board:
         self._known: dict[Any, Routing] = {}
         self._open: dict[str, tuple[datetime, set[str]]] = {}
         self._group_of: dict[str, str] = {}
-        self.tickets = 0
+        self.incidents = 0
 
     def observe(self, one: RecordedInput) -> Routing | None:
         """How it is routed; None where nothing is to be routed."""
@@ -250,7 +250,7 @@ class _Board:
         key = place.group_key or place.dedup_key
         opened, members = self._open.get(key, (at, set()))
         if not members or (place.window is not None and opened <= at - place.window):
-            self.tickets += 1
+            self.incidents += 1
             opened, members = at, set()
         members.add(alert.alert)
         self._open[key], self._group_of[alert.alert] = (opened, members), key

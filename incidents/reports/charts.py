@@ -34,23 +34,23 @@ class ChartRenderError(RuntimeError):
 
 def charts(body: Json) -> list[Json]:
     """The charts of a report as pieces of evidence: `{kind: "chart", title, chart, text}`."""
-    found = [tickets_chart(body)] if body["tickets"]["opened"] else []
+    found = [incidents_chart(body)] if body["incidents"]["opened"] else []
     for one in body["analyses"]:
         found += [piece for piece in one["evidence"] if piece["kind"] == "chart"]
     return found
 
 
-def tickets_chart(body: Json) -> Json:
+def incidents_chart(body: Json) -> Json:
     """Incidents opened, by day and severity (by hour in a daily report), in the report's time zone."""
     zone = ZoneInfo(body["period"]["zone"])
     daily = body["period"]["cadence"] == "daily"
     counts: dict[tuple[str, str], int] = {}
-    for ticket in body["tickets"]["opened"]:
-        at = datetime.fromisoformat(ticket["opened_at"]).astimezone(zone)
+    for one in body["incidents"]["opened"]:
+        at = datetime.fromisoformat(one["opened_at"]).astimezone(zone)
         key = f"{at:%H}:00" if daily else f"{at:%Y-%m-%d}"
-        counts[key, ticket["severity"]] = counts.get((key, ticket["severity"]), 0) + 1
+        counts[key, one["severity"]] = counts.get((key, one["severity"]), 0) + 1
     values = [
-        {"when": when, "severity": severity, "tickets": n} for (when, severity), n in sorted(counts.items())
+        {"when": when, "severity": severity, "incidents": n} for (when, severity), n in sorted(counts.items())
     ]
     chart = {
         "height": 140,
@@ -66,7 +66,7 @@ def tickets_chart(body: Json) -> Json:
                 "axis": {"labelAngle": 0, "labelOverlap": True},
             },
             "y": {
-                "field": "tickets",
+                "field": "incidents",
                 "type": "quantitative",
                 "title": "incidents opened",
                 "axis": {"values": _whole(counts), "format": "d"},

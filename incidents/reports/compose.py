@@ -11,10 +11,10 @@ from analyzers.queries import analyzers, judge_span, runs_with_window_ending
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.time import rfc3339
 from incidents.reports.changes import changes
+from incidents.reports.incidents import incidents_of, listed, response
 from incidents.reports.models import ProducedReport, ReportSchedule
 from incidents.reports.periods import Period
 from incidents.reports.runs import blamed, counted, outcome
-from incidents.reports.tickets import listed, response, tickets_of
 from incidents.scorecards.queries import cards_as_of
 from incidents.teams.models import routing_table
 from ingest.queries import Position, regions
@@ -45,7 +45,7 @@ def compose(
         if outcome(run) and (not schedule.region or run.region == schedule.region)
     ]
     tell(INCIDENTS)
-    tickets = tickets_of(schedule.region, schedule.team, start, end, upto)
+    incidents = incidents_of(schedule.region, schedule.team, start, end, upto)
     body = {
         "id": period_name(schedule.name, period),
         "schedule": schedule.name,
@@ -55,11 +55,11 @@ def compose(
         "position": str(upto),
         "runs": counted(runs),
         "blamed": _owned(schedule.team, blamed(runs))[:MOST_BLAMED],
-        "tickets": listed(tickets, start, end),
-        "response": response(tickets, start, end),
+        "incidents": listed(incidents, start, end),
+        "response": response(incidents, start, end),
         "analyses": _analyses(schedule, start, end, upto, tell),
         "scorecards": [
-            card.as_json() for card in cards_as_of((one.state for one in tickets), start, end).values()
+            card.as_json() for card in cards_as_of((one.state for one in incidents), start, end).values()
         ],
         "changes": None,
     }

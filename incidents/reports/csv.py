@@ -21,7 +21,7 @@ def csv_of(report: Body) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\r\n")
     writer.writeheader()
-    for part in (_response, _runs, _blamed, _tickets, _analyses, _scorecards, _changes):
+    for part in (_response, _runs, _blamed, _incidents, _analyses, _scorecards, _changes):
         for row in part(report):
             writer.writerow({name: inert(value) for name, value in row.items()})
     return text.getvalue()
@@ -44,7 +44,7 @@ def _response(report: Body) -> Iterator[Row]:
     for name, value in found["hops"].items():
         yield {"section": "response", "name": f"hops {name}", "value": value}
     for one in found["causes"]:
-        yield {"section": "causes", "name": one["cause"], "count": one["tickets"]}
+        yield {"section": "causes", "name": one["cause"], "count": one["incidents"]}
 
 
 def _runs(report: Body) -> Iterator[Row]:
@@ -72,9 +72,9 @@ def _blamed(report: Body) -> Iterator[Row]:
         }
 
 
-def _tickets(report: Body) -> Iterator[Row]:
+def _incidents(report: Body) -> Iterator[Row]:
     for section in ("opened", "resolved"):
-        for one in report["tickets"][section]:
+        for one in report["incidents"][section]:
             yield {
                 "section": section,
                 "name": f"#{one['number']}",

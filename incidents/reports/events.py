@@ -27,7 +27,7 @@ def _with_sections(body: dict[str, Any]) -> dict[str, Any]:
         "position": None,
         "runs": {**body["runs"], "schedules": body["schedules"]},
         "blamed": body["blamed"],
-        "tickets": {"opened": body["opened"], "resolved": body["resolved"]},
+        "incidents": {"opened": body["opened"], "resolved": body["resolved"]},
         "response": None,
         "analyses": [],
         "scorecards": [],

@@ -79,8 +79,8 @@ class Summary(BaseSerializer[ProducedReport]):
             "scope": body["scope"],
             "runs": {name: value for name, value in body["runs"].items() if name != "schedules"},
             "blamed": [one["component"] for one in body["blamed"]],
-            "opened": len(body["tickets"]["opened"]),
-            "resolved": len(body["tickets"]["resolved"]),
+            "opened": len(body["incidents"]["opened"]),
+            "resolved": len(body["incidents"]["resolved"]),
             "position": instance.position,
             "url": f"/api/v1/reports/{instance.id}",
         }

@@ -41,10 +41,10 @@ class AlertNotFoundError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """`ticket` is the number of the incident that a recorded alert has or had."""
+    """`incident` is the number of the incident that a recorded alert has or had."""
 
     explanation: Explanation
-    ticket: int | None = None
+    incident: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Backtest:
             "regions": list(asked.regions),
             "windows": {name: self.windows[name] for name in STATUSES},
             "first_error": self.first_error,
-            "resolved_tickets": len(self.causes),
+            "resolved_incidents": len(self.causes),
             "found": len(found.scored),
             "right": found.count("right"),
             "wrong": found.count("wrong"),
@@ -62,7 +62,7 @@ class Backtest:
             "precision": share_json(found.precision),
             "recall": share_json(found.recall),
             "blames": [_blame(one) for one in found.scored],
-            "missed_tickets": [_missed(one) for one in found.missed],
+            "missed_incidents": [_missed(one) for one in found.missed],
         }
 
 
@@ -104,7 +104,7 @@ def _cause(state: Incident) -> Cause:
     blamed = (name for one in state.opinions.values() if one.first_at is not None for name in one.cause)
     named = {state.component, *state.ambiguous_with, *blamed}
     return Cause(
-        ticket=state.number,
+        incident=state.number,
         component=None if state.confirmed_cause == NO_CAUSE else state.confirmed_cause,
         names=frozenset(name for name in named if name),
         region=state.region,
@@ -143,7 +143,7 @@ def _blame(one: Any) -> dict[str, Any]:
         "windows": blame.windows,
         "score": blame.score,
         "outcome": one.outcome,
-        "ticket": one.ticket,
+        "incident": one.incident,
         "found_first": one.first,
         "found_alone": one.alone,
         "lead_seconds": None if one.lead is None else one.lead.total_seconds(),
@@ -152,7 +152,7 @@ def _blame(one: Any) -> dict[str, Any]:
 
 def _missed(cause: Cause) -> dict[str, Any]:
     return {
-        "ticket": cause.ticket,
+        "incident": cause.incident,
         "component": cause.component,
         "since": rfc3339(cause.since),
         "until": rfc3339(cause.until),

@@ -60,7 +60,7 @@ class Card:
 
     @property
     def sentence(self) -> str:
-        """`right in 41 of 44 resolved tickets`, or that there is none yet."""
+        """`right in 41 of 44 resolved incidents`, or that there is none yet."""
         if self.resolved == 0:
             return "no resolved incident yet"
         return (
@@ -124,13 +124,13 @@ def scorecards(
     return {name: _card(name, None, rows, open_.get(name, 0)) for name, rows in sorted(by_name.items())}
 
 
-def cards_as_of(tickets: Iterable[Incident], since: datetime, until: datetime) -> dict[str, Card]:
+def cards_as_of(incidents: Iterable[Incident], since: datetime, until: datetime) -> dict[str, Card]:
     """The cards of all that have a record over those incidents resolved in `[since, until)`, as the states
     given say it: what has been resolved, reopened or blamed since changes nothing.
     """
     by_name: dict[str, list[AnalyzerOutcome]] = {}
     waiting: Counter[str] = Counter()
-    for state in tickets:
+    for state in incidents:
         if state.state != "resolved":
             waiting.update(one.analyzer for one in state.opinions.values() if has_blamed(one))
         elif state.resolved_at is not None and since <= state.resolved_at < until:
@@ -207,6 +207,6 @@ def unresolved_incidents(blames: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return found
 
 
-def tickets_of(numbers: Collection[int]) -> dict[int, str]:
+def incidents_of(numbers: Collection[int]) -> dict[int, str]:
     """Titles of those incidents, by number."""
     return dict(IncidentRow.objects.filter(number__in=list(numbers)).values_list("number", "title"))

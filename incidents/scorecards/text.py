@@ -62,7 +62,7 @@ def _blames(done: Backtest) -> Iterator[str]:
             f"{one.blame.start:%Y-%m-%d %H:%M} to {one.blame.end:%m-%d %H:%M}",
             one.blame.component
             + (f" or {len(one.blame.names) - 1} more" if len(one.blame.names) > 1 else ""),
-            "" if one.ticket is None else f"#{one.ticket}",
+            "" if one.incident is None else f"#{one.incident}",
             "" if one.lead is None else lead_words(one.lead),
         )
         for one in found.scored
@@ -72,7 +72,7 @@ def _blames(done: Backtest) -> Iterator[str]:
             "missed",
             f"{one.since:%Y-%m-%d %H:%M} to {one.until:%m-%d %H:%M}",
             str(one.component),
-            f"#{one.ticket}",
+            f"#{one.incident}",
             "",
         )
         for one in found.missed

@@ -21,7 +21,7 @@ class WebhookDelivery:
     type: str
     version: int
     position: str
-    ticket: int
+    incident: int
     body: bytes
 
 

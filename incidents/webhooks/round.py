@@ -24,7 +24,7 @@ from ingest.queries import Event, Position, now_utc, read_all, read_stream, wate
 
 BATCH = 100
 """Events of the log that a round takes on."""
-OF_ONE_TICKET = 50
+OF_ONE_INCIDENT = 50
 """Events of an incident that is held back which a round takes on."""
 HELD_AT_ONCE = 20
 KEPT_ATTEMPTS = 100
@@ -85,7 +85,7 @@ def _retries(webhook: Webhook, histories: Histories, now: datetime) -> list[Job]
     jobs = []
     for row in due[: 1 if webhook.health.probing else HELD_AT_ONCE]:
         events = read_stream(row.stream, row.version - 1, upto=webhook.place)
-        told, more = events[:OF_ONE_TICKET], events[OF_ONE_TICKET:]
+        told, more = events[:OF_ONE_INCIDENT], events[OF_ONE_INCIDENT:]
         rest = (more[0].version, str(more[0].position)) if more else None
         jobs.append(Job(row.stream, letters(told, webhook.wanted, histories), row, rest))
     return jobs
@@ -200,7 +200,7 @@ def _park(webhook: Webhook, each: Try, reason: str, now: datetime) -> None:
         event=each.letter.event,
         defaults={
             "type": each.letter.type,
-            "ticket": each.letter.ticket,
+            "incident": each.letter.incident,
             "position": each.letter.position,
             "at": now,
             "reason": reason,
@@ -230,7 +230,7 @@ def attempt(webhook: Webhook, each: Try) -> WebhookAttempt:
         webhook=webhook,
         event=each.letter.event,
         type=each.letter.type,
-        ticket=each.letter.ticket or None,
+        incident=each.letter.incident or None,
         at=each.at,
         milliseconds=each.milliseconds,
         status=each.status,

@@ -37,7 +37,7 @@ NAMES = (
     "alerts",
     "alert_storm",
     "gateway",
-    "tickets",
+    "incidents",
     "console",
     "escalations",
     "solver",

@@ -59,7 +59,7 @@ def _world(open_: int, resolved: int, events: int) -> int:
 
     from incidents import commands
     from ingest.queries import Context
-    from tests.benchmarks.tickets import copies
+    from tests.benchmarks.incidents import copies
     from tests.browser import content
 
     for name in PEOPLE:

@@ -64,7 +64,7 @@ def test_a_ticket_lists_its_alerts_and_changes_by_itself(console: Console) -> No
     expect(alerts).to_contain_text("2 of 3 firing")
     alerts.get_by_text("3 labels").first.click()
     expect(alerts.get_by_text("rack=r12").first).to_be_visible()
-    pictured(page, "ticket")
+    pictured(page, "incident")
     expect(page.locator(".live")).to_have_attribute("data-state", "live")
     send(disk("d8", "DiskSlow", "resolved"))
     expect(alerts).to_contain_text("1 of 3 firing")

@@ -81,14 +81,14 @@ def sending(form: str, **fields: str) -> Callable[[Page], None]:
 
 
 MADE: Final = (
-    Screen("ticket", "/incidents/{ticket}"),
-    Screen("ticket-past", "/incidents/{ticket}?as_of={then}"),
-    Screen("ticket-alerts", "/incidents/{alerted}"),
-    Screen("ticket-resolved", "/incidents/{resolved}"),
-    Screen("ticket-link", "/incidents/{voting}"),
-    Screen("ticket-node", "/incidents/{validator}"),
-    Screen("ticket-trace", "/incidents/{trace_blame}"),
-    Screen("ticket-from-list", "/incidents/{ticket}?list=%2F"),
+    Screen("incident", "/incidents/{incident}"),
+    Screen("incident-past", "/incidents/{incident}?as_of={then}"),
+    Screen("incident-alerts", "/incidents/{alerted}"),
+    Screen("incident-resolved", "/incidents/{resolved}"),
+    Screen("incident-link", "/incidents/{voting}"),
+    Screen("incident-node", "/incidents/{validator}"),
+    Screen("incident-trace", "/incidents/{trace_blame}"),
+    Screen("incident-from-list", "/incidents/{incident}?list=%2F"),
     Screen("inbox-search", "/?search=storage"),
     Screen("inbox-past", "/?as_of={then}"),
     Screen("inbox-nothing-found", "/?search=no+such+thing"),
@@ -99,8 +99,8 @@ MADE: Final = (
     Screen("run-inputs", "/runs/{run}/inputs"),
     Screen("analyzer", "/analyzers/deepview"),
     Screen("component", "/components/{component}"),
-    Screen("blast", "/incidents/{ticket}/blast-radius"),
-    Screen("similar", "/incidents/{ticket}/similar"),
+    Screen("blast", "/incidents/{incident}/blast-radius"),
+    Screen("similar", "/incidents/{incident}/similar"),
     Screen("rota", "/on-call/storage-primary?view=hours"),
     Screen("what-if", "/reports/what-if/tor-availability"),
     Screen("what-if-near-and-far", "/reports/what-if/colocation"),
@@ -108,14 +108,14 @@ MADE: Final = (
     Screen("report-week", "/reports/{week}"),
 )
 OPEN: Final = (
-    Screen("ticket-assign", "/incidents/{ticket}", keys("a")),
-    Screen("ticket-hand-over", "/incidents/{ticket}", keys("h")),
-    Screen("ticket-resolve", "/incidents/{ticket}", keys("r")),
-    Screen("ticket-severity", "/incidents/{ticket}", keys("s")),
-    Screen("ticket-snooze", "/incidents/{ticket}", keys("z")),
-    Screen("ticket-more", "/incidents/{ticket}", keys("m")),
-    Screen("ticket-why", "/incidents/{ticket}", keys("w")),
-    Screen("ticket-travel", "/incidents/{resolved}", to_the_beginning),
+    Screen("incident-assign", "/incidents/{incident}", keys("a")),
+    Screen("incident-hand-over", "/incidents/{incident}", keys("h")),
+    Screen("incident-resolve", "/incidents/{incident}", keys("r")),
+    Screen("incident-severity", "/incidents/{incident}", keys("s")),
+    Screen("incident-snooze", "/incidents/{incident}", keys("z")),
+    Screen("incident-more", "/incidents/{incident}", keys("m")),
+    Screen("incident-why", "/incidents/{incident}", keys("w")),
+    Screen("incident-travel", "/incidents/{resolved}", to_the_beginning),
     Screen("inbox-chosen", "/", keys("j", "x", "j", "x")),
     Screen("palette", "/", keys("Control+k", "s", "t", "o")),
     Screen("shortcuts", "/", keys("?")),
@@ -124,7 +124,7 @@ OPEN: Final = (
 """Panels and dialogs, by their keys."""
 WRONG: Final = (
     Screen("no-such-page", "/no-such-page"),
-    Screen("no-such-ticket", "/incidents/999999"),
+    Screen("no-such-incident", "/incidents/999999"),
     Screen("no-such-time", "/?as_of=yesterday"),
     Screen("no-such-tab", "/?tab=nonsense"),
     Screen("no-such-word", "/?search=state:nonsense"),
@@ -132,21 +132,21 @@ WRONG: Final = (
     Screen("no-such-component", "/components/tor/never-heard-of"),
     Screen("silence-refused", "/silences", sending("#new form", matchers="no matcher", comment="Planned")),
     Screen("offline", "/"),
-    Screen("ticket-offline", "/incidents/{ticket}"),
+    Screen("incident-offline", "/incidents/{incident}"),
     Screen("grid-offline", "/grid"),
 )
-OFFLINE: Final = frozenset({"offline", "ticket-offline", "grid-offline"})
+OFFLINE: Final = frozenset({"offline", "incident-offline", "grid-offline"})
 PRINTED: Final = (
     Screen("report", "/reports/{report}"),
     Screen("report-week", "/reports/{week}"),
-    Screen("ticket", "/incidents/{ticket}"),
+    Screen("incident", "/incidents/{incident}"),
     Screen("run", "/runs/{run}"),
     Screen("what-if", "/reports/what-if/tor-availability"),
     Screen("rota", "/on-call/storage-primary"),
 )
 STORMY: Final = (
     Screen("inbox", "/"),
-    Screen("ticket-storm", "/incidents/{storm}"),
+    Screen("incident-storm", "/incidents/{storm}"),
     Screen("storm-alone", "/?search=is%3Astorm"),
 )
 FULL: Final = (
@@ -169,7 +169,7 @@ FULL: Final = (
 )
 README: Final = (
     (Screen("inbox", "/"), 744),
-    (Screen("ticket", "/incidents/{ticket}"), 1352),
+    (Screen("incident", "/incidents/{incident}"), 1352),
     (Screen("grid", "/grid"), 792),
 )
 """With the height of each picture, in pixels."""

@@ -148,7 +148,7 @@ def _worked_on(stack: Stack, key: str) -> dict[str, str]:
     found = stack.get("/api/v1/incidents?limit=100", key)["results"]
     return {
         **{one["analyzer"]: str(one["number"]) for one in found if one["analyzer"]},
-        "ticket": str(first["number"]),
+        "incident": str(first["number"]),
         "component": first["component"],
         "then": then,
         "resolved": str(last["number"]),

@@ -12,7 +12,7 @@ let stopped = false;
 
 const boxes = () => [...document.querySelectorAll("td.pick input")];
 const picked = () => all ?? boxes().filter((box) => box.checked).map((box) => Number(box.value));
-const tickets = (count) => `${count.toLocaleString("en")} incident${count === 1 ? "" : "s"}`;
+const counted = (count) => `${count.toLocaleString("en")} incident${count === 1 ? "" : "s"}`;
 
 function count() {
   if (!bar) return;
@@ -162,13 +162,13 @@ function tell(words, { done, refused, wrong, trouble, left }) {
   toast.className = "toast bulk-result";
   const text = document.createElement("div");
   const say = (line) => text.append(Object.assign(document.createElement("div"), { textContent: line }));
-  if (done.length) say(`${words} ${tickets(done.length)}`);
-  if (trouble) say(`${trouble}; ${tickets(left)} not processed`);
+  if (done.length) say(`${words} ${counted(done.length)}`);
+  if (trouble) say(`${trouble}; ${counted(left)} not processed`);
   else if (wrong) say(`Not done: ${wrong.field} ${wrong.reason}`);
-  else if (left) say(`Stopped; ${tickets(left)} not processed`);
+  else if (left) say(`Stopped; ${counted(left)} not processed`);
   if (refused.length) {
     const why = document.createElement("details"), list = document.createElement("ul");
-    why.append(Object.assign(document.createElement("summary"), { textContent: `Not done for ${tickets(refused.length)}` }), list);
+    why.append(Object.assign(document.createElement("summary"), { textContent: `Not done for ${counted(refused.length)}` }), list);
     refused.slice(0, 50).forEach((one) => list.append(Object.assign(document.createElement("li"), { textContent: `#${one.number}: ${one.reason}` })));
     why.open = refused.length <= 3;
     text.append(why);

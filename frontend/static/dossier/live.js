@@ -62,7 +62,7 @@ function concerns(message) {
 }
 
 // Which incident it was is for whoever shows more than what a fresh copy of the page has; without an id, any of them.
-const tell = (id) => document.dispatchEvent(new CustomEvent("ticketchanged", { detail: id }));
+const tell = (id) => document.dispatchEvent(new CustomEvent("incidentchanged", { detail: id }));
 
 function startPolling() {
   if (!poll) poll = setInterval(() => { tell(null); update(); }, POLL);

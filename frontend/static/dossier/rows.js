@@ -145,4 +145,4 @@ document.addEventListener("htmx:afterSwap", (event) => {
 });
 
 onPart((part) => { if (part.dataset.part === "rows") document.dispatchEvent(new Event("picked")); });
-document.addEventListener("ticketchanged", (event) => touched(event.detail));
+document.addEventListener("incidentchanged", (event) => touched(event.detail));

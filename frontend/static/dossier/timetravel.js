@@ -50,7 +50,7 @@ async function go() {
   }
   // From now into the past is a step of the browser's history, from one past moment to another is not.
   history[new URL(location.href).searchParams.has("as_of") ? "replaceState" : "pushState"](null, "", to);
-  for (const id of ["moment", "ticket"]) {
+  for (const id of ["moment", "incident"]) {
     const fresh = document.importNode(page.getElementById(id), true);
     document.getElementById(id).replaceWith(fresh);
     adopt(fresh);

@@ -31,7 +31,7 @@ from incidents.permissions import allow
 from incidents.scorecards import requests
 from incidents.scorecards.compare import WindowVerdict, compare, differing, lines
 from incidents.scorecards.models import BacktestRow, BacktestWindow
-from incidents.scorecards.queries import tickets_of, unresolved_incidents
+from incidents.scorecards.queries import incidents_of, unresolved_incidents
 from incidents.scorecards.requests import BacktestRequest, InvalidBacktestError
 
 PAGE = 50
@@ -103,7 +103,7 @@ def backtest(request: HttpRequest, id: UUID) -> HttpResponse:
         "params": _params(row),
         "others": row.followed_by.all(),
         "lead": row.result and row.result["median_lead_seconds"],
-        "tickets": tickets_of(_blamed([row])),
+        "incidents": incidents_of(_blamed([row])),
         "judged": _judged(row.result),
         "unresolved": unresolved_incidents(_unconfirmed(row.result)),
         "strip": strip(row.windows.exclude(status="")) if row.is_over else None,
@@ -144,7 +144,7 @@ def comparison(request: HttpRequest) -> HttpResponse:
             "compared": compare(first.result["blames"], second.result["blames"]),
             "differences": differences[:MOST_DIFFERENCES],
             "many": len(differences),
-            "tickets": tickets_of(_blamed([first, second])),
+            "incidents": incidents_of(_blamed([first, second])),
         }
     return show(request, "frontend/analysis/backtests/compare.html", context, section="analyzers")
 
@@ -171,7 +171,7 @@ def _seen(row: BacktestRow) -> Iterable[WindowVerdict]:
 def _blamed(rows: Iterable[BacktestRow]) -> set[int]:
     """Numbers of the incidents that results name."""
     results = [row.result for row in rows if row.result is not None]
-    told = {one["ticket"] for result in results for one in (*result["blames"], *result["missed_tickets"])}
+    told = {one["incident"] for result in results for one in (*result["blames"], *result["missed_incidents"])}
     return {number for number in told if number is not None}
 
 

@@ -15,7 +15,7 @@ from frontend.sparklines import drawn
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.components.health import health_of
-from incidents.components.summary import OpenIncidents, changes_about, owner_of, tickets_about, trouble_in
+from incidents.components.summary import OpenIncidents, changes_about, incidents_about, owner_of, trouble_in
 from incidents.domain.components.impact import reached_over
 from incidents.domain.time import parse_rfc3339
 from incidents.domain.values import InvalidValueError, check_component, check_line
@@ -142,7 +142,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
     region = _region(request, there, region)
     topology = topology_snapshot(region, now)
     told = topology.components.get(it)
-    tickets = tickets_about(it, _place(at))
+    incidents = incidents_about(it, _place(at))
     placed = dependencies_of(region, [it], now, 1).get(it)
     context = {
         "name": it,
@@ -156,12 +156,12 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "relations": _relations(topology, it, at),
         "fails_with": len(reached_over(it, topology.contains, topology.needed_by)),
         "owner": owner_of(it),
-        "tickets": tickets,
-        "failures": failures_of([*tickets.unresolved, *tickets.past], _place(at)),
+        "incidents": incidents,
+        "failures": failures_of([*incidents.unresolved, *incidents.past], _place(at)),
         "changes": changes_about(it, at),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "kept": _kept(region, there, at),
-        "seen": topology.knows(it) or placed is not None or bool(tickets.unresolved or tickets.past),
+        "seen": topology.knows(it) or placed is not None or bool(incidents.unresolved or incidents.past),
     }
     return show(request, "frontend/components/component.html", context, section="components")
 

@@ -156,8 +156,8 @@ def _marked(found: Grid) -> list[dict[str, Any]]:
     """What is blamed in the step that is shown, a component once: by incidents and analyzers."""
     by: dict[str, dict[str, Any]] = {}
     for mark in found.marks[found.at]:
-        entry = by.setdefault(mark.component, {"component": mark.component, "tickets": [], "runs": []})
-        entry["tickets" if mark.by == "ticket" else "runs"].append(mark)
+        entry = by.setdefault(mark.component, {"component": mark.component, "incidents": [], "runs": []})
+        entry["incidents" if mark.by == "incident" else "runs"].append(mark)
     return list(by.values())
 
 

@@ -80,7 +80,7 @@ def drawn(graph: BlastGraph) -> Drawing:
 
 def words(trouble: Trouble) -> str:
     """`2 incidents, 14 alerts`; nothing where there is none."""
-    told = [(trouble.tickets, "incident"), (trouble.alerts, "alert")]
+    told = [(trouble.incidents, "incident"), (trouble.alerts, "alert")]
     return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in told if count)
 
 

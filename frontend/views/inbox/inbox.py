@@ -44,7 +44,7 @@ class Group:
     """Incidents with the marks of their places in the list."""
 
     heading: str
-    tickets: Sequence[tuple[queries.View, str]]
+    incidents: Sequence[tuple[queries.View, str]]
 
 
 @page
@@ -61,7 +61,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "listing": listing,
         "tabs": tabs_of(listing, counts, request.GET),
-        "groups": [_group(listing, heading, tickets) for heading, tickets in groups],
+        "groups": [_group(listing, heading, incidents) for heading, incidents in groups],
         "failures": failures_of([view for _, found in groups for view in found], listing.as_of),
         "list_query": of_list(listing, request.GET),
         "next": following and address(request.GET, cursor=following),
@@ -95,9 +95,9 @@ def inbox(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _group(listing: Listing, heading: str, tickets: Sequence[queries.View]) -> Group:
+def _group(listing: Listing, heading: str, incidents: Sequence[queries.View]) -> Group:
     place = [name for name, _ in listing.tab.groups].index(heading)
-    return Group(heading, [(ticket, queries.mark(place, listing.order, ticket)) for ticket in tickets])
+    return Group(heading, [(view, queries.mark(place, listing.order, view)) for view in incidents])
 
 
 def _elsewhere(request: HttpRequest) -> str | None:

@@ -43,7 +43,7 @@ def palette(request: HttpRequest) -> HttpResponse:
     """Groups of places, best first within each; none for a text that nothing fits."""
     text = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
     groups = [
-        ("Incidents", _tickets(text)),
+        ("Incidents", _incidents(text)),
         ("Pages", _pages(text, request)),
         ("Components", _components(text)),
     ]
@@ -57,7 +57,7 @@ def palette(request: HttpRequest) -> HttpResponse:
     return render(request, "frontend/inbox/palette_results.html", context)
 
 
-def _tickets(text: str) -> list[Place]:
+def _incidents(text: str) -> list[Place]:
     """By number, or by what title and component hold."""
     number = text.removeprefix("#")
     found: list[queries.View] = []
@@ -66,10 +66,10 @@ def _tickets(text: str) -> list[Place]:
     if text and not text.startswith("#"):
         found += queries.with_title(text, MOST)
     unique = {view.incident.number: view.incident for view in found}
-    return [_ticket(it) for it in unique.values()][:MOST]
+    return [_incident(it) for it in unique.values()][:MOST]
 
 
-def _ticket(it: queries.Incident) -> Place:
+def _incident(it: queries.Incident) -> Place:
     return Place(reverse("incident", args=[it.number]), it.title, f"#{it.number}", it.state)
 
 

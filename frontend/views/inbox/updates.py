@@ -59,7 +59,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     position = request.log_position  # type: ignore[attr-defined]
     around = _around(connection.settings_dict["NAME"], position, listing)
     context = {
-        "tickets": [(view, view.incident.id in fits, view.incident.id in around.first) for view in shown],
+        "incidents": [(view, view.incident.id in fits, view.incident.id in around.first) for view in shown],
         "failures": failures_of(shown),
         "tabs": tabs_of(listing, around.counts, given),
         "waiting": around.counts.get("open", 0),

@@ -52,7 +52,7 @@ def _linked(incident_id: str, form: Form, context: Context) -> commands.CommandR
     """To an address, or to the incident whose number is given."""
     to = str(form.get("href", "")).strip()
     if to.removeprefix("#").isdecimal():
-        return commands.relate(incident_id, ticket_of({"into": to}), context)
+        return commands.relate(incident_id, incident_of({"into": to}), context)
     return commands.link(incident_id, to, form.get("text", ""), context)
 
 
@@ -61,7 +61,7 @@ def _attached(form: Form) -> list[dict[str, str]]:
     return [{"href": href, "text": str(form.get("link_text", ""))}] if href else []
 
 
-def ticket_of(form: Form) -> str:
+def incident_of(form: Form) -> str:
     """The id of the incident that a form names by its number, with or without #."""
     try:
         return queries.get(str(form.get("into", "")).strip().removeprefix("#")).incident.id
@@ -88,7 +88,7 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
         "undo",
     ),
     "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated", ""),
-    "merge": (lambda i, f, c: commands.merge(i, ticket_of(f), f.get("reason", ""), c), "Merged", "undo"),
+    "merge": (lambda i, f, c: commands.merge(i, incident_of(f), f.get("reason", ""), c), "Merged", "undo"),
     "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
     "put_back": (lambda i, _, c: commands.undo(i, "split_off", c), "Undid the split into", ""),
     "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),

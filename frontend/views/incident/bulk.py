@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from frontend.views.incident.actions import VERBS, cause_of, safe_next, ticket_of, until_of
+from frontend.views.incident.actions import VERBS, cause_of, incident_of, safe_next, until_of
 from frontend.views.pages import context_of, page
 from incidents.bulk import BulkResult, act_on
 from incidents.commands import InvalidValueError
@@ -37,7 +37,7 @@ READ: Mapping[str, Callable[[Form], dict[str, Any]]] = {
     "resolve": lambda form: {"confirmed_cause": cause_of(form), "note": form.get("note", "")},
     "reopen": _text("reason"),
     "escalate": _text("reason"),
-    "merge": lambda form: {"into": ticket_of(form), "reason": form.get("reason", "")},
+    "merge": lambda form: {"into": incident_of(form), "reason": form.get("reason", "")},
     "undo": lambda form: {"what": form.get("what") or None},
 }
 """Of each verb's form the fields of its command."""

@@ -77,7 +77,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
     context = {
         "report": found,
         "analyses": [_with_pieces(one) for one in found["analyses"]],
-        "chart": charts.tickets_chart(found) if found["tickets"]["opened"] else None,
+        "chart": charts.incidents_chart(found) if found["incidents"]["opened"] else None,
         "team_names": {team.slug: team.name for team in queries.teams()},
         "schedule": schedule,
         "subscriptions": Subscription.objects.filter(schedule=schedule) if schedule else [],

@@ -51,8 +51,8 @@ def silences(request: HttpRequest) -> HttpResponse:
         made, errors = _create(request)
         if made is not None:
             return _created(request, made)
-    elif number := request.GET.get("ticket", ""):
-        typed = {"matchers": _suggested(number), "ticket": number}
+    elif number := request.GET.get("incident", ""):
+        typed = {"matchers": _suggested(number), "incident": number}
     held, total = writing.suppressed_alerts()
     found = listed(request, _in_order(), _words, lambda row: (str(row[1].pk),))
     context = {
@@ -64,8 +64,8 @@ def silences(request: HttpRequest) -> HttpResponse:
         "again": [words for words, _ in AGAIN],
         "typed": typed,
         "errors": errors,
-        "ticket": typed.get("ticket", ""),
-        "nothing_shared": request.method != "POST" and bool(typed.get("ticket")) and not typed["matchers"],
+        "incident": typed.get("incident", ""),
+        "nothing_shared": request.method != "POST" and bool(typed.get("incident")) and not typed["matchers"],
     }
     return show(
         request,
@@ -121,7 +121,7 @@ def _suggested(number: str) -> str:
 
 def _created(request: HttpRequest, made: Silence) -> HttpResponse:
     """Says what the silence does, with an undo; back to the incident that it was made from."""
-    view = _ticket(request.POST.get("ticket", ""))
+    view = _incident(request.POST.get("incident", ""))
     back = f"silence {made.pk}"
     if view is None:
         messages.success(request, "Silenced. Matching open incidents notify no one.", extra_tags=back)
@@ -140,7 +140,7 @@ def _created(request: HttpRequest, made: Silence) -> HttpResponse:
     return HttpResponseRedirect(reverse("incident", args=[one.number]))
 
 
-def _ticket(number: str) -> queries.View | None:
+def _incident(number: str) -> queries.View | None:
     try:
         return queries.get(number) if number else None
     except queries.IncidentNotFoundError:
@@ -164,7 +164,7 @@ def _create(request: HttpRequest) -> tuple[Silence | None, dict[str, str]]:
         if not errors:
             ends = (starts or timezone.now()) + span
             who, why = context_of(request), form.get("comment", "")
-            view = _ticket(form.get("ticket", ""))
+            view = _incident(form.get("incident", ""))
             of = () if view is None else (view.incident.id,)
             made = writing.create_silence(matchers, starts, ends, user_name(request), why, who, again, of)
             return made, {}

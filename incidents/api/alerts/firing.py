@@ -79,7 +79,7 @@ def grouped(wanted: AlertFilter, silences: Sequence[Silence], table: RoutingTabl
 
 
 def _group(receiver: str, number: str, members: Iterable[bytes]) -> bytes:
-    labels = _written({"ticket": number} if number else {})
+    labels = _written({"incident": number} if number else {})
     return b'{"labels":%b,"routeLabels":{},"receiver":%b,"alerts":[%b]}' % (
         labels,
         _written(receiver_of(receiver)),

@@ -54,7 +54,7 @@ class CellsShape(s.Serializer[Any]):
 
 class MarkShape(s.Serializer[Any]):
     component = s.CharField()
-    by = s.ChoiceField(choices=("ticket", "run"))
+    by = s.ChoiceField(choices=("incident", "run"))
     title = s.CharField(help_text="of the incident; of a run its analyzer")
     number = s.IntegerField(allow_null=True)
     run = s.UUIDField(allow_null=True)

@@ -79,7 +79,7 @@ class ExplainedShape(s.Serializer[Any]):
     )
     explanation = s.CharField()
     rules = RuleTriedShape(many=True)
-    ticket = s.IntegerField(
+    incident = s.IntegerField(
         allow_null=True, help_text="number of the incident that the recorded alert has or had"
     )
     alerts = s.IntegerField(allow_null=True, help_text="in the payload, where one was given")
@@ -129,10 +129,10 @@ class ReplayedShape(s.Serializer[Any]):
     findings = s.IntegerField(help_text="that opened an incident")
     reports = s.IntegerField(help_text="that opened an incident")
     differ = s.IntegerField(help_text="of all of these, without `held` and `to_cause`")
-    tickets_before = s.IntegerField(
+    incidents_before = s.IntegerField(
         help_text="that the other alerts would have opened by their groups alone, without storms"
     )
-    tickets_after = s.IntegerField()
+    incidents_after = s.IntegerField()
     left_out = s.ListField(
         child=s.CharField(), help_text="what decides on incidents beside the rules, and is not replayed"
     )
@@ -162,13 +162,13 @@ class ExplainView(_Trial):
             if others := sorted(set(body) - {"alert", "routes"}):
                 raise InvalidValueError(others[0], "cannot stand beside `alert`, which says it")
             told = _recorded(body["alert"], table)
-            return Response({**explained_json(told.explanation), "ticket": told.ticket, **_NO_PAYLOAD})
+            return Response({**explained_json(told.explanation), "incident": told.incident, **_NO_PAYLOAD})
         if "payload" in body:
             return Response(_pasted(body, table))
         if "door" in body:
             raise InvalidValueError("door", "reads a `payload`, and there is none")
         subject = routes.subject_from(body, time_of("at", body.get("at")) or routes.now())
-        return Response({**explained_json(explain(subject, table)), "ticket": None, **_NO_PAYLOAD})
+        return Response({**explained_json(explain(subject, table)), "incident": None, **_NO_PAYLOAD})
 
 
 def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
     )
     return {
         **explained_json(told.explanation),
-        "ticket": None,
+        "incident": None,
         "alerts": told.alerts,
         "refused": list(told.refused),
     }
@@ -261,8 +261,8 @@ def replayed_json(replayed: routes.Replayed) -> dict[str, Any]:
         "held": result.held,
         "to_cause": result.to_cause,
         "differ": result.differ,
-        "tickets_before": result.tickets_before,
-        "tickets_after": result.tickets_after,
+        "incidents_before": result.incidents_before,
+        "incidents_after": result.incidents_after,
         "left_out": list(LEFT_OUT),
         "differences": [_difference_json(one) for one in result.differences],
     }

@@ -21,14 +21,14 @@ MOST_SERVICES: Final = 6
 class Trouble:
     """Open incidents about a component, and alerts that fire on it."""
 
-    tickets: int = 0
+    incidents: int = 0
     alerts: int = 0
 
     def __add__(self, other: Trouble) -> Trouble:
-        return Trouble(self.tickets + other.tickets, self.alerts + other.alerts)
+        return Trouble(self.incidents + other.incidents, self.alerts + other.alerts)
 
     def __bool__(self) -> bool:
-        return bool(self.tickets or self.alerts)
+        return bool(self.incidents or self.alerts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def blast_graph(
 
 
 def _weight(trouble: Trouble) -> int:
-    return 1_000 * trouble.tickets + trouble.alerts
+    return 1_000 * trouble.incidents + trouble.alerts
 
 
 def _gathered(far: Iterable[AffectedComponent], troubles: Mapping[str, Trouble]) -> list[IncidentsBelow]:

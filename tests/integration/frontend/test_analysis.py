@@ -197,7 +197,7 @@ def test_a_backtest_whose_findings_nobody_resolved_is_not_scored_instead_of_wron
     row.refresh_from_db()
     assert row.result is not None
     # Resolved incidents of the same time that are about other things say nothing about it.
-    BacktestRow.objects.update(result={**row.result, "resolved_tickets": 4})
+    BacktestRow.objects.update(result={**row.result, "resolved_incidents": 4})
     shown = page(alice, f"/backtests/{row.pk}")
     assert "Right about 0" not in shown
     assert "not scored: no resolved incident about it" in shown

@@ -35,7 +35,7 @@ def ticket(number: int) -> queries.Incident:
 
 
 def listed(response: Any) -> list[str]:
-    return [view.incident.title for group in response.context["groups"] for view, _ in group.tickets]
+    return [view.incident.title for group in response.context["groups"] for view, _ in group.incidents]
 
 
 def act(client: Client, verb: str, numbers: list[int], **form: str) -> Any:

@@ -102,7 +102,7 @@ def test_every_ticket_is_on_exactly_one_page(alice: Client) -> None:
     while address is not None:
         response = alice.get(f"/{address}")
         seen += [
-            ticket.incident.number for group in response.context["groups"] for ticket, _ in group.tickets
+            ticket.incident.number for group in response.context["groups"] for ticket, _ in group.incidents
         ]
         address = response.context["next"]
     assert sorted(seen) == sorted(numbers)

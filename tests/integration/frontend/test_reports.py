@@ -65,7 +65,7 @@ def test_a_past_report_is_made_by_a_worker_and_recorded_in_the_name_of_who_asked
     id = demand(daily, today().date(), "user:alice", later())
     assert lease.waiting(ReportJob, later()) == [id]
     assert on_demand.make(id, later) is True
-    assert ProducedReport.objects.get(pk=id).body["tickets"]["opened"]
+    assert ProducedReport.objects.get(pk=id).body["incidents"]["opened"]
     assert actors() == ["user:alice"]
 
 

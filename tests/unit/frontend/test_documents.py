@@ -48,7 +48,7 @@ def test_a_page_shows_the_address_of_the_installation(folder: Path) -> None:
     ("link", "leads_to"),
     [
         ("routes.md#grouping", "/docs/operate/routes#grouping"),
-        ("../api/tickets.md", "/docs/api/tickets"),
+        ("../api/incidents.md", "/docs/api/incidents"),
         ("../README.md", "/docs"),
         ("#here", "#here"),
         ("https://example.com/x.md", "https://example.com/x.md"),

@@ -88,4 +88,4 @@ def test_a_storage_cluster_that_fails_is_a_ticket_of_its_team_and_a_mark_in_the_
     (ticket,) = queries.list_incidents().items
     assert (ticket.incident.component, ticket.incident.team) == ("storage_cluster/s4", "storage")
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart"}
-    assert marked_in_the_grid() == [[], [("storage_cluster/s4", "ticket"), ("storage_cluster/s4", "run")]]
+    assert marked_in_the_grid() == [[], [("storage_cluster/s4", "incident"), ("storage_cluster/s4", "run")]]

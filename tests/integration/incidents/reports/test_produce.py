@@ -95,10 +95,10 @@ def test_a_repetition_is_no_run_of_the_day() -> None:
 
 def test_tickets_stand_in_the_report_of_the_day_they_were_opened_and_resolved() -> None:
     commands.resolve(ticket(), "storage_cluster/s7", "", ALICE)
-    found = report_of(DAY)["tickets"]
+    found = report_of(DAY)["incidents"]
     assert [one["title"] for one in found["opened"]] == ["Disks fail"]
     assert found["resolved"][0]["confirmed_cause"] == "storage_cluster/s7"
-    assert report_of(DAY.previous())["tickets"]["opened"] == []
+    assert report_of(DAY.previous())["incidents"]["opened"] == []
 
 
 def test_a_hand_over_is_a_hop_and_ends_the_way_to_the_right_team() -> None:
@@ -115,7 +115,7 @@ def test_a_team_gets_its_own_tickets() -> None:
     ticket()
     for team, count in (("storage", 1), ("network", 0)):
         schedule = ReportSchedule(name=team, title=team, cadence="daily", team=team)
-        assert len(report_of(DAY, schedule)["tickets"]["opened"]) == count
+        assert len(report_of(DAY, schedule)["incidents"]["opened"]) == count
 
 
 def test_a_report_is_produced_once_after_its_day() -> None:
@@ -148,7 +148,7 @@ def test_a_week_of_a_team_in_its_own_time_zone_is_made_when_it_is_over() -> None
     assert f"berlin-{week.name}" not in produce_missing(week.end)
     assert f"berlin-{week.name}" in produce_missing(week.end + timedelta(minutes=20))
     body = ProducedReport.objects.get(schedule="berlin").body
-    assert [one["title"] for one in body["tickets"]["opened"]] == ["Disks fail"]
+    assert [one["title"] for one in body["incidents"]["opened"]] == ["Disks fail"]
 
 
 def test_a_report_made_again_is_the_same_whatever_happened_since() -> None:
@@ -161,7 +161,7 @@ def test_a_report_made_again_is_the_same_whatever_happened_since() -> None:
     produce(daily(), DAY.previous(), NOW)
     kept = ProducedReport.objects.get(pk=f"daily-{DAY.name}").body
     assert reproduce(kept["id"]) == kept
-    assert report_of(DAY)["tickets"]["resolved"]
+    assert report_of(DAY)["incidents"]["resolved"]
     assert report_of(DAY)["runs"]["total"] == kept["runs"]["total"] + 1
 
 

@@ -50,7 +50,7 @@ def current() -> list[dict[str, Any]]:
 
 def test_a_described_alert_is_explained_rule_by_rule(post: Call) -> None:
     told = post("routes/explain", {"component": "disk/d7", "labels": {"rack": "r1"}}).json()
-    assert (told["team"], told["path"], told["ticket"]) == ("storage", ["disk"], None)
+    assert (told["team"], told["path"], told["incident"]) == ("storage", ["disk"], None)
     outcomes = {one["rule"]: one["outcome"] for one in told["rules"]}
     assert (outcomes["tor"], outcomes["disk"], outcomes["host"]) == ("did_not_match", "matched", "not_tried")
 
@@ -59,7 +59,7 @@ def test_a_recorded_alert_is_explained_with_its_ticket(post: Call) -> None:
     send(alert("d7", component="disk/d7"))
     id_ = str(MemberAlert.objects.get().alert)
     told = post("routes/explain", {"alert": id_}).json()
-    assert (told["explanation"], told["ticket"], told["subject"]["integration"]) == (
+    assert (told["explanation"], told["incident"], told["subject"]["integration"]) == (
         "routed to Storage because rule `disk` (8th) matched `disk/*`",
         1,
         "prometheus",

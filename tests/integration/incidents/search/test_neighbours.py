@@ -46,7 +46,7 @@ def row_address(client: Client, list_: str, number: int) -> str:
 def beside(client: Client, address: str) -> dict[str, str]:
     """Of an incident's page: where the list's links lead, and how far one is."""
     body = client.get(address).content.decode()
-    bar = body[body.index('class="among') : body.index('id="ticket"')]
+    bar = body[body.index('class="among') : body.index('id="incident"')]
     links = {
         name: html.unescape(found[1])
         for name in ("prev", "next", "back")

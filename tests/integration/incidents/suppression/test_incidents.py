@@ -288,7 +288,7 @@ def test_a_silenced_incident_offers_once_to_end_its_silence_and_once_to_resume_i
 
 
 def proposed(number: int = 1) -> Any:
-    page = signed_in("dora", is_staff=True).get(f"/silences?ticket={number}")
+    page = signed_in("dora", is_staff=True).get(f"/silences?incident={number}")
     return page.context["typed"]["matchers"], page.content.decode()
 
 
@@ -325,7 +325,7 @@ def test_alerts_that_share_nothing_lead_to_a_snooze_instead_of_an_empty_form() -
 def test_the_message_after_a_silence_is_plain_text_with_its_end() -> None:
     fired()
     browser = signed_in("dora", is_staff=True)
-    form = {"matchers": 'alertname="PayErrors"', "span": "1 h", "comment": "known", "ticket": "1"}
+    form = {"matchers": 'alertname="PayErrors"', "span": "1 h", "comment": "known", "incident": "1"}
     said = [str(one) for one in browser.post("/silences", form, follow=True).context["messages"]]
     assert said[0].startswith("Silenced #1 until 2")
     assert "<time" not in said[0]

@@ -85,7 +85,7 @@ def test_a_silence_is_ended_from_the_page(alice: Client) -> None:
 def test_a_tickets_common_labels_are_offered(alice: Client) -> None:
     send("d7", rack="r1")
     send("d8", rack="r1")
-    body = alice.get("/silences?ticket=1").content.decode()
+    body = alice.get("/silences?incident=1").content.decode()
     assert "rack=&quot;r1&quot;</textarea>" in body
 
 

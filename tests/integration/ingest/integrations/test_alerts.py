@@ -321,7 +321,7 @@ def test_groups_are_tickets(key: str) -> None:
     many = [{"labels": {"alertname": "Slow", "disk": f"d{n}"}} for n in range(3)]
     post("/api/v2/alerts", many, authorization=f"Bearer {key}")
     (group,) = get("/api/v2/alerts/groups", key)
-    assert (group["labels"], len(group["alerts"])) == ({"ticket": "1"}, 3)
+    assert (group["labels"], len(group["alerts"])) == ({"incident": "1"}, 3)
 
 
 def test_a_silence_is_made_read_and_ended(key: str) -> None:

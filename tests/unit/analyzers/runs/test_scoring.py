@@ -24,7 +24,7 @@ def window(minute: float, *suspects: str, sure: bool = False, **more: Any) -> Ju
 
 
 def cause(component: str | None = S7, since: float = -30, until: float = 30, **more: Any) -> Cause:
-    given = {"ticket": 1, "names": frozenset({component or S7}), "region": "r", "reported_at": None, **more}
+    given = {"incident": 1, "names": frozenset({component or S7}), "region": "r", "reported_at": None, **more}
     return Cause(component=component, since=at(since), until=at(until), **given)
 
 
@@ -98,7 +98,7 @@ def test_the_same_component_in_two_regions_is_two_blames() -> None:
 
 def test_a_cause_that_the_windows_held_and_nobody_named_is_missed() -> None:
     quiet = [window(m, held=frozenset({S7})) for m in (0, 5)]
-    assert [one.ticket for one in score(quiet, [cause()]).missed] == [1]
+    assert [one.incident for one in score(quiet, [cause()]).missed] == [1]
 
 
 def test_a_cause_that_no_window_held_is_not_missed() -> None:
@@ -130,7 +130,7 @@ def test_who_came_first_and_by_how_much(
 
 def test_precision_counts_blames_and_recall_counts_tickets() -> None:
     windows = [window(m, S7, T1, held=frozenset({S7, "tor/t9"})) for m in (0, 5)]
-    causes = [cause(), cause(None, ticket=2, names=frozenset({T1})), cause("tor/t9", ticket=3)]
+    causes = [cause(), cause(None, incident=2, names=frozenset({T1})), cause("tor/t9", incident=3)]
     found = score(windows, causes)
     assert (found.precision, found.recall) == (Share(1, 2), Share(1, 2))
 

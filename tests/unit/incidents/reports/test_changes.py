@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from incidents.reports.changes import changes
-from incidents.reports.tickets import spread
+from incidents.reports.incidents import spread
 from tests.places import EVENTS
 
 GOLDEN = EVENTS / "report.produced.v2.json"

@@ -26,7 +26,7 @@ REPORT: dict[str, Any] = {
     "blamed": [
         {"component": "tor/t1", "region": "default", "runs": 1, "score": 0.9, "first": "a", "last": "b"}
     ],
-    "tickets": {
+    "incidents": {
         "opened": [TICKET],
         "resolved": [{**TICKET, "resolved_at": "2026-05-04T13:00:00Z", "confirmed_cause": "tor/t1"}],
     },
@@ -62,5 +62,5 @@ def test_every_section_of_a_whole_report_has_lines() -> None:
 
 
 def test_an_empty_report_has_its_header() -> None:
-    nothing = {**REPORT, "runs": {"schedules": []}, "blamed": [], "tickets": {"opened": [], "resolved": []}}
+    nothing = {**REPORT, "runs": {"schedules": []}, "blamed": [], "incidents": {"opened": [], "resolved": []}}
     assert csv_of(nothing) == ",".join(COLUMNS) + "\r\n"

@@ -45,7 +45,7 @@ def test_what_was_held_back_or_joined_its_cause_asks_no_rule() -> None:
     ]
     found = replay(told, NOW, RoutingTable([rule("disks", "disk/*", NETWORK)], ON_CALL))
     assert (dict(found.looked_at), found.to_cause, found.held, found.differ) == ({"alert": 4}, 1, 2, 1)
-    assert (found.tickets_before, found.tickets_after) == (1, 1)
+    assert (found.incidents_before, found.incidents_after) == (1, 1)
 
 
 def test_the_same_rules_differ_in_nothing() -> None:
@@ -75,20 +75,20 @@ def test_an_alert_counts_as_often_as_it_began_to_fire() -> None:
     told = replayed(
         [fired("a"), fired("a", 1, "severity"), fired("a", 2, "resolved"), fired("a", 3)], *NOW.rules
     )
-    assert (dict(told.looked_at), told.tickets_after) == ({"alert": 2}, 2)
+    assert (dict(told.looked_at), told.incidents_after) == ({"alert": 2}, 2)
 
 
 def test_other_groups_make_more_or_fewer_tickets() -> None:
     racks = [fired(f"{n}", n, labels={"rack": f"r{n % 3}"}) for n in range(9)]
     told = replayed(racks, rule("disks", "disk/*", STORAGE, grouping=Grouping(("rack",))))
-    assert (told.tickets_before, told.tickets_after) == (1, 3)
+    assert (told.incidents_before, told.incidents_after) == (1, 3)
 
 
 def test_a_window_makes_a_ticket_for_each_of_its_lengths() -> None:
     half_hourly = [fired(f"{n}", 30 * n) for n in range(8)]
     window = Grouping(None, timedelta(hours=1))
     told = replayed(half_hourly, rule("disks", "disk/*", STORAGE, grouping=window))
-    assert (told.tickets_before, told.tickets_after) == (1, 4)
+    assert (told.incidents_before, told.incidents_after) == (1, 4)
 
 
 def test_hours_are_those_in_which_it_was_recorded() -> None:

@@ -5,7 +5,7 @@ one small row in a transaction of its own; lists of 10,000 open incidents are re
 resolved ones behind them (rows copied by the server: what a list reads is only rows); a rebuild is timed
 against reading the log.
 
-    python -m tests.benchmarks.tickets [OPEN RESOLVED]
+    python -m tests.benchmarks.incidents [OPEN RESOLVED]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMANDS, CROWD, LISTS = 100, 64, 40
 
 def main(open_: int = OPEN, resolved: int = RESOLVED) -> list[Row]:
     """Rows of name, value, unit, bar and a note. Takes about five minutes, most of it to make the incidents."""
-    return rows_of("tickets", open_, resolved)
+    return rows_of("incidents", open_, resolved)
 
 
 def inside(open_: int, resolved: int) -> list[Row]:

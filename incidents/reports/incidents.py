@@ -29,7 +29,7 @@ AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class ReportedIncident:
     """An incident as it stood, when somebody first acknowledged it, and when it came to the team that has it."""
 
     state: Incident
@@ -41,7 +41,9 @@ class Ticket:
         return f"{settings.PUBLIC_URL}/incidents/{self.state.number}"
 
 
-def tickets_of(region: str, team: str, start: datetime, end: datetime, upto: Position) -> list[Ticket]:
+def incidents_of(
+    region: str, team: str, start: datetime, end: datetime, upto: Position
+) -> list[ReportedIncident]:
     """The incidents that were there in `[start, end)`, by number, of a region and a team ("" is any)."""
     rows = IncidentRow.objects.filter(opened_at__lt=end).exclude(resolved_at__lt=start)
     ids = [str(pk) for pk in rows.order_by("number").values_list("pk", flat=True)]
@@ -55,7 +57,7 @@ def tickets_of(region: str, team: str, start: datetime, end: datetime, upto: Pos
     ]
 
 
-def _as_of(ids: Sequence[str], upto: Position) -> Iterator[Ticket]:
+def _as_of(ids: Sequence[str], upto: Position) -> Iterator[ReportedIncident]:
     """Those of them that were open by then."""
     histories = read_streams([stream_of(id_) for id_ in ids], upto)
     for events in (histories.get(stream_of(id_), []) for id_ in ids):
@@ -64,23 +66,23 @@ def _as_of(ids: Sequence[str], upto: Position) -> Iterator[Ticket]:
             continue
         # A hand-over takes the acknowledgement back; how quickly somebody looked stays true.
         taken = [event.occurred_at for event in events if event.type == "incident.acknowledged"]
-        yield Ticket(state, taken[0] if taken else None, state.team_since)
+        yield ReportedIncident(state, taken[0] if taken else None, state.team_since)
 
 
 def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     return (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
 
 
-def listed(tickets: Iterable[Ticket], start: datetime, end: datetime) -> Json:
+def listed(incidents: Iterable[ReportedIncident], start: datetime, end: datetime) -> Json:
     """The incidents opened and resolved in `[start, end)`."""
-    every = list(tickets)
+    every = list(incidents)
     return {
         "opened": [_line(one) for one in every if start <= one.state.opened_at < end],
         "resolved": [_line(one) for one in every if _resolved_in(one, start, end)],
     }
 
 
-def _line(one: Ticket) -> Json:
+def _line(one: ReportedIncident) -> Json:
     state = one.state
     open_for = None if state.resolved_at is None else state.resolved_at - state.opened_at
     return {
@@ -99,21 +101,21 @@ def _line(one: Ticket) -> Json:
     }
 
 
-def _resolved_in(one: Ticket, start: datetime, end: datetime) -> bool:
+def _resolved_in(one: ReportedIncident, start: datetime, end: datetime) -> bool:
     """One that was merged into another is not counted: its target is."""
     if one.state.merged_into is not None:
         return False
     return one.state.resolved_at is not None and start <= one.state.resolved_at < end
 
 
-def response(tickets: Sequence[Ticket], start: datetime, end: datetime) -> Json:
+def response(incidents: Sequence[ReportedIncident], start: datetime, end: datetime) -> Json:
     """How quickly incidents were acknowledged, placed and resolved, and how often they were passed on.
 
     `acknowledged` is measured over the incidents opened in the period, the rest over those resolved in it.
     """
-    opened = [one for one in tickets if start <= one.state.opened_at < end]
-    resolved = [one for one in tickets if _resolved_in(one, start, end)]
-    still = [one for one in tickets if one.state.resolved_at is None or one.state.resolved_at >= end]
+    opened = [one for one in incidents if start <= one.state.opened_at < end]
+    resolved = [one for one in incidents if _resolved_in(one, start, end)]
+    still = [one for one in incidents if one.state.resolved_at is None or one.state.resolved_at >= end]
     return {
         "opened": len(opened),
         "resolved": len(resolved),
@@ -134,7 +136,7 @@ def response(tickets: Sequence[Ticket], start: datetime, end: datetime) -> Json:
             "passed_on_twice": sum(one.state.hops >= 2 for one in resolved),
         },
         "causes": [
-            {"cause": cause, "tickets": count}
+            {"cause": cause, "incidents": count}
             for cause, count in sorted(
                 Counter(one.state.confirmed_cause or "not said" for one in resolved).items(),
                 key=lambda item: (-item[1], item[0]),
@@ -143,8 +145,8 @@ def response(tickets: Sequence[Ticket], start: datetime, end: datetime) -> Json:
     }
 
 
-def _count(tickets: Iterable[Ticket], severity: str) -> int:
-    return sum(one.state.severity == severity for one in tickets)
+def _count(incidents: Iterable[ReportedIncident], severity: str) -> int:
+    return sum(one.state.severity == severity for one in incidents)
 
 
 def spread(spans: Iterable[timedelta]) -> Json:
