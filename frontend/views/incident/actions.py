@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,7 +21,7 @@ from incidents import commands, queries
 from incidents.commands import CommandRefusedError, ConcurrentChangeError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
-from ingest.queries import Context
+from ingest.queries import Context, Event
 
 Form = Any  # the request's POST data
 
@@ -90,10 +90,14 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
     "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated", ""),
     "merge": (lambda i, f, c: commands.merge(i, incident_of(f), f.get("reason", ""), c), "Merged", "undo"),
     "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
-    "put_back": (lambda i, _, c: commands.undo(i, "split_off", c), "Undid the split into", ""),
+    "put_back": (
+        lambda i, _, c: commands.undo(i, "split_off", c),
+        "Split undone, alerts moved back from",
+        "",
+    ),
     "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),
     "link": (lambda i, f, c: _linked(i, f, c), "Link added to", ""),
-    "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Undone:", ""),
+    "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Undone for", ""),
     "set_severity": (
         lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c),
         "Severity set for",
@@ -116,7 +120,7 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
     here = f"{reverse('incident', args=[number])}{carried(request)}"
     target = safe_next(request, here)
     try:
-        command(queries.get(str(number)).incident.id, request.POST, context_of(request))
+        made = command(queries.get(str(number)).incident.id, request.POST, context_of(request))
     except (CommandRefusedError, InvalidValueError) as error:
         reason = (
             error.reason
@@ -137,8 +141,21 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
         others = error.meanwhile if isinstance(error, ConcurrentChangeError) else ()
         return render_incident(request, number, Problem(verb, f"{reason}.", typed, others), status)
     if done:
-        messages.success(request, f"{done} #{number}", extra_tags=f"{back}/{number}" if back else "")
+        words = undone_words(made.events, number) if verb == "undo" else f"{done} #{number}"
+        messages.success(request, words, extra_tags=f"{back}/{number}" if back else "")
     return HttpResponseRedirect(target)
+
+
+def undone_words(events: Sequence[Event], number: int) -> str:
+    """What undoing changed, by the events that it recorded: `Notifications of #1 resumed.`"""
+    types = {event.type: event.body for event in events}
+    if (unsnoozed := types.get("incident.unsnoozed")) is not None:
+        return f"Notifications of #{number} resumed." if unsnoozed["why"] else f"Snooze of #{number} ended."
+    if "incident.reassignment_undone" in types:
+        return f"Hand-over of #{number} undone."
+    if "incident.unmerged" in types:
+        return f"Merge of #{number} undone. Its alerts and findings are its own again."
+    return f"Undone for #{number}."
 
 
 def safe_next(request: HttpRequest, default: str) -> str:

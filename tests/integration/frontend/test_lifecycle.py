@@ -99,6 +99,22 @@ def test_a_snoozed_ticket_is_woken_by_hand(alice: Client) -> None:
     assert one(number).state == "open"
 
 
+def undone(alice: Client, number: int, what: str) -> list[str]:
+    answer = alice.post(f"/incidents/{number}/undo", {"what": what}, follow=True)
+    return [str(one) for one in answer.context["messages"]]
+
+
+def test_the_message_after_an_undo_names_what_was_undone(alice: Client) -> None:
+    number, target, moved = opened(), opened(), handed_over()
+    alice.post(f"/incidents/{number}/snooze", {"for": "1"})
+    assert undone(alice, number, "snooze")[-1] == f"Snooze of #{number} ended."
+    commands.snooze(one(number).id, None, "maintenance", Context("system:incidents"))
+    assert undone(alice, number, "snooze") == [f"Notifications of #{number} resumed."]
+    assert undone(alice, moved, "hand_over") == [f"Hand-over of #{moved} undone."]
+    commands.merge(one(number).id, one(target).id, "", BOB)
+    assert undone(alice, number, "merge")[0].startswith(f"Merge of #{number} undone.")
+
+
 def test_a_ticket_is_merged_by_number_and_both_pages_lead_to_each_other(alice: Client) -> None:
     target, source = opened("Rack 12"), opened("Row 12")
     alice.post(f"/incidents/{source}/merge", {"into": f"#{target}"})
