@@ -22,13 +22,69 @@ from incidents.domain.webhooks import LARGEST_BODY
 from incidents.notifications.channels.apprise import SERVICES
 from incidents.oncall.calendars import MOST_TEXT
 from incidents.webhooks.send import TIMEOUT
-from ingest.queries import TELEMETRY_KINDS
+from ingest.queries import TELEMETRY_KINDS, registered_event_types
 
 SIZES = frozenset(
     {"ALERT_MAX_BODY", "INBOUND_EMAIL_MAX_BODY", "TELEMETRY_MAX_BODY", "TELEMETRY_MAX_DECODED_BODY"}
 )
 SETTINGS = SIZES | {"INGEST_RATE_PER_KEY", "WEB_MAX_READS", "WEB_THREADS", "WEB_WORKERS"}
 """The settings whose values pages show. No secret is among them."""
+
+
+EVENTS = {
+    "alert.reported": "an alert began to fire, changed or resolved",
+    "analysis.failed": "a run of an analyzer ended with an error",
+    "analysis.recorded": "a run of an analyzer ended with a verdict",
+    "analysis.repeated": "a run was repeated on its stored window; whether the verdict is the same",
+    "change.reported": "a sender reported a change, such as a deployment",
+    "configuration.changed": "an object of the configuration was created, changed or removed",
+    "finding.reported": "a run named a suspect",
+    "incident.acknowledged": "a person took responsibility; escalation pauses",
+    "incident.alerts_joined": "alerts joined by their group",
+    "incident.alerts_moved": "alerts were split off into another incident",
+    "incident.alerts_removed": "alerts left the incident",
+    "incident.alerts_resolved": "alerts of the incident stopped firing",
+    "incident.analyzer_missed_cause": "an analyzer examined the confirmed cause and did not suspect it",
+    "incident.assigned": "the owner was set or cleared",
+    "incident.commented": "a person wrote a comment",
+    "incident.escalated": "a step of the escalation policy ran",
+    "incident.escalation_exhausted": "every step and round of the policy ran without a response",
+    "incident.escalation_skipped": "no escalation: there is no policy, or it does not apply",
+    "incident.escalation_started": "the escalation policy started",
+    "incident.evidence_attached": "tables, charts or texts were attached",
+    "incident.finding_cleared": "an analyzer no longer suspects the component",
+    "incident.finding_joined": "a finding joined the incident of its component",
+    "incident.finding_recorded": "a finding about failures before the resolution",
+    "incident.linked": "a link was added",
+    "incident.linked_to_cause": "the incident was linked to the incident of its cause",
+    "incident.maintenance_noted": "maintenance at a component of the incident",
+    "incident.merge_received": "another incident was merged into this one",
+    "incident.merge_undone": "a merged incident was taken out of this one again",
+    "incident.merged": "the incident was merged into another one",
+    "incident.notified": "the result of a notification: sent, failed or given up",
+    "incident.opened": "an alert, a finding or a person opened the incident",
+    "incident.opinion_changed": "an analyzer changed what it says about the incident",
+    "incident.reassigned": "hand-over to another team, with the reason",
+    "incident.reassignment_accepted": "the receiving team accepted the hand-over",
+    "incident.reassignment_rejected": "the receiving team rejected the hand-over; the incident returned",
+    "incident.reassignment_undone": "the sender undid the hand-over before a response",
+    "incident.reopened": "a resolved incident was opened again",
+    "incident.report_joined": "another report of the same problem joined",
+    "incident.resolved": "the work ended, with the confirmed cause if it is known",
+    "incident.severity_set": "the severity changed",
+    "incident.snoozed": "inactive until a time or a change, by a person, a silence or a maintenance window",
+    "incident.split_from": "the incident was split off from another one",
+    "incident.suppression_overridden": "a person resumed notifications despite a silence or maintenance window",
+    "incident.symptoms_joined": "alerts on components that the cause explains joined",
+    "incident.title_set": "the title changed",
+    "incident.unacknowledged": "the acknowledgement was withdrawn or expired; escalation resumes",
+    "incident.unmerged": "the incident was taken out of its merge target",
+    "incident.unsnoozed": "the snooze ended: its time passed, something changed, or a person ended it",
+    "log.sealed": "hash root over the heads of all streams",
+    "report.produced": "a report was generated",
+    "telemetry.received": "a request with telemetry was stored",
+}
+"""Meaning of every event type of the log, by name."""
 
 
 def parts(names: Iterable[str]) -> dict[str, str]:
@@ -41,6 +97,7 @@ def parts(names: Iterable[str]) -> dict[str, str]:
 def computed() -> dict[str, Callable[[], str]]:
     """The parts that no setting changes."""
     return {
+        "events": events,
         "kinds": kinds,
         "most incidents in a message": lambda: str(MOST_SHOWN),
         "most selected": lambda: f"{MOST_AT_ONCE:,}",
@@ -120,6 +177,12 @@ def sender_limits() -> str:
     """Sizes and the answer to overload of each sender."""
     rows = ((f"[{one.title}]({one.slug}.md)", one.limits, one.overload) for one in SENDERS)
     return table(("Sender", "Size and batch", "On overload"), rows)
+
+
+def events() -> str:
+    """A table of the registered event types. Raises KeyError for one without a meaning."""
+    rows = ((f"`{one.name}`", EVENTS[one.name], str(one.schema)) for one in registered_event_types())
+    return table(("Event", "Recorded when", "Schema"), rows)
 
 
 def kinds() -> str:
