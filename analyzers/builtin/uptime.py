@@ -1,7 +1,4 @@
-"""Reductions of uptime, outage and topology rows, and the parameter for outages without an end.
-
-Rows of uptime as numbers: who was up or down, when, why, and how far it was placed.
-"""
+"""Uptime rows as arrays: unit, state, times, cause, and distance of placement."""
 
 from __future__ import annotations
 
@@ -11,34 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.paths import numbered, texts, whole
-from analyzers.contract import INVENTORY, Count, Param, Reduction, Sums
-
-UPTIMES = Reduction(
-    "uptimes",
-    kind="uptime",
-    group_by=("unit", "start", "end", "state", "cause", "hops_class"),
-    aggregates={"rows": Count()},
-)
-OUTAGES = Reduction(
-    "outages",
-    kind="outage",
-    group_by=("device", "start", "end", "cause", "planned"),
-    aggregates={"rows": Count()},
-)
-
-FLEET = Reduction(
-    INVENTORY, kind="topology", group_by=("component", "labels"), aggregates={"rows": Count()}, or_within=True
-)
-"""Devices that exist, whether or not one was ever out."""
-
-OPEN_HOURS = Param(
-    "open_hours",
-    24.0,
-    "an outage without an end is doubted if it began longer ago than this; 0: all are, 9000: none",
-    low=0,
-    high=9000,
-)
-
+from analyzers.contract import Sums
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers.builtin.uptime import FLEET, OPEN_HOURS, OUTAGES, UPTIMES
+from analyzers.builtin.reductions import FLEET, OPEN_HOURS, OUTAGES, UPTIMES
 from analyzers.contract import Analyzer, Deferred, Input, Param
 
 PARAMS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers.builtin.stats.onset import over_time
+from analyzers.builtin.reductions import over_time
 from analyzers.contract import Analyzer, Deferred, Input, Param, Reduction, Sum
 
 INPUTS = (

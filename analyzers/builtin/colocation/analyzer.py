@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers.builtin.uptime import UPTIMES
+from analyzers.builtin.reductions import UPTIMES
 from analyzers.contract import Analyzer, Deferred, Input, Param
 
 PARAMS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,8 @@ import scipy  # scipy.special takes a third of a second to load, and does when i
 from numpy.typing import NDArray
 
 from analyzers.builtin.paths import Incidence, of_layer, texts, whole, with_sources
-from analyzers.contract import Paths, Reduction, Sum, Window
-
-SLICE = timedelta(seconds=30)
-
-
-def over_time(kind: str, *group_by: str, failures: str) -> Reduction:
-    """What failed on each path and when, for `spans`; one of `group_by` holds the paths."""
-    return Reduction("over_time", kind, group_by, {"failures": Sum(failures)}, slice=SLICE, where=failures)
-
+from analyzers.builtin.reductions import SLICE
+from analyzers.contract import Paths, Window
 
 _ORDINARY = 0.01
 """Failures that come by chance less often than this are not those that are usual."""
