@@ -22,6 +22,22 @@ def refuse(parser: CommandParser, message: str) -> NoReturn:
     parser.exit(2, f"{' '.join(message.split())}; see {parser.prog} --help\n")
 
 
+HELP: tuple[list[str], ...] = ([], ["help"], ["--help"], ["-h"])
+
+
+def command_list() -> str:
+    """The help text with all commands, without the models and services that Django's own way to it imports."""
+    from django.apps import AppConfig, apps
+    from django.conf import settings
+    from django.core.management import ManagementUtility
+
+    for entry in settings.INSTALLED_APPS:
+        config = AppConfig.create(entry)
+        apps.app_configs[config.label] = config
+    apps.apps_ready = True
+    return ManagementUtility().main_help_text()
+
+
 def main() -> None:
     offline = len(sys.argv) > 1 and sys.argv[1] in OFFLINE
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.offline" if offline else "deploy.settings")
@@ -29,6 +45,9 @@ def main() -> None:
 
     CommandParser.error = refuse  # type: ignore[assignment, method-assign]
     try:
+        if sys.argv[1:] in HELP:
+            sys.stdout.write(f"{command_list()}\n")
+            return
         if len(sys.argv) > 1 and sys.argv[1] in TOGETHER:
             from deploy.supervisor.fork_server import prepare
 
