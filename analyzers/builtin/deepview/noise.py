@@ -25,7 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.deepview.observed import Observed, attempts_of, exposure, holds_any, kinds_of
+from analyzers.builtin.deepview.observed import (
+    Observed,
+    attempts_of,
+    exposure,
+    holds_any,
+    kinds_of,
+    path_of_rows,
+)
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -120,7 +127,7 @@ def _without_strays(seen: Observed, left: Floats, total: float) -> Floats:
     """The rows' weights, each at most ten times what is expected on its path (and five)."""
     if total <= 0 or not (left > 5.0).any():
         return left
-    tried = attempts_of(seen)
+    tried = attempts_of(seen, path_of_rows(seen))
     kept = left
     for _ in range(6):
         kept = np.minimum(left, 5.0 + _HEAVY * tried * kept.sum() / total)
@@ -275,11 +282,11 @@ def clumps(windows: list[Observed], names: tuple[str, ...], together: bool) -> F
     kind shows them often; then the largest of each window count together, up to the size of a host.
 
     The mean over windows where units fail `together` (on hosts that are not told), else the median: attempts need no
-    such caution, and faults in half of the windows teach nothing then.
+    such caution: whatever stands out of a window is a fault there, and faults in half of the windows teach nothing.
     """
     if len(windows) < ENOUGH_HISTORY:
         return np.ones(len(names))
-    off, mean = _deviations(windows, names)
+    off, mean = _deviations(windows, names, TOTAL if together else 0.0)
     often = (off > _STEPS * np.sqrt(mean + 1.0)).sum(axis=0) > max(2.0, _OFTEN * len(windows))
     off[:, often], mean[:, often] = 0.0, 0.0
     kinds, kind_of = kinds_of(names)
@@ -296,14 +303,14 @@ def clumps(windows: list[Observed], names: tuple[str, ...], together: bool) -> F
     return np.asarray(np.maximum(anywhere, np.minimum(ratio, 1.0 + 2 / 3 * _HOST))[kind_of])
 
 
-def _deviations(windows: list[Observed], names: tuple[str, ...]) -> tuple[Floats, Floats]:
-    """Failures beyond what the window lets expect, and that, 0 where a component is absent, at fault or often fails;
-    shape (windows, components).
+def _deviations(windows: list[Observed], names: tuple[str, ...], least_share: float) -> tuple[Floats, Floats]:
+    """Failures beyond what the window lets expect, and that, 0 where a component is absent, at fault (stands out and
+    fails `least_share` of its units) or often fails; shape (windows, components).
     """
     number = {name: i for i, name in enumerate(names)}
     off, mean = np.zeros((len(windows), len(names))), np.zeros((len(windows), len(names)))
     for at, one in enumerate(windows):
-        left = remains(one, one.failures, TOTAL)
+        left = remains(one, one.failures, least_share)
         place = np.array([number.get(name, -1) for name in one.names])
         expected = left.rate * left.carried
         few = (place >= 0) & (expected <= _SPARSE) & (left.carried > 0)

@@ -120,17 +120,26 @@ def observe(sums: Mapping[str, Sums]) -> Observed:
     )
 
 
-def attempts_of(seen: Observed) -> Floats:
-    """The attempts of each failing row, at least its failures; shape (rows,)."""
-    at = locate(seen.paths, seen.row, seen.column, seen.rows)
+def path_of_rows(seen: Observed) -> Ints:
+    """The path of each failing row among all paths, -1 where there is none; shape (rows,)."""
+    return locate(seen.paths, seen.row, seen.column, seen.rows)
+
+
+def attempts_of(seen: Observed, at: Ints) -> Floats:
+    """The attempts of each failing row, at least its failures; shape (rows,). `at` is the path of each row."""
     tried = seen.tried[at] if len(seen.tried) else seen.failures
     return np.maximum(np.where(at >= 0, tried, seen.failures), seen.failures)
 
 
 def exposure(seen: Observed, keep: NDArray[np.bool_]) -> Floats:
     """How many units on the paths for which `keep` holds depend on each component; shape (components,)."""
-    entries = np.repeat(seen.tried * keep, np.diff(seen.paths.indptr))
-    return np.bincount(seen.paths.indices, entries, minlength=len(seen.names)).astype(np.float64)
+    return over_paths(seen.paths, seen.tried * keep)
+
+
+def over_paths(paths: Paths, weight: Floats) -> Floats:
+    """The sum of a weight per path over the paths of each component; shape (components,)."""
+    entries = np.repeat(weight, np.diff(paths.indptr))
+    return np.bincount(paths.indices, entries, minlength=len(paths.names)).astype(np.float64)
 
 
 def holds_any(paths: Paths, components: Iterable[int]) -> NDArray[np.bool_]:

@@ -25,7 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.deepview.noise import PRIOR, SPOKEN, Noise, evidence, speaking
-from analyzers.builtin.deepview.observed import Observed, attempts_of, exposure, holds_any
+from analyzers.builtin.deepview.observed import (
+    Observed,
+    attempts_of,
+    exposure,
+    holds_any,
+    over_paths,
+    path_of_rows,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,6 +49,13 @@ _STRANGE = 0.05  # of the attempts that fail beyond that, if it is to be strange
 _HARDLY = 0.08  # of the failures that a blamed component should leave on a path
 _PLAIN = 40.0  # such failures, so that it is strange if there are hardly any
 _CONTRAST = 8.0  # nats between the share of a component's paths that fail and that of others
+_ALIKE = (
+    5.0  # expected failures of a path from which on it shows how unevenly a blamed component fails its paths
+)
+_SEVERAL = 16  # such paths, so that their quartiles say something
+_WITHIN = (
+    0.75  # of a component's paths that hold a blamed one, from which on the others rather hold it as well
+)
 _EXCHANGE = 0.5  # nats that a swap must gain, so that ties do not wander
 
 
@@ -96,7 +110,8 @@ class Judges:
         self.seen = seen
         self.units = Model(seen.row, seen.column, seen.failures, seen.carried, seen.total, units)
         self.witnesses = self.units.counting(seen.witness, witnesses)
-        self.tried = attempts_of(seen)
+        self.at = path_of_rows(seen)
+        self.tried = attempts_of(seen, self.at)
 
     def hearing(self, chosen: list[int]) -> Model:
         """Witnesses, given that some components are blamed.
@@ -152,7 +167,8 @@ class Judges:
     def _unusual(self, hearing: Model, chosen: list[int], theta: Floats, noise: Noise) -> Floats:
         """The evidence for each component, given those chosen, that usual deviations leave; shape (components,).
 
-        Paths with and without a chosen component are judged apart: what a chosen one fails would hide the others.
+        Paths with and without a chosen component are judged apart: what a chosen one fails would hide the others. A
+        gray failure hits the paths of its component unevenly, so a component with few of them may fail more by that.
         """
         seen, base = self.seen, hearing.base
         if not chosen:
@@ -160,16 +176,48 @@ class Judges:
             return evidence(lost, base * seen.carried * noise.lift, noise.spread, noise.noise)
         beneath = holds_any(seen.paths, chosen)
         clear = seen.clear_of(chosen)
-        free = exposure(seen, ~beneath) * base * noise.lift
-        result = evidence(seen.per_component(hearing.weight * clear), free, noise.spread, noise.noise)
+        apart = exposure(seen, ~beneath)
+        result = evidence(
+            seen.per_component(hearing.weight * clear), apart * base * noise.lift, noise.spread, noise.noise
+        )
+        result[self._nested(chosen)] = 0.0
         each = np.zeros(len(seen.names))
         each[chosen] = theta
         summed = np.concatenate([[0.0], np.cumsum(each[seen.paths.indices])])
         eta = base + summed[seen.paths.indptr[1:]] - summed[seen.paths.indptr[:-1]]
-        entries = np.repeat(seen.tried * beneath * -np.expm1(-eta), np.diff(seen.paths.indptr))
-        fitted = np.bincount(seen.paths.indices, entries, minlength=len(seen.names)).astype(np.float64)
+        usual = seen.tried * beneath * -np.expm1(-eta)
+        fitted = over_paths(seen.paths, usual)
         lost = seen.per_component(hearing.weight * (1 - clear))
-        return np.asarray(result + evidence(lost, fitted, noise.spread, np.minimum(noise.noise, PRIOR)))
+        over = (
+            over_paths(seen.paths, usual**2) / np.maximum(fitted, _TINY) ** 2
+        )  # 1 / paths, if all are alike
+        within = np.sqrt(np.minimum(noise.noise, PRIOR) ** 2 + self._unevenness(hearing, usual) ** 2 * over)
+        return np.asarray(result + evidence(lost, fitted, noise.spread, within))
+
+    def _nested(self, chosen: list[int]) -> Bools:
+        """Components that hold a chosen one on nearly all of their paths, but not on all; shape (components,).
+
+        The few others are rather recorded wrongly and hold it as well: they are no evidence of their own.
+        """
+        seen = self.seen
+        nested = np.zeros(len(seen.names), dtype=bool)
+        for one in chosen:
+            both = over_paths(seen.paths, holds_any(seen.paths, [one]).astype(np.float64))
+            nested |= (both >= _WITHIN * seen.paths_on) & (both < seen.paths_on)
+        return nested
+
+    def _unevenness(self, hearing: Model, usual: Floats) -> float:
+        """How unevenly the chosen fail their paths: the robust standard deviation of failures over those expected,
+        beyond what counting explains; 0 where too few paths tell. `usual` is what is expected of each path.
+        """
+        known = self.at >= 0
+        lost = np.bincount(self.at[known], hearing.weight[known], minlength=len(usual))
+        counted = usual >= _ALIKE
+        if counted.sum() < _SEVERAL:
+            return 0.0
+        low, high = np.quantile(lost[counted] / usual[counted], (0.25, 0.75)).tolist()
+        counting = float(np.median(1 / usual[counted]))
+        return float(np.sqrt(max(((high - low) / 1.349) ** 2 - counting, 0.0)))
 
     def wide(self, component: int, theta: float, blamed: Blamed) -> bool:
         """Whether the paths of a component fail as widely as if it was at fault, and others do not as often.

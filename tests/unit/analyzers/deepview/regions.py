@@ -67,8 +67,12 @@ class Region:
                 said.append(str(self.rng.choice(same)) if same and self.rng.random() < share else name)
             self.recorded[at] = tuple(said)
 
-    def hour(self, number: int, faults: Faults, times: float = 1.0) -> list[dict[str, Any]]:
-        """The rows of one hour; `times` multiplies attempts and the share of them that fails in health."""
+    def hour(
+        self, number: int, faults: Faults, times: float = 1.0, *, rough: bool = False
+    ) -> list[dict[str, Any]]:
+        """The rows of one hour; `times` multiplies attempts and the share of them that fails in health. A `rough` fault
+        fails its paths unevenly (gamma, shape 2).
+        """
         rows = []
         for at, path in enumerate(self.paths):
             tried = int(self.rng.poisson(self.size[at] * times))
@@ -78,7 +82,10 @@ class Region:
                 * float(np.prod([self.level[name] for name in path]))
                 * self.rng.gamma(4, 0.25)
             )
-            alive = (1 - min(rate, 0.5)) * float(np.prod([1 - faults.get(name, 0.0) for name in path]))
+            hit = self.rng.gamma(2, 0.5) if rough else 1.0
+            alive = (1 - min(rate, 0.5)) * float(
+                np.prod([1 - min(hit * faults.get(name, 0.0), 1.0) for name in path])
+            )
             if tried:
                 failed = int(self.rng.binomial(tried, 1 - alive))
                 rows.append(

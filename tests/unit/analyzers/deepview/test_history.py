@@ -78,6 +78,41 @@ def test_with_half_of_the_hours_faulty_faults_are_found_and_calm_hours_are_quiet
     assert 2 * right / (2 * right + wrong + missed) >= 0.95
 
 
+def test_a_partial_failure_in_every_hour_before_does_not_hide_a_smaller_one() -> None:
+    found = 0
+    for seed in range(30, 36):
+        region = Region(seed, attempts=80.0, uneven=0.1)
+        culprits = region.rng.permutation([name for name in region.names if "t2" not in name]).tolist()
+        hours = [region.hour(at, {culprits[at]: 0.06}) for at in range(CALM)]
+        culprit = culprits[CALM]
+        found += named(verdicts([*hours, region.hour(CALM, {culprit: 0.02})], 1)[0]) == {culprit}
+    assert found == 6
+
+
+def test_a_failure_that_is_uneven_over_its_paths_does_not_accuse_what_lies_below_it() -> None:
+    right, wrong = 0, 0
+    for seed in range(8):
+        region = Region(70 + seed)
+        hours = [region.hour(at, {}) for at in range(CALM)]
+        verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": 0.1}, rough=True)], 1)[0]
+        right += "t2/d0" in named(verdict)
+        wrong += len(named(verdict) - {"t2/d0"})
+    assert (right, wrong) == (8, 0)
+
+
+def test_the_parent_of_few_paths_recorded_wrongly_does_not_accuse_what_lies_below_it() -> None:
+    right, wrong = 0, 0
+    for seed in range(40, 46):
+        region = Region(seed)
+        region.misrecord(0.05)
+        hours = [region.hour(at, {}) for at in range(CALM)]
+        verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": 1.0})], 1)[0]
+        right += "t2/d0" in named(verdict)
+        wrong += len(named(verdict) - {"t2/d0"})
+    assert right == 6
+    assert wrong <= 1
+
+
 def test_components_that_are_recorded_wrongly_cost_neither_innocents_nor_a_false_certainty() -> None:
     right, wrong = 0, 0
     for seed in range(8):
