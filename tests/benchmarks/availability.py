@@ -29,6 +29,7 @@ from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from tests.benchmarks.glance import counts, told
 from tests.benchmarks.scoring import Tally, note_of, spread, windows_row, windows_until
 from tests.benchmarks.script import script
+from tests.benchmarks.worlds import reliability
 
 Row = dict[str, Any]
 
@@ -50,12 +51,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Seen:
-    """One month: whether the interval holds the truth, what else was measured, and who was named."""
+    """One month: whether the interval holds the truth, what else was measured, who was named, and what was stated of
+    each suspect with whether it was right.
+    """
 
     held: bool
     value: float
     other: float
     tally: Tally
+    stated: tuple[tuple[float, bool], ...] = ()
 
 
 def judged(analyzer: Analyzer, window: Window, **params: object) -> Verdict:
@@ -67,6 +71,14 @@ def tally_of(verdict: Verdict, truth: set[str]) -> Tally:
     tally = Tally.of([suspect.component for suspect in verdict.suspects], truth)
     tally.undecided = int(verdict.status == "inconclusive")
     return tally
+
+
+def stated_of(verdict: Verdict, truth: frozenset[str]) -> tuple[tuple[float, bool], ...]:
+    return tuple(
+        (one.score, not truth.isdisjoint({one.component, *one.ambiguous_with}))
+        for one in verdict.suspects
+        if one.score is not None
+    )
 
 
 def run(job: Job) -> Seen:
@@ -88,7 +100,8 @@ def batch(seed: int) -> Seen:
     truth = {name for name in record.culprits if _went_out(record, name)}
     # A class of 128 at this rate misses six nines without its batch, too: that the class is named is no false blame.
     devices = tuple(one for one in verdict.suspects if one.component != class_component("tor"))
-    return Seen(True, 0.0, 0.0, tally_of(replace(verdict, suspects=devices), truth))
+    verdict = replace(verdict, suspects=devices)
+    return Seen(True, 0.0, 0.0, tally_of(verdict, truth), stated_of(verdict, frozenset(record.culprits)))
 
 
 WEEK, WATCHED = 7, 21
@@ -167,7 +180,7 @@ def healthy_class(seed: int) -> Seen:
     """A class that meets its requirement by far: who is named is named wrongly."""
     record = outages.draw(replace(outages.HEALTHY, devices=5000, monthly=0.0002), seed)
     verdict = judged(TOR_AVAILABILITY, outages.window_of(record))
-    return Seen(True, 0.0, 0.0, tally_of(verdict, set()))
+    return Seen(True, 0.0, 0.0, tally_of(verdict, set()), stated_of(verdict, frozenset()))
 
 
 def far_and_near(month: uptimes.Month) -> Callable[[int], Seen]:
@@ -225,7 +238,8 @@ def figures(trials: int, first: int) -> Iterator[Row]:
     yield share(
         "tor_availability: 95 % interval holds the truth", sum(one.held for one in seen), trials, None
     )
-    tally = _sum(months("batch", trials, first))
+    batches = months("batch", trials, first)
+    tally = _sum(batches)
     yield {
         "name": "tor_availability: bad batch of 8, F1",
         "value": round(tally.f1, 4),
@@ -242,7 +256,10 @@ def figures(trials: int, first: int) -> Iterator[Row]:
         "tor_availability", BATCHED, time=f"{row['value']} days; {never} of {len(taken)} in none of {WATCHED}"
     )
     yield row | days
-    tally = _sum(months("healthy class", trials, first))
+    calm_months = months("healthy class", trials, first)
+    tally = _sum(calm_months)
+    stated = [pair for one in (*batches, *calm_months) for pair in one.stated]
+    yield from reliability("tor_availability, simulator", stated, of="tor_availability")
     calm = told(
         "tor_availability", healthy=[tally.accused, trials], healthy_undecided=[tally.undecided, trials]
     )

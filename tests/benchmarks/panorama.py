@@ -39,6 +39,7 @@ from analyzers.simulators.observers import (
 from tests.benchmarks.glance import told
 from tests.benchmarks.panorama_rivals import RIVALS
 from tests.benchmarks.scoring import monotone, spread
+from tests.benchmarks.worlds import reliability
 
 Row = dict[str, Any]
 
@@ -84,6 +85,7 @@ class Seen:
     ends: list[float] = field(default_factory=list)
     named: dict[str, list[set[str]]] = field(default_factory=dict)
     entries: list[tuple[float, bool]] = field(default_factory=list)
+    stated: list[tuple[float, bool]] = field(default_factory=list)
     sure: list[set[str]] = field(default_factory=list)
     undecided: int = 0
     gray: bool = False
@@ -168,6 +170,11 @@ def _expected(job: Job, system: System, faults: Sequence[Fault]) -> Seen:
 
 def _note(seen: Seen, verdict: Any, system: System, faults: Sequence[Fault]) -> None:
     seen.undecided += verdict.status == "inconclusive"
+    seen.stated += [
+        (one.score, bool({one.component, *one.ambiguous_with} & seen.allowed))
+        for one in verdict.suspects
+        if one.score is not None
+    ]
     seen.sure.append({suspect.component for suspect in verdict.suspects if suspect.sure})
     rows = next((one.rows for one in verdict.evidence if one.title == "Blamed"), ())
     if verdict.status != "named":
@@ -215,6 +222,8 @@ def figures(trials: int, first: int, params: tuple[tuple[str, Any], ...] = ()) -
         calm += seen
         yield benign_row(kind, seen)
     yield from share_rows(everything, calm)
+    stated = [pair for one in (*everything, *calm) for pair in one.stated]
+    yield from reliability("panorama, simulator", stated, of="panorama")
     yield from speed_rows()
 
 

@@ -52,6 +52,7 @@ from analyzers.simulators.node_wear import (
 )
 from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import spread
+from tests.benchmarks.worlds import reliability
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -236,9 +237,13 @@ def policy_rows(results: list[Result]) -> Iterator[Row]:
 
 
 def calibration_rows(results: list[Result]) -> Iterator[Row]:
-    tried: Trial = scored(
-        np.concatenate([one.predicted for one in results]), np.concatenate([one.happened for one in results])
+    said, struck = (
+        np.concatenate([getattr(one, name) for one in results]) for name in ("predicted", "happened")
     )
+    yield from reliability(
+        "selector, simulator", list(zip(said.tolist(), struck.tolist(), strict=True)), of="selector"
+    )
+    tried: Trial = scored(said, struck)
     bins = "; ".join(f"{one.predicted:.4f} -> {one.happened:.4f}" for one in tried.bins)
     yield {
         "name": "Brier score against always saying the usual share, on another fleet",

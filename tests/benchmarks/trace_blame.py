@@ -89,7 +89,11 @@ def run(job: Job) -> Told:
         false=sum(name not in guilty for name in names),
         inconclusive=verdict.status == "inconclusive",
         evidence=weighed,
-        stated=tuple((one.score or 0.0, one.component in guilty) for one in verdict.suspects),
+        stated=tuple(
+            (one.score, bool({one.component, *one.ambiguous_with} & guilty))
+            for one in verdict.suspects
+            if one.score is not None
+        ),
         beside=tuple(
             (name, any(one in guilty for one in said), any(one not in guilty for one in said))
             for name, method in SIMPLE.items()
@@ -117,7 +121,7 @@ def simulated_rows(trials: int, first: int) -> Iterator[Row]:
     healthy = spread(run, [Job(first + n) for n in range(2 * trials)])
     stated += [pair for one in healthy for pair in one.stated]
     yield false_row("healthy", healthy, "<= 0.02")
-    yield from reliability("simulated", stated)
+    yield from reliability("trace_blame, simulator", stated, of="trace_blame")
     for kind in FAULTS:
         taken = spread(until_ticket, [Job(first + n, kind) for n in range(trials)])
         row = windows_row(f"simulated, {kind}: windows until an incident", taken, "windows")

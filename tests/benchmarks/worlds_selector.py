@@ -24,6 +24,7 @@ from analyzers.contract import Window
 from analyzers.runner import judge as run_analyzer
 from tests.benchmarks.scoring import spread
 from tests.benchmarks.script import script
+from tests.benchmarks.worlds import reliability
 from tests.worlds import World
 from tests.worlds.selector import CASES, make
 
@@ -148,6 +149,7 @@ def rows(trials: int, first: int) -> Iterator[Row]:
             f"two columns {plain.skill:.4f}",
         }
     yield from reliability_rows(every)
+    yield from reliability("selector, second generator", every, of="selector")
 
 
 EDGES = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 1.01)

@@ -85,7 +85,8 @@ def rows(trials: int, first: int, cases: Sequence[str] = tuple(CASES)) -> Iterat
         if not method:  # each case once among the analyzers at a glance
             yield from figures("trace_blame", judged, {})
         stated = [one for each in judged.values() for one in each.stated]
-        yield from reliability(f"trace_blame{f' ({method})' if method else ''}", stated)
+        label = f"trace_blame{f' ({method})' if method else ''}"
+        yield from reliability(label, stated, of="" if method else "trace_blame")
 
 
 def _together(judged: dict[str, Judged], method: str) -> Iterator[Row]:
