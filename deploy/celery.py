@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init, worker_process_init
+from celery.signals import task_postrun, worker_init, worker_process_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
 app = Celery("dossier")
@@ -33,3 +33,10 @@ def _begin_pool_process(**_: Any) -> None:
     from deploy.observability.heartbeats import begin_pool_process
 
     begin_pool_process()
+
+
+@task_postrun.connect
+def _end_task(**_: Any) -> None:
+    from deploy.observability.heartbeats import note_task
+
+    note_task()

@@ -12,6 +12,8 @@ from pathlib import Path
 
 SILENT = 15.0
 """Seconds after which the supervisor itself, which writes every second, counts as hanging."""
+TASKS = "tasks"
+"""Heartbeat in the database that tells when any worker did its last task."""
 DRAINING = "draining"
 RESTARTS = "restarts.jsonl"
 """In the directory of the logs: one line for each process that ended or was ended, with time and reason."""

@@ -92,6 +92,12 @@ INGEST_RATE_PER_KEY = env.integer(
 TASK_WORKERS = env.integer(
     "DOSSIER_TASK_WORKERS", 2, "processes that run analyses and other tasks", low=1, high=256
 )
+TASK_TIME_LIMIT = env.duration(
+    "DOSSIER_TASK_TIME_LIMIT",
+    "45m",
+    "how long a task may run; after it the process of the worker that runs it is killed and replaced",
+    low="1s",
+)
 DRAIN_SECONDS = env.integer(
     "DOSSIER_DRAIN_SECONDS",
     1,
@@ -490,6 +496,7 @@ CELERY_BROKER_URL = REDIS_URL or HOME.broker_url
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_TIME_LIMIT = TASK_TIME_LIMIT.total_seconds()
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Whoever sends gives up at once when the broker is away (a tick sends again); without this it would wait 6 s.

@@ -30,6 +30,9 @@ from ingest.queries import clock_is_wrong, clock_skew, database_answers, followe
 
 LOOK_EVERY = 15.0
 """Seconds between looks for secrets that cannot be decrypted."""
+LONGEST_TASKS = 900.0
+"""Seconds without a task after which workers count as hanging; beat sends one every few seconds, and long ones may take
+all processes of a worker for minutes."""
 LONGEST_LAG = 60.0  # seconds that a follower may be behind before incidents count as late
 
 NEEDED = ("worker", "scheduler", "followers", "delivery", "mail", "otlp")
@@ -63,7 +66,7 @@ def reasons() -> list[str]:
     """Why requests cannot be served, or what they ask for would come late; empty where all is well."""
     if stops := draining():
         return [stops]
-    checks = (database, disk_full, migrations, secret_key, queue, clocks, running, followers, delivery)
+    checks = (database, disk_full, migrations, secret_key, queue, clocks, running, followers, delivery, tasks)
     return [reason for check in checks if (reason := check())]
 
 
@@ -256,11 +259,21 @@ def followers() -> str | None:
 def delivery() -> str | None:
     def probe() -> str | None:
         longest = LONGEST_SILENCE.total_seconds()
-        late = {name: s for name, s in silences().items() if s > longest}
+        late = {name: s for name, s in silences().items() if s > longest and name != processes.TASKS}
         if (waits := overdue()) > longest:
             late["a message"] = waits
         silent = ", ".join(f"{name} {s:.0f} s" for name, s in late.items())
         return f"delivery: behind ({silent}); is `manage.py deliver` running?" if late else None
+
+    return _or_away(probe, None)
+
+
+def tasks() -> str | None:
+    """Whether workers do tasks at all: one whose pool hangs consumes and does nothing."""
+
+    def probe() -> str | None:
+        silent = silences().get(processes.TASKS, 0.0)
+        return f"worker: no task was done for {silent:.0f} s" if silent > LONGEST_TASKS else None
 
     return _or_away(probe, None)
 

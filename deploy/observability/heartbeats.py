@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+import structlog
 from celery import bootsteps
+from django.db import DatabaseError, InterfaceError
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from deploy.embedded import die_with_parent
+from deploy.processes import TASKS
+from incidents.worker.heartbeat import alive
 from ingest.commands import heartbeat, watch_database
+from ingest.queries import now_utc
 
 LONGEST_TURN = 5.0
 """Seconds after which an event loop counts as hanging."""
 LONGEST_TICK = 60.0
 """Seconds after which Celery's scheduler or the consumer of its worker counts as hanging."""
 EVERY = 1.0
+TASKS_EVERY = 5.0
+"""Seconds between two notes of a process of the worker."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
+log = structlog.get_logger("worker")
 
 
 def beating(application: Application, *, lifespan: bool = False) -> Application:
@@ -102,3 +111,19 @@ def begin_pool_process() -> None:
     """For the signal `worker_process_init`: a fork inherits neither threads nor the signal at its parent's end."""
     die_with_parent(signal.SIGKILL)()
     watch_database()
+
+
+_noted = -TASKS_EVERY
+
+
+def note_task() -> None:
+    """For the signal `task_postrun`: note that tasks are done, at most every TASKS_EVERY seconds."""
+    global _noted
+    if time.monotonic() - _noted < TASKS_EVERY:
+        return
+    try:
+        alive(TASKS, now_utc())
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("a task was not noted", error=str(error))
+    else:
+        _noted = time.monotonic()

@@ -1,8 +1,9 @@
-"""A worker is killed in the middle of a run: another one does the run, and it is recorded once."""
+"""A worker is killed in the middle of a run, or hangs: another one does the run, and it is recorded once."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ import pytest
 from analyzers import registry
 from analyzers.commands import RunRequest, request_run
 from analyzers.runs.models import Run, State
-from analyzers.runs.tasks import tick
+from analyzers.runs.tasks import execute, tick
+from deploy.celery import app
 from deploy.supervisor.children import end_group
+from incidents.worker.heartbeat import silences
 from ingest.queries import read_stream
 from tests.acceptance.stack import wait_for
 from tests.integration.analyzers.runs.cases import HOUR, NOW, TOP, Door, healthy, install_plugin
@@ -107,3 +110,27 @@ def test_a_run_outlives_the_worker_that_is_killed_in_the_middle_of_it(worker: Wo
     wait_for(done, 120, "the second worker")
     assert Run.objects.get().attempts == 2
     assert [event.type for event in read_stream(run.stream)] == ["analysis.recorded"]
+
+
+def test_a_process_of_the_pool_that_hangs_is_replaced(
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in the middle of a run: no time limit within that process ends it."""
+    assert execute.time_limit == app.conf.task_time_limit
+    monkeypatch.setattr(execute, "time_limit", 2.0)  # whoever sends a task says how long it may take
+    Door().post(healthy())
+    request_run(RunRequest("dawdler", start=TOP, end=TOP + HOUR), "user:alice", NOW)
+    worker.start()
+    wait_for((tmp_path / "begun").exists, 120, "a worker")
+    assert worker.process is not None
+    children = Path(f"/proc/{worker.process.pid}/task/{worker.process.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGSTOP)
+
+    def done() -> bool:
+        tick()
+        return Run.objects.get().state == State.DONE
+
+    wait_for(done, 60, "another process of the same worker")
+    assert worker.process.poll() is None
+    wait_for(lambda: "tasks" in silences(), 30, "the note of a task that is done")

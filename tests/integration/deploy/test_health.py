@@ -1,9 +1,10 @@
 """What machines ask: is it alive, is it ready, what are its figures."""
 
 import os
+import re
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,8 @@ from redis.exceptions import ConnectionError as RedisAway
 
 from deploy import broker, privileges, processes
 from deploy.embedded import Home
-from deploy.observability import disk, health
+from deploy.observability import disk, health, heartbeats
+from incidents.worker.heartbeat import alive
 from ingest.api import keys
 from ingest.db import clock, server_watch
 from ingest.log import registry
@@ -207,6 +209,18 @@ def test_a_process_that_hangs_or_ended_is_named(
     assert counted[f'dossier_process_up{{process="{name}"}}'] == 0
     assert counted['dossier_process_up{process="followers"}'] == 1
     assert counted[f'dossier_process_restarts_total{{process="{name}"}}'] == 2
+
+
+@pytest.mark.django_db
+def test_workers_that_consume_and_do_nothing_are_named(client: Client) -> None:
+    assert client.get("/readyz").json()["reasons"] == []
+    alive("tasks", datetime.now(UTC) - timedelta(minutes=10))
+    assert client.get("/readyz").json()["reasons"] == []  # a long task may take that long
+    alive("tasks", datetime.now(UTC) - timedelta(minutes=20))
+    (told,) = client.get("/readyz").json()["reasons"]
+    assert re.fullmatch(r"worker: no task was done for 12\d\d s", told)
+    heartbeats.note_task()
+    assert client.get("/readyz").json()["reasons"] == []
 
 
 @pytest.mark.django_db
