@@ -63,8 +63,9 @@ RELIABILITY = (
     "analyzer: stated minus true, by what is stated",
     *(f"{low:g} to {high:g}" for low, high in pairwise(EDGES)),
 )
-ENOUGH, WITHIN = 50, 0.05
-"""Suspects in a bin from which on it is held to what may be stated more than true."""
+ENOUGH, WITHIN, WITHIN_STRESS = 50, 0.05, 0.1
+"""Suspects in a bin from which on it is held to what may be stated more than true, and how much that is: more where
+an assumption of the method is broken."""
 WHOLES = (
     "analyzer",
     "healthy that accuse anyone",
@@ -226,13 +227,16 @@ def _of_case(name: str, case: str, cells: Cells) -> Iterator[str]:
 
 def _of_stated(analyzers: Mapping[str, Cells]) -> Iterator[Iterator[str]]:
     for name, cells in analyzers.items():
-        for column, where in (("stated", ""), ("stated_stress", ", under stress")):
+        for column, where, most in (
+            ("stated", "", WITHIN),
+            ("stated_stress", ", under stress", WITHIN_STRESS),
+        ):
             if column in cells:
-                yield iter((f"`{name}`{where}", *_bins(cells[column])))
+                yield iter((f"`{name}`{where}", *_bins(cells[column], most)))
 
 
-def _bins(counts: Sequence[float]) -> Iterator[str]:
-    """How much more was stated than true in each bin, of how many; in bold where that is too much of enough."""
+def _bins(counts: Sequence[float], most: float) -> Iterator[str]:
+    """How much more was stated than true in each bin, of how many; in bold where that is above `most` of enough."""
     for said, right, of in zip(counts[::3], counts[1::3], counts[2::3], strict=True):
         if not of:
             yield "–"
@@ -240,7 +244,7 @@ def _bins(counts: Sequence[float]) -> Iterator[str]:
         low, high = wilson(int(right), int(of))
         more = (said - right) / of
         cell = f"{_signed(more)} [{_signed(said / of - high)}, {_signed(said / of - low)}] of {int(of):,}"
-        yield f"**{cell}**" if more > WITHIN and of >= ENOUGH else cell
+        yield f"**{cell}**" if more > most and of >= ENOUGH else cell
 
 
 def _signed(difference: float) -> str:

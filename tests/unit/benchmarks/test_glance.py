@@ -60,3 +60,10 @@ def test_what_was_stated_on_both_generators_is_held_to_what_was_true() -> None:
     assert cells[1].startswith("-.60 ")
     assert cells[-1].startswith("**+.19 [")
     assert cells[-1].endswith(" of 100**")
+
+
+def test_under_stress_more_may_be_stated_than_true() -> None:
+    bins = by_bins([(0.96, True)] * 89 + [(0.96, False)] * 11)
+    (usual, stressed) = rows_of(told("voting", stated=bins, stated_stress=bins))[-2:]
+    assert "**" in usual
+    assert "**" not in stressed
