@@ -71,7 +71,7 @@ class IncidentPage:
 
     `suspects` are those of the latest run that blames the cause, its own first; `current` and `older` are groups of
     evidence; `evidence_version` changes with them. `moments` are the stops of the time slider, `moment_place` is the
-    index of the one shown. `not_reached` maps a person to the reason. `shared`, `settling`, `overridden` and
+    index of the one shown. `not_reached` maps a person to the reason. `shared`, `pending_resolutions`, `overridden` and
     `team_views` are empty for a past moment.
     """
 
@@ -89,7 +89,7 @@ class IncidentPage:
     alerts: AlertList
     joins: Sequence[tuple[str, int]]
     shared: Shared | None
-    settling: int
+    pending_resolutions: int
     changes: Sequence[ReportedChange]
     history: History
     moments: Sequence[Mapping[str, str]]
@@ -143,7 +143,7 @@ def incident_page(
         alerts=shown,
         joins=Counter(one.why for one in shown.alerts if one.why).most_common(MOST_JOINS),
         shared=None if as_of else _shared(reference, state, shown),
-        settling=0 if as_of or state.state != "resolved" else queries.being_settled(reference),
+        pending_resolutions=0 if as_of or state.state != "resolved" else queries.being_settled(reference),
         changes=changes_before(state, as_of),
         history=history(entries, kinds),
         moments=told,

@@ -245,7 +245,7 @@ def duration(span: timedelta | float | None) -> str:
 
 
 @register.filter
-def held(seconds: float) -> str:
+def whole_minutes(seconds: float) -> str:
     """How long someone had an incident: in minutes and more, since a page stands for a while."""
     return "under 1 min" if seconds < 60 else duration(seconds // 60 * 60)
 

@@ -125,8 +125,8 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class Replay:
     looked_at: Mapping[Kind, int]
-    held: int
-    """Of the alerts, those that no incident heard of while they fired: held back, and so they would be again."""
+    suppressed: int
+    """Of the alerts, those that were suppressed while they fired, and would be again."""
     to_cause: int
     """Of the alerts, those that joined the incident of their cause, and would again."""
     differ: int
@@ -157,8 +157,10 @@ def replay(recorded: Iterable[RecordedInput | Joined], before: RoutingTable, aft
             if len(difference.examples) < EXAMPLES:
                 difference.examples.append(_example(one, was, would))
     ordered = sorted(found.values(), key=lambda one: (COMPARED.index(one.what), -one.count, str(one.after)))
-    looked_at["alert"] += fates.held + fates.to_cause
-    return Replay(looked_at, fates.held, fates.to_cause, differ, tuple(ordered), old.incidents, new.incidents)
+    looked_at["alert"] += fates.suppressed + fates.to_cause
+    return Replay(
+        looked_at, fates.suppressed, fates.to_cause, differ, tuple(ordered), old.incidents, new.incidents
+    )
 
 
 def _differing(was: Routing, would: Routing) -> dict[str, tuple[Any, Any]]:
@@ -183,7 +185,7 @@ class _Outcomes:
 
     def __init__(self) -> None:
         self._waiting: dict[str, RecordedInput] = {}
-        self.held = 0
+        self.suppressed = 0
         self.to_cause = 0
 
     def requests_of(self, recorded: Iterable[RecordedInput | Joined]) -> Iterator[RecordedInput]:
@@ -196,12 +198,12 @@ class _Outcomes:
             elif one.reported is None:
                 yield one
             elif one.routed:
-                self.held += one.id in self._waiting
+                self.suppressed += one.id in self._waiting
                 self._waiting[one.id] = one
             else:
-                self.held += not one.reported.fires and self._waiting.pop(one.id, None) is not None
+                self.suppressed += not one.reported.fires and self._waiting.pop(one.id, None) is not None
                 yield one
-        self.held += len(self._waiting)
+        self.suppressed += len(self._waiting)
 
 
 class _Board:

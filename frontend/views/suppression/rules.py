@@ -1,4 +1,4 @@
-"""Pages of what holds alerts back by plan: maintenance windows and inhibition rules."""
+"""Pages of planned suppression: maintenance windows and inhibition rules."""
 
 from __future__ import annotations
 
@@ -74,13 +74,17 @@ def _words_of_window(line: tuple[str, MaintenanceWindow]) -> str:
 
 
 def _groups(lines: Sequence[tuple[str, MaintenanceWindow]]) -> list[dict[str, Any]]:
-    held = suppressed_counts()
+    suppressed = suppressed_counts()
     return [
         {
             "state": state,
             "words": WORDS[state],
             "windows": [
-                {"it": row, "told": MaintenanceSerializer(row).data, "holds": held.get(str(row.edition), 0)}
+                {
+                    "it": row,
+                    "told": MaintenanceSerializer(row).data,
+                    "suppressed": suppressed.get(str(row.edition), 0),
+                }
                 for _, row in rows
             ],
         }

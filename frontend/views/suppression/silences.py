@@ -53,13 +53,13 @@ def silences(request: HttpRequest) -> HttpResponse:
             return _created(request, made)
     elif number := request.GET.get("incident", ""):
         typed = {"matchers": _suggested(number), "incident": number}
-    held, total = writing.suppressed_alerts()
+    suppressed, total = writing.suppressed_alerts()
     found = listed(request, _in_order(), _words, lambda row: (str(row[1].pk),))
     context = {
         "groups": _groups(found.rows),
         "list": found,
-        "held": held,
-        "held_total": total,
+        "suppressed": suppressed,
+        "suppressed_total": total,
         "spans": SPANS,
         "again": [words for words, _ in AGAIN],
         "typed": typed,
@@ -101,7 +101,7 @@ def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
                 {
                     "it": row,
                     "matchers": [str(matcher) for matcher in writing.matchers_shown(row)],
-                    "holds": holding.get(str(row.pk), 0),
+                    "suppressed": holding.get(str(row.pk), 0),
                     "again": getattr(row, "recurrence", None),
                     "problem": writing.problem_of(row, now),
                     "span": writing.span_of(row, now),

@@ -122,13 +122,15 @@ class ReplayedShape(s.Serializer[Any]):
     end = s.DateTimeField()
     complete = s.BooleanField(help_text=f"false: it ended after {routes.MOST_EVENTS} events, at `end`")
     alerts = s.IntegerField(help_text="that began to fire, as often as they did")
-    held = s.IntegerField(help_text="of these alerts: suppressed by a silence, maintenance or inhibition")
+    suppressed = s.IntegerField(
+        help_text="of these alerts: suppressed by a silence, maintenance or inhibition"
+    )
     to_cause = s.IntegerField(
         help_text="of these alerts: joined the incident of their cause, as they would again"
     )
     findings = s.IntegerField(help_text="that opened an incident")
     reports = s.IntegerField(help_text="that opened an incident")
-    differ = s.IntegerField(help_text="of all of these, without `held` and `to_cause`")
+    differ = s.IntegerField(help_text="of all of these, without `suppressed` and `to_cause`")
     incidents_before = s.IntegerField(
         help_text="that the other alerts would have opened by their groups alone, without storms"
     )
@@ -258,7 +260,7 @@ def replayed_json(replayed: routes.Replayed) -> dict[str, Any]:
         "alerts": result.looked_at.get("alert", 0),
         "findings": result.looked_at.get("finding", 0),
         "reports": result.looked_at.get("report", 0),
-        "held": result.held,
+        "suppressed": result.suppressed,
         "to_cause": result.to_cause,
         "differ": result.differ,
         "incidents_before": result.incidents_before,

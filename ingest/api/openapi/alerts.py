@@ -55,13 +55,13 @@ _AS_STATUS: Final = {
 }
 _AS_LINE: Final = {"text/plain": {"schema": TEXT}}
 _WORDS: Final = {
-    400: "Something is wrong, and said. Nothing was stored.",
-    401: "No good key. Nothing was stored.",
-    403: "The key may not do this. Nothing was stored.",
-    413: "The body is too large, as sent or after decompression. Nothing was stored.",
-    415: "The media type or the encoding is none that is read here. Nothing was stored.",
-    429: "Too much at a time: again after `Retry-After`. Nothing was stored.",
-    503: "Too much at a time, or the database does not answer: again after `Retry-After`. Nothing was stored.",
+    400: "Invalid; the answer names the field and the reason. Nothing was stored.",
+    401: "Missing or invalid key. Nothing was stored.",
+    403: "The key lacks the scope. Nothing was stored.",
+    413: "Body too large, as sent or after decompression. Nothing was stored.",
+    415: "Unsupported media type or encoding. Nothing was stored.",
+    429: "Rate limit reached: retry after `Retry-After`. Nothing was stored.",
+    503: "Overloaded, or the database is unavailable: retry after `Retry-After`. Nothing was stored.",
 }
 _LATER: Final = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
 
@@ -89,8 +89,8 @@ _COUNTED: Final = {
             },
             ["accepted", "receipt"],
         ),
-        "What is accepted is on disk; `refused` names alerts of the body that are no good, `left_out` those that the"
-        " mapping leaves out on purpose.",
+        "Accepted alerts are on disk; `refused` lists invalid alerts of the body, `left_out` those that the mapping"
+        " excludes.",
     ),
     "headers": RECEIPT,
 }

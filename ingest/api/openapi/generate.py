@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 TEXT: Final = {"type": "string"}
-RECEIPT: Final = {
-    "Dossier-Receipt": {"schema": TEXT, "description": "/api/v1/receipts/{id} says what became of it"}
-}
+RECEIPT: Final = {"Dossier-Receipt": {"schema": TEXT, "description": "/api/v1/receipts/{id} has the outcome"}}
 
 
 def operation(

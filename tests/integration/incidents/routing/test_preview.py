@@ -160,7 +160,7 @@ def test_a_replay_counts_apart_what_asked_no_rule(post: Call) -> None:
         alert("t", component=T12),
     )
     told = post("routes/replay", {"routes": []}).json()
-    assert (told["alerts"], told["held"], told["to_cause"]) == (3, 1, 1)
+    assert (told["alerts"], told["suppressed"], told["to_cause"]) == (3, 1, 1)
     # The finding opened an incident of Network, and d2 one of Storage; neither rule would be left.
     assert (told["findings"], told["differ"]) == (1, 2)
 

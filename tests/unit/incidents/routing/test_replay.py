@@ -44,7 +44,7 @@ def test_what_was_held_back_or_joined_its_cause_asks_no_rule() -> None:
         fired("c", 2),
     ]
     found = replay(told, NOW, RoutingTable([rule("disks", "disk/*", NETWORK)], ON_CALL))
-    assert (dict(found.looked_at), found.to_cause, found.held, found.differ) == ({"alert": 4}, 1, 2, 1)
+    assert (dict(found.looked_at), found.to_cause, found.suppressed, found.differ) == ({"alert": 4}, 1, 2, 1)
     assert (found.incidents_before, found.incidents_after) == (1, 1)
 
 
