@@ -434,7 +434,7 @@ _PHASES = {
     "exhausted": "Escalation ended",
     "uncalled": "No one is paged",
     "acknowledged": "Being worked on",
-    "resting": "No one is paged",
+    "paused": "No one is paged",
 }
 
 
@@ -474,7 +474,7 @@ def words(found: EscalationStatus, now: datetime) -> Line | None:
         return Line(f"No one is paged: {one.why}", "bad")
     if one.phase == "exhausted":
         return Line(f"Escalation ended: {one.why}", "bad")
-    if due is None or one.phase == "resting":
+    if due is None or one.phase == "paused":
         return None
     if now - due > LATE:
         late = spoken((now - due).total_seconds())

@@ -139,7 +139,7 @@ def allow_silence(context: Context, matchers: Collection[Matcher], lasts: timede
 
 def _fitting_elsewhere(matchers: Collection[Matcher], own: Collection[str]) -> IncidentRow | None:
     """An open incident of a team that is none of one's own, with a firing alert that the matchers fit."""
-    members = MemberAlert.objects.filter(resting=False, incident__state__in=UNRESOLVED)
+    members = MemberAlert.objects.filter(resolved=False, incident__state__in=UNRESOLVED)
     members = members.exclude(incident__team__in=own).order_by("-at", "-pk").select_related("incident")
     newest = {str(one.alert): one.incident for one in members[:MOST_ALERTS]}
     ids = list(newest)

@@ -148,7 +148,7 @@ def move_symptoms(incident: Incident, at: datetime, context: Context) -> int:
     rows = made_by_alerts.exclude(state="resolved").exclude(pk=incident.id).order_by("number")
     # Locked, so that nobody takes one up between the look and the move.
     sources = {str(row.pk): state_of(row) for row in rows.select_for_update()}
-    firing = MemberAlert.objects.filter(incident__pk__in=list(sources), resting=False).order_by("pk")
+    firing = MemberAlert.objects.filter(incident__pk__in=list(sources), resolved=False).order_by("pk")
     members = [(str(alert), str(pk)) for alert, pk in firing.values_list("alert", "incident_id")]
     known = alert_briefs([alert for alert, _ in members])
     components = {one.component for one in known.values() if one.component is not None}
@@ -255,19 +255,21 @@ def symptoms_of(incident: str) -> list[Joined]:
     # Each run asks this of each incident with symptoms: not the whole stream, which holds all evidence.
     versions_joined = [version for first, last in spans for version in range(first, last + 1)]
     told = read_versions(stream_of(incident), versions_joined) if joined else []
-    how_of = {
-        alert: event.body["hows"][place]
+    explanation_of = {
+        alert: event.body["explanations"][place]
         for event in told
         if event.type == "incident.symptoms_joined"
-        for alert, place in zip(event.body["alerts"], event.body["how_of"], strict=True)
+        for alert, place in zip(event.body["alerts"], event.body["explanation_of"], strict=True)
     }
-    return [Joined(alert, how["cause"], how["hops"]) for alert, how in how_of.items() if alert in joined]
+    return [
+        Joined(alert, how["cause"], how["hops"]) for alert, how in explanation_of.items() if alert in joined
+    ]
 
 
 def leave(incident: str, alerts: Sequence[str], why: str, context: Context) -> None:
     """Take alerts out of an incident, whether they fire or rest."""
-    resting = MemberAlert.objects.filter(incident__pk=incident, resting=True, alert__in=alerts)
-    rests = {str(alert) for alert in resting.values_list("alert", flat=True)}
+    resolved = MemberAlert.objects.filter(incident__pk=incident, resolved=True, alert__in=alerts)
+    rests = {str(alert) for alert in resolved.values_list("alert", flat=True)}
     for part in parts(alerts):
         firing = sum(alert not in rests for alert in part)
         record(incident, c.RemoveAlerts(part, firing, why), context)
@@ -329,7 +331,7 @@ class _Placing:
         ids = [alert.alert for alert in self._alerts]
         members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
         # Of an alert that was part of several open incidents, as after a split, the one where it fires.
-        self._members = {str(one.alert): one for one in members.order_by("-resting", "at", "pk")}
+        self._members = {str(one.alert): one for one in members.order_by("-resolved", "at", "pk")}
 
     def _routed(self, alert: Reported) -> Reported:
         """As bad as its route says; what no longer fires needs no route."""
@@ -344,13 +346,13 @@ class _Placing:
         fires = [alert for alert in self._alerts if alert.fires]
         for alert in fires:
             member = self._members.get(alert.alert)
-            if member is not None and not member.resting:
+            if member is not None and not member.resolved:
                 self._changed(str(member.incident_id), alert)
         self._join([alert for alert in fires if self._is_out(alert)])
 
     def _is_out(self, alert: Reported) -> bool:
         member = self._members.get(alert.alert)
-        return member is None or member.resting
+        return member is None or member.resolved
 
     def _changed(self, incident: str, alert: Reported) -> None:
         """A member that fires on says something new: it is acknowledged, or worse."""
@@ -550,8 +552,8 @@ class _Placing:
         members = [alert for alert in alerts if not self._is_out(alert)]
         for incident, over in _by(members, lambda alert: str(self._members[alert.alert].incident_id)):
             flapping = tuple(alert.alert for alert in over if alert.fired >= FLAPS)
-            resting = c.ResolveAlerts(tuple(alert.alert for alert in over), flapping)
-            after = record(incident, resting, self._context).incident
+            resolved = c.ResolveAlerts(tuple(alert.alert for alert in over), flapping)
+            after = record(incident, resolved, self._context).incident
             if not after.firing and not after.flapping:
                 settling = c.AutoResolve(LAST_TIME, known_until(after.region, self._at))
                 record(incident, settling, self._context)

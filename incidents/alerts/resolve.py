@@ -38,7 +38,7 @@ def begin(resolved: Event) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO incident_pending_alert_resolution (alert, incident, cause, position, said_at)"
-            " SELECT alert, incident_id, %s, %s, %s FROM incident_alert WHERE incident_id = %s AND NOT resting"
+            " SELECT alert, incident_id, %s, %s, %s FROM incident_alert WHERE incident_id = %s AND NOT resolved"
             " ON CONFLICT (alert) DO UPDATE SET incident = excluded.incident, cause = excluded.cause,"
             " position = excluded.position, said_at = excluded.said_at",
             (resolved.id, str(resolved.position), resolved.recorded_at, incident),
@@ -65,7 +65,7 @@ def _resolve_part(incident: UUID, cause: str) -> int:
     if not part:
         return 0
     ids = [str(one.alert) for one in part]
-    members = MemberAlert.objects.filter(alert__in=ids, resting=False).exclude(incident__state="resolved")
+    members = MemberAlert.objects.filter(alert__in=ids, resolved=False).exclude(incident__state="resolved")
     fires_on = {str(alert) for alert in members.values_list("alert", flat=True)}
     settle_alerts(
         [id_ for id_ in ids if id_ not in fires_on],
@@ -83,7 +83,7 @@ def resume(reopened: CommandResult) -> CommandResult:
     if not reopened.events:
         return reopened
     incident, last = reopened.incident.id, reopened.events[-1]
-    members = MemberAlert.objects.filter(incident__pk=incident, resting=False).order_by("pk")
+    members = MemberAlert.objects.filter(incident__pk=incident, resolved=False).order_by("pk")
     ids = [str(alert) for alert in members.values_list("alert", flat=True)]
     firing = {event.body["alert"]: event.body for event in firing_alerts(ids)}
     context = Context(ACTOR, last.id, last.trace)

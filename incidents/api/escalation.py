@@ -186,9 +186,9 @@ class NextShape(s.Serializer[Any]):
 
 class EscalationShape(s.Serializer[Any]):
     phase = s.ChoiceField(
-        ["starting", "climbing", "exhausted", "uncalled", "acknowledged", "resting"],
+        ["starting", "climbing", "exhausted", "uncalled", "acknowledged", "paused"],
         help_text="exhausted: all were called; uncalled: there is nobody to call; acknowledged: escalates again at"
-        " `next_at` if nothing is done; resting: snoozed, merged or resolved",
+        " `next_at` if nothing is done; paused: snoozed, merged or resolved",
     )
     why = s.CharField(help_text="reason for the phase")
     policy = PolicyNameShape(allow_null=True, help_text="as it was when the escalation started")

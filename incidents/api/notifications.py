@@ -297,7 +297,7 @@ def _notification_as_json(row: Notification) -> dict[str, Any]:
                 "state": one.state,
                 "due_at": rfc3339(one.next_at),
                 "attempts": one.attempts,
-                "held": one.held,
+                "delay_reason": one.delay_reason,
                 "why": one.why,
                 "ended_at": optional_rfc3339(one.ended_at),
             }

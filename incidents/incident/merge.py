@@ -59,8 +59,8 @@ def split(incident_id: str, reason: str, context: Context) -> CommandResult:
     there = MemberAlert.objects.filter(incident__pk=into, alert__in=own).order_by("alert")
     alerts = tuple(str(one.alert) for one in there)
     # An incident that was resolved meanwhile has settled its alerts: what still fires is sent again.
-    resting = pair.target.state == "resolved"
-    firing = () if resting else tuple(str(one.alert) for one in there if not one.resting)
+    resolved = pair.target.state == "resolved"
+    firing = () if resolved else tuple(str(one.alert) for one in there if not one.resolved)
     recorded = record(incident_id, c.Split(pair.target, firing, reason), context)
     record(into, c.Separate(pair.source, alerts, firing, reason), _actor_context(context))
     return recorded
@@ -86,7 +86,7 @@ def _locked(source: str, target: str) -> _Pair:
 
 
 def _firing(incident_id: str) -> list[str]:
-    rows = MemberAlert.objects.filter(incident__pk=incident_id, resting=False).order_by("alert")
+    rows = MemberAlert.objects.filter(incident__pk=incident_id, resolved=False).order_by("alert")
     return [str(alert) for alert in rows.values_list("alert", flat=True)]
 
 

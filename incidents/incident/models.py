@@ -188,7 +188,7 @@ class MemberAlert(models.Model):
     incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="members")
     version = models.IntegerField()
     alert = models.UUIDField()
-    resting = models.BooleanField()
+    resolved = models.BooleanField()
     at = models.DateTimeField()
 
     class Meta:
@@ -197,7 +197,7 @@ class MemberAlert(models.Model):
         indexes = (
             models.Index(fields=("alert",), name="incident_alert_alert"),
             # A page of an incident with 100,000 of them is read without sorting them all.
-            models.Index(fields=("incident", "resting", "-at", "-id"), name="incident_alert_page"),
+            models.Index(fields=("incident", "resolved", "-at", "-id"), name="incident_alert_page"),
         )
 
 

@@ -232,12 +232,12 @@ _ELSEWHERE = frozenset(
         ("incident.alerts_joined", "alerts"),
         ("incident.alerts_resolved", "alerts"),
         ("incident.symptoms_joined", "alerts"),
-        ("incident.symptoms_joined", "hows"),
-        ("incident.symptoms_joined", "how_of"),
+        ("incident.symptoms_joined", "explanations"),
+        ("incident.symptoms_joined", "explanation_of"),
         ("incident.alerts_removed", "alerts"),
         ("incident.merge_received", "alerts"),
         ("incident.split_from", "alerts"),
-        ("incident.split_from", "resting"),
+        ("incident.split_from", "resolved"),
         ("incident.alerts_moved", "alerts"),
         ("incident.unmerged", "alerts"),
         ("incident.merge_undone", "alerts"),
@@ -505,9 +505,9 @@ def _finding(incident: str, event: Event) -> None:
 
 
 _JOIN = (
-    "INSERT INTO incident_alert (incident_id, version, alert, resting, at)"
+    "INSERT INTO incident_alert (incident_id, version, alert, resolved, at)"
     " SELECT %s, %s, new_alert, false, %s FROM unnest(%s::uuid[]) WITH ORDINALITY AS new (new_alert, place)"
-    " ORDER BY place ON CONFLICT (incident_id, alert) DO UPDATE SET resting = false, at = EXCLUDED.at"
+    " ORDER BY place ON CONFLICT (incident_id, alert) DO UPDATE SET resolved = false, at = EXCLUDED.at"
 )
 
 
@@ -523,18 +523,18 @@ def _members(incident: str, event: Event) -> None:
         with connection.cursor() as cursor:
             cursor.execute(_JOIN, (incident, event.version, event.occurred_at, event.body["alerts"]))
         if event.type == "incident.split_from":
-            there = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["resting"])
-            there.update(resting=True)
+            there = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["resolved"])
+            there.update(resolved=True)
     elif event.type == "incident.merged":
-        MemberAlert.objects.filter(incident__pk=incident).update(resting=True, at=event.occurred_at)
+        MemberAlert.objects.filter(incident__pk=incident).update(resolved=True, at=event.occurred_at)
     elif event.type == "incident.unmerged":
         back = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
-        back.update(resting=False, at=event.occurred_at)
+        back.update(resolved=False, at=event.occurred_at)
     elif event.type in _LEAVING:
         MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"]).delete()
     elif event.type == "incident.alerts_resolved":
         members = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
-        members.update(resting=True, at=event.occurred_at)
+        members.update(resolved=True, at=event.occurred_at)
 
 
 def _record_outcomes(changes: Sequence[Change]) -> None:

@@ -66,12 +66,12 @@ def split_off(
     lock_key(row.dedup_key)
     source = loaded(IncidentRow.objects.select_for_update().get(pk=incident_id))
     members = MemberAlert.objects.filter(incident__pk=incident_id, alert__in=chosen).order_by("pk")
-    rests = {str(one.alert): one.resting for one in members}
+    rests = {str(one.alert): one.resolved for one in members}
     if strangers := [one for one in chosen if one not in rests]:
         raise InvalidValueError("alerts", f"{strangers[0]} is not an alert of #{source.number}")
     opening = _opening(source, rests, title, reason)
     target = Ticket(opening.id, opening.number, opening.title or opening.members[0].title)
-    firing = sum(not resting for resting in rests.values())
+    firing = sum(not resolved for resolved in rests.values())
     record(incident_id, c.SplitAlertsOff(tuple(rests), firing, target, opening.reason), context)
     opened = record_opening(opening, Context(context.actor, context.cause, context.trace))
     if source.firing and source.firing <= firing:
@@ -88,7 +88,7 @@ def _opening(source: Incident, rests: dict[str, bool], title: str, reason: str) 
         next_number(),
         source,
         tuple(Member(one.id, one.alert.title, one.alert.severity) for one in told),
-        tuple(id_ for id_, resting in rests.items() if resting),
+        tuple(id_ for id_, resolved in rests.items() if resolved),
         told[0].alert.component,
         _in_common(told),
         title,

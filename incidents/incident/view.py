@@ -158,7 +158,7 @@ LOOKED_AT = 500
 def members_of(incident: UUID, limit: int, offset: int) -> tuple[list[Alert], int]:
     """A page of the alerts of an incident, those that fire first and then the latest, and how many there are in all."""
     joined = MemberAlert.objects.filter(incident__pk=incident)
-    page = joined.order_by("resting", "-at", "-pk").values_list("alert", flat=True)[offset : offset + limit]
+    page = joined.order_by("resolved", "-at", "-pk").values_list("alert", flat=True)[offset : offset + limit]
     return _in_order([str(id_) for id_ in page], alerts([str(id_) for id_ in page])), joined.count()
 
 
@@ -172,7 +172,7 @@ class Shared:
 
 def shared_by(incident: UUID) -> Shared:
     """What the alerts of an incident have in common, by the latest of those that fire."""
-    joined = MemberAlert.objects.filter(incident__pk=incident).order_by("resting", "-at", "-pk")
+    joined = MemberAlert.objects.filter(incident__pk=incident).order_by("resolved", "-at", "-pk")
     ids = [str(one) for one in joined.values_list("alert", flat=True)[:LOOKED_AT]]
     carried = labels_carried(ids, (len(ids) + 1) // 2)
     return Shared([(name, value, count / len(ids)) for name, value, count in carried], len(ids))
@@ -194,7 +194,7 @@ def members_at(events: Iterable[Event], as_of: Position, limit: int, offset: int
 
 
 def _fold(joined: dict[str, tuple[bool, float, int]], event: Event) -> None:
-    """What `project` does to rows, to (resting, latest first, last come first) by alert."""
+    """What `project` does to rows, to (resolved, latest first, last come first) by alert."""
     at, told = -event.occurred_at.timestamp(), event.body.get("alerts", ())
     match event.type:
         case "incident.alerts_joined" | "incident.symptoms_joined" | "incident.merge_received":
@@ -202,14 +202,14 @@ def _fold(joined: dict[str, tuple[bool, float, int]], event: Event) -> None:
                 joined[alert] = (False, at, joined[alert][2] if alert in joined else -len(joined))
         case "incident.split_from":
             for alert in told:
-                joined[alert] = (alert in event.body["resting"], at, -len(joined))
+                joined[alert] = (alert in event.body["resolved"], at, -len(joined))
         case "incident.merge_undone" | "incident.alerts_removed" | "incident.alerts_moved":
             for alert in told:
                 joined.pop(alert, None)
         case "incident.alerts_resolved" | "incident.merged" | "incident.unmerged":
-            resting = event.type != "incident.unmerged"
+            resolved = event.type != "incident.unmerged"
             for alert in joined if event.type == "incident.merged" else joined.keys() & set(told):
-                joined[alert] = (resting, at, joined[alert][2])
+                joined[alert] = (resolved, at, joined[alert][2])
 
 
 def why_joined(incident: UUID, ids: Sequence[str]) -> dict[str, str]:

@@ -61,4 +61,4 @@ def _words(one: NotificationDelivery) -> str:
         return f"failed: {one.why}"
     if one.attempts:
         return f"tried {one.attempts} time{'' if one.attempts == 1 else 's'}, retrying: {one.why}"
-    return f"delayed: {one.held}" if one.held else "scheduled"
+    return f"delayed: {one.delay_reason}" if one.delay_reason else "scheduled"

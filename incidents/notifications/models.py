@@ -136,8 +136,8 @@ class NotificationDelivery(models.Model):
     """Number of the process that claimed it (`Process`), where that holds its lock."""
     message = models.UUIDField(null=True)
     state = models.CharField(max_length=8, default="waiting")
-    held = models.TextField(default="")
-    """Why it is or was held back."""
+    delay_reason = models.TextField(default="")
+    """Why it is or was delayed."""
     why = models.TextField(default="")
     """What was answered last, or why it ended."""
     ended_at = models.DateTimeField(null=True)

@@ -209,16 +209,18 @@ def wake_for_critical(now: datetime) -> int:
     """Have what quiet hours hold go now where the incident has become critical since: how many steps."""
     critical = IncidentRow.objects.filter(pk=OuterRef("notification__incident"), severity="critical")
     asleep = NotificationDelivery.objects.filter(
-        _FREE, Exists(critical), next_at__gt=now, held__startswith=QUIET
+        _FREE, Exists(critical), next_at__gt=now, delay_reason__startswith=QUIET
     )
     asleep = asleep.filter(notification__about=CALL)
-    return asleep.update(next_at=now, held="")
+    return asleep.update(next_at=now, delay_reason="")
 
 
 def wake_for(person: str, now: datetime) -> int:
     """Have what quiet hours hold for somebody looked at now, because those have changed: how many steps."""
-    asleep = NotificationDelivery.objects.filter(_FREE, notification__person=person, held__startswith=QUIET)
-    return asleep.filter(next_at__gt=now).update(next_at=now, held="")
+    asleep = NotificationDelivery.objects.filter(
+        _FREE, notification__person=person, delay_reason__startswith=QUIET
+    )
+    return asleep.filter(next_at__gt=now).update(next_at=now, delay_reason="")
 
 
 def catch_up(now: datetime) -> int:
@@ -281,17 +283,17 @@ class _Judging:
 
     def claim(self, room: Room, holder: int | None) -> list[Outgoing]:
         going: dict[object, list[NotificationDelivery]] = {}
-        ended, held = list[tuple[NotificationDelivery, str]](), list[NotificationDelivery]()
+        ended, delayed = list[tuple[NotificationDelivery, str]](), list[NotificationDelivery]()
         for one in in_order(self.due, self.calls):
             match self._judge(one):
                 case Send():
                     going.setdefault(one.message if one.attempts else target_of(one), []).append(one)
                 case Wait(until, why, bundling):
-                    self._hold(one, until, why, bundling)
-                    held.append(one)
+                    self._delay(one, until, why, bundling)
+                    delayed.append(one)
                 case Stop(why):
                     ended.append((one, why))
-        save_locked(held, ("next_at", "held"))
+        save_locked(delayed, ("next_at", "delay_reason"))
         self._end(ended)
         left: dict[str, int] = {}
         leased = []
@@ -342,11 +344,11 @@ class _Judging:
     def _row(self, one: NotificationDelivery) -> ContactMethod | None:
         return None if one.method_id is None else self.rows.get(one.method_id)
 
-    def _hold(self, one: NotificationDelivery, until: datetime, why: str, bundling: bool) -> None:
-        """Told on the incident once for each reason, not each time that it is looked at."""
-        if not bundling and not one.held:
-            self.notes.add(one.notification, one, "held", why, until=until)
-        one.next_at, one.held = until, one.held if bundling else why
+    def _delay(self, one: NotificationDelivery, until: datetime, why: str, bundling: bool) -> None:
+        """Recorded on the incident once for each delay, not at every look."""
+        if not bundling and not one.delay_reason:
+            self.notes.add(one.notification, one, "delayed", why, until=until)
+        one.next_at, one.delay_reason = until, one.delay_reason if bundling else why
 
     def _end(self, ended: Sequence[tuple[NotificationDelivery, str]]) -> None:
         for one, why in ended:

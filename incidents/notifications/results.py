@@ -49,7 +49,7 @@ SENDING: Final = (
     "next_at",
     "attempts",
     "state",
-    "held",
+    "delay_reason",
     "why",
 )
 """The columns of a step that is new; the others are empty."""
@@ -127,7 +127,7 @@ class Notes:
     """
 
     def __init__(self) -> None:
-        self._of_tickets: dict[UUID, list[tuple[Notification, NoteNotified]]] = {}
+        self._of_incident: dict[UUID, list[tuple[Notification, NoteNotified]]] = {}
 
     def add(
         self,
@@ -135,7 +135,7 @@ class Notes:
         one: NotificationDelivery | None,
         what: Outcome,
         why: str,
-        tickets: int = 1,
+        incidents: int = 1,
         until: datetime | None = None,
     ) -> None:
         """One event on the incident, after those that were added for it before."""
@@ -148,14 +148,14 @@ class Notes:
             why=why,
             reason=row.why,
             attempt=0 if one is None else one.attempts,
-            tickets=tickets,
+            incidents=incidents,
             until=until,
         )
-        self._of_tickets.setdefault(row.incident, []).append((row, command))
+        self._of_incident.setdefault(row.incident, []).append((row, command))
 
     def record(self) -> None:
         """In the caller's transaction. Raises StreamVersionError: try all of it again."""
-        left = {pk: list(reversed(found)) for pk, found in self._of_tickets.items()}
+        left = {pk: list(reversed(found)) for pk, found in self._of_incident.items()}
         tickets = IncidentRow.objects.filter(pk__in=left).order_by("number")
         rows = list(tickets.select_for_update())
         for lost in left.keys() - {row.pk for row in rows}:
@@ -165,7 +165,7 @@ class Notes:
             record_together([LockedCommand(row, command, _context(call)) for row, call, command in taken])
             further = [pk for pk, found in left.items() if found]
             rows = list(tickets.filter(pk__in=further)) if further else []
-        self._of_tickets.clear()
+        self._of_incident.clear()
 
 
 def _context(call: Notification) -> Context:
@@ -254,15 +254,15 @@ def _record_end(
     match after(result.reply, one.attempts, now, result.jitter, over=row.about == OVER):
         case Done():
             one.state, one.ended_at, one.why = "sent", now, result.reply.why
-            notes.add(row, one, "sent", result.reply.why, tickets=len(result.deliveries))
+            notes.add(row, one, "sent", result.reply.why, incidents=len(result.deliveries))
         case Retry(at, why):
             said = result.reply.kind == "unreadable" and one.why == why
             one.next_at, one.why = at, why
             if not said:  # it is tried every minute: told once on the incident
-                notes.add(row, one, "failed", why, tickets=len(result.deliveries), until=at)
+                notes.add(row, one, "failed", why, incidents=len(result.deliveries), until=at)
         case GiveUp(why):
             one.state, one.ended_at, one.why = "given_up", now, why
-            notes.add(row, one, "given_up", why, tickets=len(result.deliveries))
+            notes.add(row, one, "given_up", why, incidents=len(result.deliveries))
 
 
 def end(row: Notification, what: Outcome, why: str, now: datetime, notes: Notes) -> None:
@@ -301,7 +301,7 @@ def _further(row: Notification, steps: Sequence[NotificationDelivery], now: date
     untried = [one for one in steps if one.state == "waiting" and not one.attempts]
     if untried:
         soonest = min(untried, key=lambda one: one.next_at)
-        if not soonest.held and soonest.next_at > now:
+        if not soonest.delay_reason and soonest.next_at > now:
             NotificationDelivery.objects.filter(pk=soonest.pk, attempts=0, lease_until=None).update(
                 next_at=now
             )

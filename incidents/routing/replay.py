@@ -109,7 +109,7 @@ def explain_pasted(
 
 def latest_alerts(most: int) -> list[Alert]:
     """Those of incidents that began or rested last."""
-    ids = MemberAlert.objects.filter(resting=False).order_by("-pk").values_list("alert", flat=True)[:most]
+    ids = MemberAlert.objects.filter(resolved=False).order_by("-pk").values_list("alert", flat=True)[:most]
     return alerts([str(id) for id in ids])
 
 

@@ -383,7 +383,7 @@ class Covers:
 
 
 def _firing(row: IncidentRow) -> Iterator[Reported]:
-    members = MemberAlert.objects.filter(incident=row.pk, resting=False).order_by("pk")
+    members = MemberAlert.objects.filter(incident=row.pk, resolved=False).order_by("pk")
     ids = [str(alert) for alert in members.values_list("alert", flat=True)]
     for start in range(0, len(ids), AT_ONCE):
         for event in firing_alerts(ids[start : start + AT_ONCE]):
@@ -481,7 +481,7 @@ def cancelled_maintenance(now: datetime, but: Collection[str] = ()) -> list[str]
 
 def _uncovered(incidents: Sequence[UUID], covers: Covers) -> list[str]:
     """Those of them in which something fires that nobody works on."""
-    members = MemberAlert.objects.filter(incident__in=incidents, resting=False)
+    members = MemberAlert.objects.filter(incident__in=incidents, resolved=False)
     home = {str(alert): str(pk) for pk, alert in members.values_list("incident_id", "alert")}
     alerts = [reported_from(event.body) for event in firing_alerts(list(home))]
     awake = {home[alert.alert] for alert in alerts if covers.of_alert(alert) is None}

@@ -484,27 +484,28 @@ class RemoveAlerts:
 
 @dataclass(frozen=True, slots=True)
 class LinkToCause:
-    """Another incident's cause explains `alerts` of this one, which stays as it is because of `kept`."""
+    """Another incident's cause explains `alerts` of this one, which stays as it is because of `reason`."""
 
     by: Ticket
     explanation: Explanation
     alerts: int
-    kept: str
+    reason: str
 
 
 def join_symptoms(state: Incident, command: JoinSymptoms) -> Bodies:
     refuse_resolved(state)
     members = [one.member for one in command.symptoms]
-    hows = list(dict.fromkeys(one.explanation for one in command.symptoms))
-    place = {how: number for number, how in enumerate(hows)}
+    explanations = list(dict.fromkeys(one.explanation for one in command.symptoms))
+    place = {how: number for number, how in enumerate(explanations)}
     body = {
         "alerts": [member.alert for member in members],
         "new": sum(not member.again for member in members),
         "title": members[-1].title,
-        "hows": [
-            {"component": how.component, "cause": how.cause, "hops": how.hops, "how": how.how} for how in hows
+        "explanations": [
+            {"component": how.component, "cause": how.cause, "hops": how.hops, "how": how.how}
+            for how in explanations
         ],
-        "how_of": [place[one.explanation] for one in command.symptoms],
+        "explanation_of": [place[one.explanation] for one in command.symptoms],
         "source": None if command.source is None else command.source.as_json(),
     }
     events: Bodies = [("incident.symptoms_joined", body)]
@@ -533,7 +534,7 @@ def note_explained(state: Incident, command: LinkToCause) -> Bodies:
         "cause": how.cause,
         "how": how.how,
         "alerts": command.alerts,
-        "kept": command.kept,
+        "reason": command.reason,
     }
     return [("incident.linked_to_cause", body)]
 
@@ -570,7 +571,7 @@ def _count(number: int) -> str:
 
 
 def symptoms_joined_sentence(body: Mapping[str, Any]) -> str:
-    how, others = body["hows"][-1]["how"], len(body["hows"]) - 1
+    how, others = body["explanations"][-1]["how"], len(body["explanations"]) - 1
     more = "" if not others else f", likewise for {others} more component{'' if others == 1 else 's'}"
     source = "" if body["source"] is None else f"; from #{body['source']['number']}"
     joined = "joined as a symptom" if len(body["alerts"]) == 1 else "joined as symptoms, last"
@@ -585,13 +586,13 @@ def alerts_removed_sentence(body: Mapping[str, Any]) -> str:
 def linked_to_cause_sentence(body: Mapping[str, Any]) -> str:
     by = body["by"]
     explains = f"#{by['number']} “{by['title']}” explains {_count(body['alerts'])}: {body['how']}"
-    return f"{explains}; kept as a separate incident: {body['kept']}"
+    return f"{explains}; kept as a separate incident: {body['reason']}"
 
 
 def whys_of(bodies: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """By alert, from bodies of `incident.symptoms_joined`: why it joined."""
     return {
-        alert: str(body["hows"][place]["how"])
+        alert: str(body["explanations"][place]["how"])
         for body in bodies
-        for alert, place in zip(body["alerts"], body["how_of"], strict=True)
+        for alert, place in zip(body["alerts"], body["explanation_of"], strict=True)
     }

@@ -421,14 +421,14 @@ class RecordMaintenance:
     why: str
 
 
-Outcome = Literal["sent", "failed", "held", "stopped", "given_up"]
+Outcome = Literal["sent", "failed", "delayed", "stopped", "given_up"]
 
 
 @dataclass(frozen=True, slots=True)
 class NoteNotified:
-    """`person` or `method` is None where there is none; `why` is what was answered, or why it is held or ended.
+    """`person` or `method` is None where there is none; `why` is what was answered, or why it is delayed or ended.
 
-    `reason` is why they are called, `attempt` counts from 1, `tickets` are those that one message was about, `until`
+    `reason` is why they are called, `attempt` counts from 1, `incidents` counts those in one message, `until`
     when it is tried next. `method` is a name, never an address.
     """
 
@@ -440,7 +440,7 @@ class NoteNotified:
     why: str
     reason: str
     attempt: int = 0
-    tickets: int = 1
+    incidents: int = 1
     until: datetime | None = None
 
 

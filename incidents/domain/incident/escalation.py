@@ -24,10 +24,10 @@ from incidents.domain.values import LINKS_LIMIT, SEVERITIES
 
 # State
 # ----------------------------------------------------------------------------------------------------------
-Phase = Literal["starting", "climbing", "exhausted", "uncalled", "acknowledged", "resting"]
+Phase = Literal["starting", "climbing", "exhausted", "uncalled", "acknowledged", "paused"]
 """`starting`: the policy is to be looked up. `climbing`: the next step is due at `due_at`. `exhausted`: all were
 called and nobody answered. `uncalled`: there is nobody to call. `acknowledged`: somebody is on it, until `due_at` if
-the policy has a timeout. `resting`: snoozed, merged or resolved.
+the policy has a timeout. `paused`: snoozed, merged or resolved.
 """
 
 ENGINE: Final = "system:escalation"
@@ -125,7 +125,7 @@ def _turned(known: Escalation, after: Incident, event: Fact) -> Escalation:
     if event.type in _MOVES:
         known = replace(known, settled=False, policy=None)
     if after.state in ("snoozed", "resolved"):
-        return replace(known, phase="resting", why=why, due_at=None)
+        return replace(known, phase="paused", why=why, due_at=None)
     if after.state == "acknowledged":
         return _answered(replace(known, why=why), at)
     return replace(known, phase="starting", why=why, due_at=at)

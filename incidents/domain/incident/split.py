@@ -23,14 +23,14 @@ MOST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class OpenSplitOff:
-    """Opens an incident with members of `source`, of which `resting` fire no more. `title` is empty for the first
+    """Opens an incident with members of `source`, of which `resolved` fire no more. `title` is empty for the first
     alert's; `component` and `labels` are what the alerts have in common."""
 
     id: str
     number: int
     source: Incident
     members: tuple[Member, ...]
-    resting: tuple[str, ...] = ()
+    resolved: tuple[str, ...] = ()
     component: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
@@ -78,7 +78,7 @@ def open_split_off(command: OpenSplitOff) -> Bodies:
     body = {
         "source": Ticket(source.id, source.number, source.title).as_json(),
         "alerts": [member.alert for member in command.members],
-        "resting": list(command.resting),
+        "resolved": list(command.resolved),
         "title": command.members[-1].title,
         "reason": command.reason,
     }
@@ -110,7 +110,7 @@ def split_off(state: Incident, event: Fact) -> Incident:
     return replace(
         state,
         alerts=state.alerts + len(body["alerts"]),
-        firing=state.firing + len(body["alerts"]) - len(body["resting"]),
+        firing=state.firing + len(body["alerts"]) - len(body["resolved"]),
         alert_at=event.occurred_at,
     )
 

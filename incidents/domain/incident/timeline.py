@@ -52,7 +52,7 @@ def kind_of(type_: str, actor: str) -> TimelineKind:
 # ----------------------------------------------------------------------------------------------------------
 def _notified(_: str, body: Mapping[str, Any]) -> str:
     whom = _recipient(body)
-    others = body["tickets"] - 1
+    others = body["incidents"] - 1
     if body["outcome"] == "sent":
         together = (
             f", with {others} other incident{'' if others == 1 else 's'} in one message" if others else ""
@@ -60,7 +60,7 @@ def _notified(_: str, body: Mapping[str, Any]) -> str:
         return f"Notified {whom}{together}: {body['reason']}"
     if body["outcome"] == "failed":
         return f"Attempt {body['attempt']} to notify {whom} failed: {body['why']}"
-    if body["outcome"] == "held":
+    if body["outcome"] == "delayed":
         return f"Notification to {whom} delayed: {body['why']}"
     if body["outcome"] == "stopped":
         return f"Notification to {whom} cancelled: {body['why']}"

@@ -227,12 +227,12 @@ class World:
     def _what_fires_has_one_ticket_and_that_knows_it(self) -> None:
         follow_to_the_end(follower())
         for one in (one for one in open_alerts() if one.alert.key.startswith(self.tag)):
-            open_ = MemberAlert.objects.filter(alert=one.id, resting=False).exclude(
+            open_ = MemberAlert.objects.filter(alert=one.id, resolved=False).exclude(
                 incident__state="resolved"
             )
             assert open_.count() == 1, (one.alert.key, list(open_.values("incident__number")))
         for row in IncidentRow.objects.filter(pk__in=self.ids).exclude(state="resolved"):
-            assert row.firing == row.members.filter(resting=False).count(), f"#{row.number}"
+            assert row.firing == row.members.filter(resolved=False).count(), f"#{row.number}"
 
     def _belongs_to_a_team(self, row: IncidentRow) -> None:
         assert Team.objects.filter(slug=row.team).exists(), row.team

@@ -253,7 +253,7 @@ def test_whatever_is_merged_and_split_no_firing_alert_is_lost(sequence: list[tup
         else:
             settled |= _try(what, which, ids)
     _all_the_same(ids)
-    members = MemberAlert.objects.filter(resting=False).exclude(incident__state="resolved")
+    members = MemberAlert.objects.filter(resolved=False).exclude(incident__state="resolved")
     known = {one.id: one.alert.key for one in alerts([str(m.alert) for m in members])}
     in_tickets = sorted(key.removeprefix(tag) for key in known.values() if key.startswith(tag))
     assert set(in_tickets) >= firing - settled

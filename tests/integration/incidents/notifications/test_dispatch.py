@@ -207,9 +207,9 @@ def test_quiet_hours_hold_and_say_so_and_end(mails: MailSink) -> None:
     call(incident, urgent=False)
     deliver(0, 1)
     assert mails.mails == []
-    assert events(incident) == [("held", "account", f"quiet hours until {end} (UTC)")]
+    assert events(incident) == [("delayed", "account", f"quiet hours until {end} (UTC)")]
     deliver(2 * 3600)
-    assert outcomes(incident) == ["held", "sent"]
+    assert outcomes(incident) == ["delayed", "sent"]
 
 
 def test_a_throttle_holds_a_second_message_about_a_ticket_never_the_first(hooks: HookSink) -> None:
@@ -221,9 +221,9 @@ def test_a_throttle_holds_a_second_message_about_a_ticket_never_the_first(hooks:
     deliver(1)
     call(one)
     deliver(2)
-    assert (outcomes(one), outcomes(other)) == (["sent", "held"], ["sent"])
+    assert (outcomes(one), outcomes(other)) == (["sent", "delayed"], ["sent"])
     deliver(700)
-    assert outcomes(one) == ["sent", "held", "sent"]
+    assert outcomes(one) == ["sent", "delayed", "sent"]
 
 
 def test_a_shared_channel_is_told_by_its_name(hooks: HookSink) -> None:

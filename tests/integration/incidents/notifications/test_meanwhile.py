@@ -38,7 +38,7 @@ def test_who_is_left_to_sleep_is_called_once_the_ticket_becomes_critical(mails: 
     incident = ticket(severity="warning")
     call(incident, urgent=False)
     deliver(0)
-    assert outcomes(incident) == ["held"]
+    assert outcomes(incident) == ["delayed"]
     commands.set_severity(incident, "critical", ALICE)
     deliver(1)
     assert mails.subjects == ["[critical] #1 Disks are slow"]

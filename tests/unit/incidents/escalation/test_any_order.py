@@ -137,7 +137,7 @@ class AnyOrder(RuleBasedStateMachine):
     def what_rests_calls_nobody(self) -> None:
         state, one = self.ticket.state, self.ticket.escalation
         if state is not None and one is not None and state.state in ("snoozed", "resolved"):
-            assert (one.phase, one.due_at) == ("resting", None)
+            assert (one.phase, one.due_at) == ("paused", None)
 
     @invariant()
     def a_rebuild_gives_the_same(self) -> None:

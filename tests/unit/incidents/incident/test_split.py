@@ -36,7 +36,7 @@ def test_the_new_ticket_has_the_alerts_and_stays_with_the_team() -> None:
 
 
 def test_alerts_that_rest_do_not_fire_in_it() -> None:
-    new = after(split_off(with_alerts(), resting=(C,)))
+    new = after(split_off(with_alerts(), resolved=(C,)))
     assert (new.alerts, new.firing) == (2, 1)
 
 
