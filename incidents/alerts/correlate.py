@@ -61,7 +61,7 @@ from incidents.incident.repository import (
     stream_of,
 )
 from incidents.incident.telemetry_horizon import known_until
-from incidents.suppression.suppressor import Suppressor, forget_why, keep_why, note_planned
+from incidents.suppression.suppressor import Suppressor, drop_suppressions, end_suppressions, note_planned
 from incidents.teams.models import routing_table
 from ingest.queries import (
     AlertBrief,
@@ -367,7 +367,7 @@ class _Placing:
     # ------------------------------------------------------------------------------------------------------
     def _join(self, alerts: Sequence[Reported]) -> None:
         """Alerts that belong to no open incident, or to one where they rested."""
-        heard = self._not_held(alerts)
+        heard = self._unsuppressed(alerts)
         back = [alert for alert in heard if alert.alert in self._members]
         for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
             members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
@@ -376,9 +376,9 @@ class _Placing:
         new = [alert for alert in heard if alert.alert not in self._members]
         self._join_groups(self._grouped(self._join_causes(new)))
 
-    def _not_held(self, alerts: Sequence[Reported]) -> list[Reported]:
-        """Keeps why the others call nobody; they are looked at again when what holds them ends."""
-        forget_why([alert.alert for alert in alerts])
+    def _unsuppressed(self, alerts: Sequence[Reported]) -> list[Reported]:
+        """Records why the others notify nobody; they are placed once their suppression ends."""
+        drop_suppressions([alert.alert for alert in alerts])
         held = self._holding.holds(alerts)
         SuppressedAlert.objects.bulk_create(
             SuppressedAlert(alert=alert, silence=hold.by, why=hold.why, at=self._at)
@@ -548,7 +548,7 @@ class _Placing:
     # No longer firing
     # ------------------------------------------------------------------------------------------------------
     def _rest(self, alerts: Sequence[Reported]) -> None:
-        keep_why([alert.alert for alert in alerts], self._at)
+        end_suppressions([alert.alert for alert in alerts], self._at)
         members = [alert for alert in alerts if not self._is_out(alert)]
         for incident, over in _by(members, lambda alert: str(self._members[alert.alert].incident_id)):
             flapping = tuple(alert.alert for alert in over if alert.fired >= FLAPS)
@@ -641,5 +641,5 @@ def place_unsuppressed(ids: Sequence[str], now: datetime) -> int:
     firing = firing_alerts(over)
     place_alerts(firing, now)
     # One that fires no more while the follower has not heard of it yet.
-    keep_why(set(over) - {event.body["alert"] for event in firing}, now)
+    end_suppressions(set(over) - {event.body["alert"] for event in firing}, now)
     return len(over)

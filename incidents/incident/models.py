@@ -202,27 +202,23 @@ class MemberAlert(models.Model):
 
 
 class SuppressedAlert(models.Model):
-    """A firing alert that calls nobody, and why. Not rebuilt: it says what the silences of that moment said."""
+    """A firing alert that notifies nobody, and why; once it is over (`ended_at`) the reason stays for its receipts, as
+    long as they are kept. State, not rebuilt: it holds what the silences of that moment said."""
 
     alert = models.UUIDField(primary_key=True)
     silence = models.UUIDField()
+    """The silence, edition of a maintenance window or key of inhibition that suppresses it."""
     why = models.TextField()
     at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, db_index=True)
 
     class Meta:
         db_table = "incident_suppressed_alert"
 
-
-class EndedSuppression(models.Model):
-    """An alert that was over while something held it back, and why it called nobody: its receipts go on saying so.
-    Not rebuilt, as `SuppressedAlert` is not; kept as long as receipts."""
-
-    alert = models.UUIDField(primary_key=True)
-    why = models.TextField()
-    at = models.DateTimeField(db_index=True)
-
-    class Meta:
-        db_table = "incident_ended_suppression"
+    @classmethod
+    def active(cls) -> models.QuerySet[SuppressedAlert]:
+        """Those that still fire."""
+        return cls.objects.filter(ended_at__isnull=True)
 
 
 class PendingAlertResolution(models.Model):

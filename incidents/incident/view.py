@@ -20,7 +20,6 @@ from incidents.domain.incident.split import why_there
 from incidents.domain.incident.state import Failure, Incident, Opinion, failure_of
 from incidents.domain.time import optional_rfc3339, rfc3339
 from incidents.incident.models import (
-    EndedSuppression,
     IncidentRow,
     MemberAlert,
     PendingAlertResolution,
@@ -262,10 +261,9 @@ def _joined(ids: Sequence[str]) -> dict[str, UUID]:
 
 
 def suppressed(ids: Sequence[str]) -> dict[str, str]:
-    """Why these alerts, those of them that call nobody, do not, or did not until they were over."""
-    over = EndedSuppression.objects.filter(alert__in=ids).values_list("alert", "why")
-    held = SuppressedAlert.objects.filter(alert__in=ids).values_list("alert", "why")
-    return {str(alert): why for alert, why in (*over, *held)}
+    """By alert, why those of them notify nobody, or notified nobody until they were over."""
+    found = SuppressedAlert.objects.filter(alert__in=ids).values_list("alert", "why")
+    return {str(alert): why for alert, why in found}
 
 
 def alert_titles(ids: Sequence[str]) -> dict[str, str]:

@@ -149,7 +149,7 @@ def place_silence(id: uuid.UUID, wanted: SilenceRequest, context: Context) -> No
             again.save(force_insert=True)
         if row is not None and row.matchers != made.matchers:
             # What the older matchers held is held by nothing that there is, so it is looked at again.
-            SuppressedAlert.objects.filter(silence=id).update(silence=uuid.uuid4())
+            SuppressedAlert.active().filter(silence=id).update(silence=uuid.uuid4())
         if row is not None:
             suppression.resume(id, context)
         record_configuration("silence", str(id), before, after, context)
@@ -313,17 +313,17 @@ class SuppressedAlertInfo:
 
 def suppressed_alerts(limit: int = 100) -> tuple[list[SuppressedAlertInfo], int]:
     """The latest alerts that call nobody, and how many there are in all."""
-    rows = list(SuppressedAlert.objects.order_by("-at", "alert")[:limit])
+    rows = list(SuppressedAlert.active().order_by("-at", "alert")[:limit])
     known = {one.id: one for one in alerts([str(row.alert) for row in rows])}
     shown = [
         SuppressedAlertInfo(known[str(row.alert)], row.why, row.at) for row in rows if str(row.alert) in known
     ]
-    return shown, SuppressedAlert.objects.count()
+    return shown, SuppressedAlert.active().count()
 
 
 def suppressed_counts() -> Mapping[str, int]:
     """How many firing alerts each silence holds back, by its id."""
-    counted = SuppressedAlert.objects.values_list("silence").annotate(n=Count("pk")).order_by()
+    counted = SuppressedAlert.active().values_list("silence").annotate(n=Count("pk")).order_by()
     held = {str(silence): count for silence, count in counted}
     members = suppression.covered_by(
         Silence.objects.filter(ends_at__gt=timezone.now()).values_list("pk", flat=True)

@@ -44,7 +44,6 @@ from incidents.domain.suppression.rules import (
 from incidents.domain.time import rfc3339
 from incidents.domain.values import UNREADABLE
 from incidents.incident.models import (
-    EndedSuppression,
     IncidentRow,
     MemberAlert,
     SuppressedAlert,
@@ -177,7 +176,7 @@ class Suppressor:
         holding = [silence.id for silence in self._silences]
         holding += [one.window.id for one in self._windows if one.window.mode == "hold"]
         inhibiting = InhibitingAlert.objects.filter(key=OuterRef("silence"))
-        return SuppressedAlert.objects.exclude(silence__in=holding).exclude(Exists(inhibiting))
+        return SuppressedAlert.active().exclude(silence__in=holding).exclude(Exists(inhibiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ class MutedAlerts:
 
 def muted(ids: Sequence[str]) -> MutedAlerts:
     """Of these alerts those that are held otherwise than by a silence."""
-    rows = SuppressedAlert.objects.filter(alert__in=ids).values_list("alert", "silence")
+    rows = SuppressedAlert.active().filter(alert__in=ids).values_list("alert", "silence")
     held = {str(alert): by for alert, by in rows}
     windows = MaintenanceWindow.objects.filter(edition__in=set(held.values()))
     slugs = dict(windows.values_list("edition", "slug"))
@@ -205,21 +204,15 @@ def muted(ids: Sequence[str]) -> MutedAlerts:
     )
 
 
-def forget_why(ids: Collection[str]) -> None:
-    """The alerts fire, whatever held them back before."""
+def drop_suppressions(ids: Collection[str]) -> None:
+    """The alerts fire, whatever suppressed them before."""
     SuppressedAlert.objects.filter(alert__in=ids).delete()
-    EndedSuppression.objects.filter(alert__in=ids).delete()
 
 
-def keep_why(ids: Collection[str], at: datetime) -> None:
-    """Those of the alerts that were held back are over: that they called nobody stays explained."""
-    held = SuppressedAlert.objects.filter(alert__in=ids)
-    if quiet := [EndedSuppression(alert=one.alert, why=one.why, at=at) for one in held]:
-        EndedSuppression.objects.filter(at__lt=at - settings.ALERT_RETENTION).delete()
-        EndedSuppression.objects.bulk_create(
-            quiet, update_conflicts=True, unique_fields=["alert"], update_fields=["why", "at"]
-        )
-        held.delete()
+def end_suppressions(ids: Collection[str], at: datetime) -> None:
+    """Suppressed alerts among these are over: the reason stays until their receipts are dropped."""
+    if SuppressedAlert.active().filter(alert__in=ids).update(ended_at=at):
+        SuppressedAlert.objects.filter(ended_at__lt=at - settings.ALERT_RETENTION).delete()
 
 
 def windows_in_force(at: datetime) -> list[ActiveWindow]:

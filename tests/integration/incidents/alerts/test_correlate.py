@@ -239,7 +239,7 @@ def test_a_silenced_alert_calls_nobody_and_says_why(silence: Callable[..., Silen
     silence("rack", "r[12]", regex=True)
     send(alert(labels={"rack": "r1"}), alert("other", labels={"rack": "r3"}))
     assert [view.incident.title for view in tickets()] == ["other is slow"]
-    why = SuppressedAlert.objects.get().why
+    why = SuppressedAlert.active().get().why
     assert why.startswith("silenced by alice until ")
     assert why.endswith('(rack=~"r[12]"): planned work')
 
@@ -252,7 +252,7 @@ def test_an_alert_that_outlives_its_silence_gets_a_ticket(silence: Callable[...,
     Silence.objects.update(ends_at=timezone.now())
     assert OF_TICKETS["suppressed alerts"](timezone.now()) == 1
     assert [view.incident.title for view in tickets()] == ["disk7 is slow"]
-    assert not SuppressedAlert.objects.exists()
+    assert not SuppressedAlert.active().exists()
 
 
 def test_an_alert_that_outlives_one_silence_and_not_another_is_held_by_that(
@@ -263,7 +263,7 @@ def test_an_alert_that_outlives_one_silence_and_not_another_is_held_by_that(
     second = silence("row", "7")
     Silence.objects.filter(pk=first.pk).update(ends_at=timezone.now())
     assert OF_TICKETS["suppressed alerts"](timezone.now()) == 1
-    assert SuppressedAlert.objects.get().silence == second.pk
+    assert SuppressedAlert.active().get().silence == second.pk
     assert (tickets(), OF_TICKETS["suppressed alerts"](timezone.now())) == ([], 0)
 
 

@@ -59,7 +59,7 @@ def time_passes(at: datetime) -> int:
 
 
 def held() -> list[str]:
-    return sorted(SuppressedAlert.objects.values_list("why", flat=True))
+    return sorted(SuppressedAlert.active().values_list("why", flat=True))
 
 
 def down(status: str = "firing") -> Any:
