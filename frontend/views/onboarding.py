@@ -31,7 +31,7 @@ from incidents.domain.values import InvalidValueError
 from incidents.escalation.queries import is_called
 from incidents.notifications.queries import unreachable
 from incidents.notifications.recipients import reachable
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 from incidents.teams.models import Membership, Team
 from ingest.api import keys
 from ingest.api.models import IntegrationKey
@@ -233,7 +233,7 @@ def _call(team: Team, username: str, context: Context) -> None:
     way."""
     day, zone = time_zones.local(timezone.now()).date(), time_zones.here().key
     rota, policy = called_alone(team.slug, team.name, username, day, zone)
-    if not Schedule.objects.filter(slug=team.slug).exists():
+    if not OnCallSchedule.objects.filter(slug=team.slug).exists():
         shape = OnCallScheduleSerializer(data=rota)
         shape.is_valid(raise_exception=True)
         SchedulesView.acting_for(context).put(shape)

@@ -23,7 +23,7 @@ from incidents.domain.values import UNREADABLE, InvalidValueError
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.notifications.models import ContactMethod
 from incidents.notifications.queries import unreachable
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 from incidents.oncall.queries import ScheduleNotFoundError, on_call, people_in
 from incidents.teams.models import Membership, Team
 from ingest.queries import Position
@@ -135,7 +135,7 @@ def missing(action: Action) -> str | None:
     if action.kind == "person":
         return None if _active([name]) else "no active account with this name"
     if action.kind == "schedule":
-        return None if Schedule.objects.filter(slug=name).exists() else "no such schedule"
+        return None if OnCallSchedule.objects.filter(slug=name).exists() else "no such schedule"
     if action.kind == "team":
         return None if Team.objects.filter(slug=name).exists() else "no such team"
     if action.kind == "channel":
@@ -218,7 +218,9 @@ def escalation_status_at(reference: str, as_of: Position) -> EscalationStatus | 
 def is_called(username: str, team: str | None) -> bool:
     """Whether some policy calls this person: by name, by a schedule in which they take turns, or by this team."""
     turns = {
-        row.slug for row in Schedule.objects.all() if any(username in one["people"] for one in row.layers)
+        row.slug
+        for row in OnCallSchedule.objects.all()
+        if any(username in one["people"] for one in row.layers)
     }
     actions = (
         action for row in EscalationPolicy.objects.all() for step in row.steps for action in step["actions"]
@@ -237,7 +239,7 @@ def people_called(row: EscalationPolicy) -> set[str]:
     named = {action["person"] for action in actions if "person" in action}
     schedules = [action["schedule"] for action in actions if "schedule" in action]
     teams = [action["team"] for action in actions if "team" in action]
-    found = Schedule.objects.filter(slug__in=schedules) if schedules else ()
+    found = OnCallSchedule.objects.filter(slug__in=schedules) if schedules else ()
     members = Membership.objects.filter(team__slug__in=teams).exclude(role=Membership.Role.VIEWER)
     inside = members.values_list("user__username", flat=True) if teams else ()
     now = timezone.now()
@@ -248,7 +250,7 @@ def called_but_unreachable() -> dict[str, str]:
     """By person, why nothing can reach somebody whom a policy calls or who takes turns in a schedule."""
     called = [people_called(row) for row in EscalationPolicy.objects.all()]
     now = timezone.now()
-    return unreachable(set().union(*called, *(people_in(row, now) for row in Schedule.objects.all())))
+    return unreachable(set().union(*called, *(people_in(row, now) for row in OnCallSchedule.objects.all())))
 
 
 def _next(escalation: Escalation, state: Incident, directory: Directory) -> Next | None:

@@ -15,7 +15,7 @@ from incidents.domain.oncall.rotations import Shift
 from incidents.domain.oncall.spans import Span
 from incidents.domain.values import InvalidValueError
 from incidents.oncall import ical_expand
-from incidents.oncall.models import Calendar, Schedule
+from incidents.oncall.models import Calendar, OnCallSchedule
 
 if TYPE_CHECKING:
     import icalendar
@@ -75,7 +75,7 @@ def read_again(now: datetime) -> int:
     return followed
 
 
-def written(row: Schedule, shifts: Iterable[Shift], gaps: Iterable[Span], now: datetime) -> bytes:
+def written(row: OnCallSchedule, shifts: Iterable[Shift], gaps: Iterable[Span], now: datetime) -> bytes:
     """Shifts as iCalendar. What nobody takes is in it too, so that it is seen."""
     import icalendar  # takes a tenth of a second to load: only where a calendar is asked for
 
@@ -93,7 +93,7 @@ def written(row: Schedule, shifts: Iterable[Shift], gaps: Iterable[Span], now: d
     return ics
 
 
-def _event(row: Schedule, summary: str, span: Span, now: datetime) -> icalendar.Event:
+def _event(row: OnCallSchedule, summary: str, span: Span, now: datetime) -> icalendar.Event:
     import icalendar
 
     event = icalendar.Event()

@@ -18,7 +18,7 @@ from incidents.domain.oncall.overrides import Stretch, check_reversible, ended, 
 from incidents.domain.time import rfc3339
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
 from incidents.oncall import queries
-from incidents.oncall.models import CalendarFeed, Override, Schedule
+from incidents.oncall.models import CalendarFeed, OnCallSchedule, Override
 from incidents.teams.roles import allow_at
 from ingest.commands import record_configuration
 from ingest.queries import Context
@@ -156,15 +156,15 @@ def override_as_json(one: Override) -> dict[str, Any]:
     }
 
 
-def _for_update(slug: str) -> Schedule:
+def _for_update(slug: str) -> OnCallSchedule:
     """One change of a schedule's overrides after the other."""
-    row = Schedule.objects.select_for_update().filter(pk=queries.find_schedule(slug).pk).first()
+    row = OnCallSchedule.objects.select_for_update().filter(pk=queries.find_schedule(slug).pk).first()
     if row is None:
         raise queries.ScheduleNotFoundError(slug)
     return row
 
 
-def _to_override(slug: str, context: Context) -> Schedule:
+def _to_override(slug: str, context: Context) -> OnCallSchedule:
     """The same, for who may stand in or have others stand in. Raises ForbiddenError."""
     found = queries.find_schedule(slug)
     allow_at("override", found.team.slug if found.team else None, context)
@@ -195,7 +195,7 @@ def _feed_as_json(feed: CalendarFeed) -> dict[str, Any]:
 
 
 def _make(
-    row: Schedule,
+    row: OnCallSchedule,
     parts: Sequence[tuple[AbstractBaseUser, datetime, datetime]],
     why: str,
     swap: uuid.UUID | None,

@@ -36,7 +36,7 @@ class Calendar(models.Model):
         return self.name
 
 
-class Schedule(models.Model):
+class OnCallSchedule(models.Model):
     """Who is on call, as `domain.rotation_form` reads it."""
 
     slug = models.SlugField(max_length=60, unique=True)
@@ -60,7 +60,7 @@ class Override(models.Model):
     """`person` is on call then, whoever it would be. The one that was made last wins. Two of one `swap` go together."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="overrides")
+    schedule = models.ForeignKey(OnCallSchedule, on_delete=models.CASCADE, related_name="overrides")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="overrides")
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField()
@@ -81,7 +81,7 @@ class CalendarFeed(models.Model):
     """A secret address at which a calendar program reads the shifts. It works while its maker may sign in."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="feeds")
+    schedule = models.ForeignKey(OnCallSchedule, on_delete=models.CASCADE, related_name="feeds")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="feeds")
     mine = models.BooleanField(default=False)
     """The shifts of its maker alone."""

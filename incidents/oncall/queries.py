@@ -16,7 +16,7 @@ from incidents.domain.oncall.layers import read_layers
 from incidents.domain.oncall.rotations import Shift, Turn
 from incidents.domain.oncall.spans import Span, instant, merged
 from incidents.domain.time import parse_rfc3339
-from incidents.oncall.models import Calendar, Override, Schedule
+from incidents.oncall.models import Calendar, OnCallSchedule, Override
 
 WATCHED: Final = timedelta(days=14)
 """Gaps within it are warned about."""
@@ -59,22 +59,22 @@ def gaps(schedule: str, start: datetime, end: datetime) -> list[Span]:
     return rotations.gaps(rota(find_schedule(schedule), start, end), start, end)
 
 
-def find_schedule(slug: str) -> Schedule:
+def find_schedule(slug: str) -> OnCallSchedule:
     """Raises ScheduleNotFoundError."""
-    row = Schedule.objects.filter(slug=slug).first() if "\0" not in slug else None
+    row = OnCallSchedule.objects.filter(slug=slug).first() if "\0" not in slug else None
     if row is None:
         raise ScheduleNotFoundError(slug)
     return row
 
 
-def people_in(row: Schedule, at: datetime) -> set[str]:
+def people_in(row: OnCallSchedule, at: datetime) -> set[str]:
     """Everybody in the layers of a schedule, and in its overrides that are not over at `at`."""
     over = row.overrides.filter(ends_at__gt=at)
     overriding = over.values_list(f"person__{get_user_model().USERNAME_FIELD}", flat=True)
     return {person for layer in row.layers for person in layer["people"]} | set(overriding)
 
 
-def turn_of(row: Schedule, person: str, at: datetime, within: timedelta) -> Turn | None:
+def turn_of(row: OnCallSchedule, person: str, at: datetime, within: timedelta) -> Turn | None:
     """The turn of a person at `at`, else their next one that begins `within` that time; None: neither."""
     ahead = rotations.shifts(rota(row, at, at + within), at, at + within)
     first = next((one for one in ahead if one.person == person), None)
@@ -84,7 +84,7 @@ def turn_of(row: Schedule, person: str, at: datetime, within: timedelta) -> Turn
     return rotations.turn_at(rota(row, first.start - reach, first.start + reach), first.start)
 
 
-def on_call_status(row: Schedule, at: datetime) -> OnCallStatus:
+def on_call_status(row: OnCallSchedule, at: datetime) -> OnCallStatus:
     known = rota(row, at, at + rotations.LOOK_AHEAD[-1])
     handover = rotations.next_handover(known, at)
     return OnCallStatus(
@@ -100,13 +100,13 @@ def uncovered(at: datetime) -> dict[str, timedelta]:
     """How long nobody is on call in the next two weeks, by schedule."""
     end = at + WATCHED
     found = {}
-    for row in Schedule.objects.prefetch_related("holidays"):
+    for row in OnCallSchedule.objects.prefetch_related("holidays"):
         spans = rotations.gaps(rota(row, at, end), at, end)
         found[row.slug] = sum((ends - begins for begins, ends in spans), timedelta())
     return found
 
 
-def rota(row: Schedule, start: datetime, end: datetime) -> rotations.Schedule:
+def rota(row: OnCallSchedule, start: datetime, end: datetime) -> rotations.Schedule:
     """The schedule with all that bears on the time from `start` to `end`. Raises UNREADABLE."""
     zone = ZoneInfo(row.time_zone)
     layers = read_layers(row.layers, zone)
@@ -154,7 +154,7 @@ def _away(people: Iterable[str], zone: ZoneInfo) -> dict[str, Sequence[Span]]:
     return {person: merged(away) for person, away in spans.items()}
 
 
-def named_days(row: Schedule, start: datetime, end: datetime) -> list[tuple[Span, str]]:
+def named_days(row: OnCallSchedule, start: datetime, end: datetime) -> list[tuple[Span, str]]:
     """The schedule's holidays between two instants, and whose names of absence touch it: when and what."""
     zone = ZoneInfo(row.time_zone)
     people = {name for layer in read_layers(row.layers, zone) for name in layer.people}

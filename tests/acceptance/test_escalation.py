@@ -30,7 +30,7 @@ from incidents.incident.rebuild import rebuild_incidents
 from incidents.incident.repository import next_number, record_opening
 from incidents.notifications.dispatcher import deliver_due
 from incidents.notifications.models import Notification, NotificationDelivery, Preferences
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 from incidents.oncall.queries import on_call
 from incidents.teams.models import Team, routing_table
 from ingest.queries import Context
@@ -222,7 +222,9 @@ def test_in_the_night_when_the_clocks_change_the_one_on_call_is_called(
     names = ["alice", "bob"]
     layer = {"name": "daily", "people": names, "start": turns, "turn": "1d"}
     storage = Team.objects.get(slug="storage")
-    Schedule.objects.create(slug="rota", name="Rota", team=storage, time_zone="Europe/Berlin", layers=[layer])
+    OnCallSchedule.objects.create(
+        slug="rota", name="Rota", team=storage, time_zone="Europe/Berlin", layers=[layer]
+    )
     steps = [{"after": after, "actions": [{"schedule": "rota"}]} for after in (0, 1800, 3600)]
     EscalationPolicy.objects.update(steps=steps, repeats=0)
     before, after = on_call("rota", opened), on_call("rota", opened + timedelta(hours=12))

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
 
-from incidents.oncall.models import Calendar, Schedule
+from incidents.oncall.models import Calendar, OnCallSchedule
 from tests.browser.conftest import Console
 from tests.browser.test_alerts import pictured
 
@@ -33,7 +33,7 @@ def test_a_person_takes_over_and_gives_back(console: Console) -> None:
         "turn": "1d",
     }
     nights |= {"times": [{"days": ["sat"], "from": "20:00", "to": "08:00"}]}
-    made = Schedule.objects.create(
+    made = OnCallSchedule.objects.create(
         slug="gpu", name="GPU fleet", time_zone="America/New_York", layers=[week, nights]
     )
     made.holidays.add(
@@ -41,7 +41,7 @@ def test_a_person_takes_over_and_gives_back(console: Console) -> None:
             slug="us", name="US", text="", spans=[["2026-11-26", "2026-11-27", "Thanksgiving"]]
         )
     )
-    Schedule.objects.create(slug="gap", name="Abandoned", layers=[{**week, "end": "2026-02-01T09:00"}])
+    OnCallSchedule.objects.create(slug="gap", name="Abandoned", layers=[{**week, "end": "2026-02-01T09:00"}])
     page = console.open("/on-call")
     expect(page.get_by_role("heading", name="GPU fleet")).to_be_visible()
     pictured(page, "on-call")

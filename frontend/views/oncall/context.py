@@ -19,7 +19,7 @@ from incidents.domain.oncall.spans import Span, wall
 from incidents.domain.time import rfc3339
 from incidents.notifications.queries import unreachable
 from incidents.oncall import queries
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 
 SPANS = ("1 h", "4 h", "12 h", "1 d")
 MOST_GAPS = 3
@@ -29,7 +29,7 @@ VIEWS = {"days": timedelta(weeks=WEEKS), "hours": timedelta(weeks=1)}
 FIRST, LAST = date(2000, 1, 3), date(2099, 1, 1)
 
 
-def schedule_context(row: Schedule, now: datetime, me: str) -> dict[str, Any]:
+def schedule_context(row: OnCallSchedule, now: datetime, me: str) -> dict[str, Any]:
     """How a schedule stands, and when it is the turn of `me` next."""
     zone, known = ZoneInfo(row.time_zone), queries.on_call_status(row, now)
     mine = queries.turn_of(row, me, now, timedelta(weeks=WEEKS))
@@ -53,7 +53,7 @@ def schedule_context(row: Schedule, now: datetime, me: str) -> dict[str, Any]:
 
 def shown(
     request: HttpRequest,
-    row: Schedule,
+    row: OnCallSchedule,
     errors: dict[str, str] | None = None,
     made: str = "",
     status: int = 200,
@@ -89,7 +89,7 @@ def shown(
     return show(request, "frontend/oncall/schedule.html", context, section="on_call", status=status)
 
 
-def _calendar(request: HttpRequest, row: Schedule, zone: ZoneInfo, now: datetime) -> dict[str, Any]:
+def _calendar(request: HttpRequest, row: OnCallSchedule, zone: ZoneInfo, now: datetime) -> dict[str, Any]:
     """The days or hours that the address asks for, and where it leads on to."""
     view = request.GET.get("view", "")
     view = view if view in VIEWS else "days"

@@ -22,7 +22,7 @@ from incidents.api.oncall.schedules import CalendarsView, SchedulesView
 from incidents.api.oncall.serializers import CalendarSerializer, OnCallScheduleSerializer
 from incidents.domain.permissions import ForbiddenError
 from incidents.oncall import calendars as files
-from incidents.oncall.models import Calendar, Schedule
+from incidents.oncall.models import Calendar, OnCallSchedule
 from ingest.queries import StreamVersionError
 
 WHO = "Only staff, and managers for their own team, can change schedules."
@@ -40,7 +40,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
 def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
     """The form of a schedule; without a slug, of a new one."""
     configurers_only(request, WHO)
-    row = Schedule.objects.filter(slug=slug).first()
+    row = OnCallSchedule.objects.filter(slug=slug).first()
     if slug and row is None:
         raise Http404("no such schedule")
     if request.method != "POST":
@@ -60,7 +60,9 @@ def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
     return HttpResponseRedirect(reverse("on_call_schedule", args=[row.slug if row else request.POST["slug"]]))
 
 
-def _save(request: HttpRequest, row: Schedule | None, read: list[dict[str, Any]]) -> dict[str, list[str]]:
+def _save(
+    request: HttpRequest, row: OnCallSchedule | None, read: list[dict[str, Any]]
+) -> dict[str, list[str]]:
     """What is wrong by field; nothing is, if it was kept."""
     form = request.POST
     told = {
@@ -96,7 +98,7 @@ def _flat(found: Any) -> list[Any]:
 @require_POST
 def remove(request: HttpRequest, slug: str) -> HttpResponse:
     configurers_only(request, WHO)
-    row = Schedule.objects.filter(slug=slug).first()
+    row = OnCallSchedule.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such schedule")
     return _removed(request, SchedulesView, row)
@@ -137,10 +139,10 @@ def remove_calendar(request: HttpRequest, slug: str) -> HttpResponse:
     return _removed(request, CalendarsView, row)
 
 
-def _removed(request: HttpRequest, catalog: type[Catalog], row: Schedule | Calendar) -> HttpResponse:
+def _removed(request: HttpRequest, catalog: type[Catalog], row: OnCallSchedule | Calendar) -> HttpResponse:
     try:
         catalog.acting_for(context_of(request)).perform_destroy(row)
-        if isinstance(row, Schedule):
+        if isinstance(row, OnCallSchedule):
             removed(request, "schedule", row.slug, f"{row.name} and its overrides removed.")
         else:
             messages.success(request, f"{row.name} removed.")
@@ -154,7 +156,7 @@ def _removed(request: HttpRequest, catalog: type[Catalog], row: Schedule | Calen
 def _listed(request: HttpRequest, errors: dict[str, list[str]] | None = None) -> HttpResponse:
     context = {
         "rights": rights(request),
-        "schedules": Schedule.objects.select_related("team"),
+        "schedules": OnCallSchedule.objects.select_related("team"),
         "calendars": Calendar.objects.select_related("person").defer("text"),
         "people": active_people(),
         "errors": errors or {},
@@ -165,7 +167,10 @@ def _listed(request: HttpRequest, errors: dict[str, list[str]] | None = None) ->
 
 
 def _form(
-    request: HttpRequest, row: Schedule | None, fields: list[dict[str, str]], problems: dict[str, list[str]]
+    request: HttpRequest,
+    row: OnCallSchedule | None,
+    fields: list[dict[str, str]],
+    problems: dict[str, list[str]],
 ) -> HttpResponse:
     form = request.POST
     shown = [

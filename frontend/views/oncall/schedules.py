@@ -26,14 +26,14 @@ from incidents.domain.oncall.spans import instant
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.time import parse_rfc3339
 from incidents.oncall import commands, queries
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 
 
 @page
 @require_safe
 def on_call(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
-    rows = Schedule.objects.select_related("team").prefetch_related("holidays")
+    rows = OnCallSchedule.objects.select_related("team").prefetch_related("holidays")
     cards = [schedule_context(row, now, user_name(request)) for row in rows]
     mine = sorted((one for one in cards if one["mine"]), key=lambda one: one["mine"]["at"])
     context = {"cards": cards, "mine": mine, "rights": rights(request)}
@@ -140,7 +140,7 @@ def _taken_back(request: HttpRequest, slug: str, command: Callable[[], None]) ->
 
 # What was typed
 # ----------------------------------------------------------------------------------------------------------
-def _row(slug: str) -> Schedule:
+def _row(slug: str) -> OnCallSchedule:
     try:
         return queries.find_schedule(slug)
     except queries.ScheduleNotFoundError as error:

@@ -16,7 +16,7 @@ from incidents.api.incident.views import ConflictError
 from incidents.api.oncall.serializers import CalendarSerializer, OnCallScheduleSerializer, OnCallScheduleShape
 from incidents.domain.time import rfc3339
 from incidents.oncall import queries
-from incidents.oncall.models import Calendar, Schedule
+from incidents.oncall.models import Calendar, OnCallSchedule
 from incidents.teams.references import named_by
 
 
@@ -34,16 +34,16 @@ class SchedulesView(Catalog):
     """Who is on call. One of them is answered with how it stands: who it is now, and when nobody will be."""
 
     kind = "schedule"
-    queryset = Schedule.objects.select_related("team").prefetch_related("holidays")
+    queryset = OnCallSchedule.objects.select_related("team").prefetch_related("holidays")
     serializer_class = OnCallScheduleSerializer
     pagination_class = BySlug
     lookup_field = "slug"
 
-    def remove(self, instance: Schedule) -> None:
+    def remove(self, instance: OnCallSchedule) -> None:
         check_removable(instance)
         instance.delete()
 
-    def disown(self, row: Schedule) -> None:
+    def disown(self, row: OnCallSchedule) -> None:
         """Its team is removed, it stays. In the caller's transaction."""
         before = self._as_json(row)
         row.team = None
@@ -75,9 +75,9 @@ class CalendarsView(Catalog):
         return {**told, "text": f"sha256:{hashlib.sha256(told['text'].encode()).hexdigest()}"}
 
 
-def check_removable(row: Schedule | Calendar) -> None:
+def check_removable(row: OnCallSchedule | Calendar) -> None:
     """Raises ConflictError where policies call the schedule, or schedules have their holidays from the calendar."""
-    if isinstance(row, Schedule):
+    if isinstance(row, OnCallSchedule):
         if called_by := named_by("schedule", row.slug):
             raise ConflictError(f"It is called by {called_by}; change that first.")
     elif named := list(row.schedules.values_list("name", flat=True)[:3]):

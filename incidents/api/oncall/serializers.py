@@ -14,7 +14,7 @@ from incidents.domain.oncall.layers import DAYS, read_layers
 from incidents.domain.time import read_zone
 from incidents.domain.values import InvalidValueError, check_line
 from incidents.oncall import calendars
-from incidents.oncall.models import Calendar, Schedule
+from incidents.oncall.models import Calendar, OnCallSchedule
 from incidents.oncall.queries import active
 from incidents.teams.models import Team
 
@@ -62,7 +62,7 @@ class PersonField(s.SlugRelatedField[Any]):
         )
 
 
-class OnCallScheduleSerializer(Strict, s.ModelSerializer[Schedule]):
+class OnCallScheduleSerializer(Strict, s.ModelSerializer[OnCallSchedule]):
     team = s.SlugRelatedField(
         slug_field="slug",
         queryset=Team.objects.all(),
@@ -80,7 +80,7 @@ class OnCallScheduleSerializer(Strict, s.ModelSerializer[Schedule]):
     )
 
     class Meta:
-        model = Schedule
+        model = OnCallSchedule
         fields = ("slug", "name", "team", "time_zone", "layers", "holidays")
         extra_kwargs: ClassVar[dict[str, Any]] = {
             "time_zone": {"help_text": "IANA time zone, such as Europe/Berlin; default: UTC"}

@@ -25,7 +25,7 @@ from incidents.domain.oncall.overrides import Stretch
 from incidents.domain.time import rfc3339
 from incidents.domain.values import InvalidValueError, check_line
 from incidents.oncall import calendars, commands, queries
-from incidents.oncall.models import CalendarFeed, Schedule
+from incidents.oncall.models import CalendarFeed, OnCallSchedule
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 
@@ -56,7 +56,7 @@ class OnCallView(OnCallAPI):
     def get(self, request: Request) -> Response:
         """Who is on call, by every schedule."""
         at = _moment(parameters(request, "at"), "at", timezone.now())
-        return Response({"results": [_on_call(row, at) for row in Schedule.objects.all()]})
+        return Response({"results": [_on_call(row, at) for row in OnCallSchedule.objects.all()]})
 
 
 class ScheduleOnCallView(OnCallAPI):
@@ -247,7 +247,7 @@ class SecretCalendarView(OnCallAPI):
         return _calendar(feed.schedule, now - timedelta(days=28), now + timedelta(days=365), only)
 
 
-def _calendar(row: Schedule, start: datetime, end: datetime, only: str | None = None) -> HttpResponse:
+def _calendar(row: OnCallSchedule, start: datetime, end: datetime, only: str | None = None) -> HttpResponse:
     shifts = [one for one in queries.shifts(row.slug, start, end) if only in (None, one.person)]
     gaps = [] if only else queries.gaps(row.slug, start, end)
     written = calendars.written(row, shifts, gaps, timezone.now())
@@ -258,7 +258,7 @@ def _calendar(row: Schedule, start: datetime, end: datetime, only: str | None = 
     return HttpResponse(written, content_type="text/calendar; charset=utf-8", headers=headers)
 
 
-def _on_call(row: Schedule, at: datetime) -> dict[str, Any]:
+def _on_call(row: OnCallSchedule, at: datetime) -> dict[str, Any]:
     people = list(queries.on_call(row.slug, at))
     return {"schedule": row.slug, "name": row.name, "at": rfc3339(at), "people": people}
 

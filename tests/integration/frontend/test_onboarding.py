@@ -16,7 +16,7 @@ from django.test import Client, override_settings
 from incidents.domain.escalation.policy_text import read_steps
 from incidents.escalation.models import EscalationPolicy
 from incidents.incident.models import IncidentRow
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 from incidents.teams.models import Membership, Team
 from ingest.api import keys, rejections
 from ingest.api.models import IntegrationKey, Rejection
@@ -131,7 +131,7 @@ def test_one_button_makes_the_schedule_and_the_policy_that_call_who_asks() -> No
     alice.post("/welcome/team", {"team": "storage"})
     alice.cookies["zone"] = "Pacific/Kiritimati"
     alice.post("/welcome/call")
-    row, today = Schedule.objects.get(), datetime.now(ZoneInfo("Pacific/Kiritimati")).date()
+    row, today = OnCallSchedule.objects.get(), datetime.now(ZoneInfo("Pacific/Kiritimati")).date()
     assert row.layers[0]["people"] == ["alice"]
     assert (row.time_zone, row.layers[0]["start"][:10]) == ("Pacific/Kiritimati", str(today))
     policy = EscalationPolicy.objects.get()
@@ -151,7 +151,7 @@ def test_a_team_that_has_a_policy_already_keeps_it() -> None:
     )
     assert "follows the policy own already" in alice.post("/welcome/call").content.decode()
     assert EscalationPolicy.objects.count() == 1
-    assert not Schedule.objects.exists()
+    assert not OnCallSchedule.objects.exists()
 
 
 def test_who_cannot_be_reached_is_not_said_to_be_called() -> None:

@@ -13,7 +13,7 @@ from django.test import Client
 from frontend.examples import SCHEDULE
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import queries
-from incidents.oncall.models import Calendar, CalendarFeed, Override, Schedule
+from incidents.oncall.models import Calendar, CalendarFeed, OnCallSchedule, Override
 from ingest.api import keys
 from ingest.queries import configured
 
@@ -37,9 +37,9 @@ def signed_in(name: str = "bob") -> Client:
     return client
 
 
-def storage(**more: Any) -> Schedule:
+def storage(**more: Any) -> OnCallSchedule:
     given = {"slug": "storage", "name": "Storage", "time_zone": "Europe/Berlin", "layers": [LAYER], **more}
-    return Schedule.objects.create(**given)
+    return OnCallSchedule.objects.create(**given)
 
 
 def text(path: str, who: str = "bob") -> str:
@@ -222,7 +222,7 @@ def test_staff_makes_a_schedule_and_changes_it() -> None:
         "/settings/schedules/disks",
         form(**{"layer-0-people": "charlie", "layer-0-times": "sat sun 08:00-20:00"}),
     )
-    assert Schedule.objects.get().layers[0]["people"] == ["charlie"]
+    assert OnCallSchedule.objects.get().layers[0]["people"] == ["charlie"]
     assert [one.actor for one in configured("schedule", "disks")] == ["user:alice"] * 2
 
 
@@ -244,7 +244,7 @@ def test_what_is_wrong_is_shown_with_what_was_typed(changed: dict[str, str], tol
     assert answer.status_code == 400
     assert told in answer.content.decode()
     assert "Disks" in answer.content.decode() or "name" in changed
-    assert not Schedule.objects.exists()
+    assert not OnCallSchedule.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_what_is_wrong_is_shown_with_what_was_typed(changed: dict[str, str], tol
 def test_only_staff_edits(path: str) -> None:
     storage()
     assert signed_in("bob").post(f"/settings/{path}", form()).status_code == 403
-    assert Schedule.objects.count() == 1
+    assert OnCallSchedule.objects.count() == 1
 
 
 def test_a_schedule_is_removed_and_that_is_recorded() -> None:
@@ -291,7 +291,7 @@ def test_a_schedule_that_a_policy_calls_stays_and_says_why() -> None:
     EscalationPolicy.objects.create(slug="disks", name="Disks", steps=steps)
     answer = signed_in("alice").post("/settings/schedules/storage/remove", follow=True)
     assert "called by the escalation policy Disks; change that first." in answer.content.decode()
-    assert Schedule.objects.exists()
+    assert OnCallSchedule.objects.exists()
 
 
 def test_the_docs_tell_of_schedules() -> None:

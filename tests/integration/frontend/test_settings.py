@@ -12,7 +12,7 @@ from django.test import Client
 from analyzers.api.schedules import KIND, schedule_as_json
 from analyzers.queries import Schedule as Analysis
 from incidents.api.saved_views import SavedViewSerializer, SavedViewsView
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 from incidents.reports.models import ReportSchedule
 from incidents.saved_views.models import SavedView
 from incidents.suppression.models import MaintenanceWindow
@@ -82,7 +82,7 @@ def test_a_manager_makes_a_schedule_of_their_team_and_is_told_when_it_is_of_anot
     answer = bob.post("/settings/schedules/new", {**form, "slug": "links", "team": "network"})
     assert answer.status_code == 400
     assert "requires the role manager of network" in answer.content.decode()
-    assert [one.slug for one in Schedule.objects.all()] == ["disks"]
+    assert [one.slug for one in OnCallSchedule.objects.all()] == ["disks"]
 
 
 def test_a_manager_moves_no_rule_that_belongs_to_no_team() -> None:

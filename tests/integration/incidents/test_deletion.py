@@ -23,7 +23,7 @@ from incidents.escalation.models import EscalationPolicy
 from incidents.incident.models import IncidentRow
 from incidents.notifications.contact_methods import remove_method
 from incidents.notifications.models import ContactMethod
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 from incidents.queries import incident_events
 from incidents.reports.models import ReportSchedule
 from incidents.saved_views.models import SavedView
@@ -65,7 +65,7 @@ def last(kind: str, key: str) -> tuple[Any, Any]:
 
 
 def test_what_goes_with_a_team_is_recorded_each(lamps: Team) -> None:
-    Schedule.objects.create(slug="lamp-nights", name="Nights", team=lamps, layers=[])
+    OnCallSchedule.objects.create(slug="lamp-nights", name="Nights", team=lamps, layers=[])
     SavedView.objects.create(team=lamps, name="Dark", slug="dark", query="tab=all")
     remove(TeamsView, "lamps")
     assert last("member", "lamps/bob") == ({"team": "lamps", "user": "bob", "role": "admin"}, None)

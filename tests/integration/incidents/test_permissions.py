@@ -12,8 +12,8 @@ from django.test import Client
 from analyzers.queries import Schedule
 from incidents import commands
 from incidents.commands import Report
+from incidents.oncall.models import OnCallSchedule as Rota
 from incidents.oncall.models import Override
-from incidents.oncall.models import Schedule as Rota
 from incidents.teams.models import Membership, Route, Service, Team
 from ingest.api import keys
 from ingest.queries import Context

@@ -16,7 +16,7 @@ from incidents.api.urls import ACTIONS
 from incidents.commands import Report
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM, ForbiddenError
 from incidents.incident.models import IncidentRow
-from incidents.oncall.models import Override, Schedule
+from incidents.oncall.models import OnCallSchedule, Override
 from incidents.teams.models import Membership, Route, Silence, Team
 from ingest.api import keys
 from ingest.queries import Context, configured
@@ -162,7 +162,7 @@ def rota(client: Client, team: str | None) -> Any:
         }
     ]
     where = None if team is None else Team.objects.get(slug=team)
-    Schedule.objects.create(slug="disks", name="Disks", team=where, layers=layers)
+    OnCallSchedule.objects.create(slug="disks", name="Disks", team=where, layers=layers)
     ends = (datetime.now(UTC) + timedelta(days=20)).isoformat()
     body = {"person": "charlie", "ends_at": ends, "reason": "I can"}
     return client.post("/api/v1/schedules/disks/overrides", body, content_type="application/json")

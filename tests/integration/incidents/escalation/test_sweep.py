@@ -22,7 +22,7 @@ from incidents.escalation.sweep import sweep
 from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild_incidents
 from incidents.notifications.models import ContactMethod, Notification
-from incidents.oncall.models import Override, Schedule
+from incidents.oncall.models import OnCallSchedule, Override
 from incidents.teams.models import Team
 from ingest.db.bisect import Backoff
 from ingest.log.append import append
@@ -67,7 +67,7 @@ def test_the_people_of_the_team_are_called_in_turn_and_the_calls_are_kept() -> N
 
 def test_a_schedule_whose_time_zone_is_no_more_keeps_nobody_else_from_being_called() -> None:
     people("alice")
-    Schedule.objects.create(slug="rota", name="Rota", time_zone="Mars/Base", layers=[])
+    OnCallSchedule.objects.create(slug="rota", name="Rota", time_zone="Mars/Base", layers=[])
     policy(steps=[{"after": 0, "actions": [{"schedule": "rota"}, {"person": "alice"}]}])
     id_ = ticket()
     Clock(id_).later()
@@ -221,7 +221,7 @@ def test_a_rotation_calls_who_is_on_call_at_that_moment() -> None:
         "start": "2026-01-05T09:00",
         "turn": "1w",
     }
-    rota = Schedule.objects.create(
+    rota = OnCallSchedule.objects.create(
         slug="primary", name="Primary", team=Team.objects.get(slug="storage"), time_zone="UTC", layers=[layer]
     )
     policy(

@@ -16,7 +16,7 @@ from incidents.escalation.queries import called_but_unreachable
 from incidents.notifications.models import ContactMethod, Notification
 from incidents.notifications.queries import recent_notifications, unreachable
 from incidents.notifications.queue import plan_new
-from incidents.oncall.models import Override, Schedule
+from incidents.oncall.models import OnCallSchedule, Override
 from incidents.teams.models import Team
 from ingest.queries import watermark
 from tests.integration.frontend.test_pages import signed_in
@@ -39,7 +39,7 @@ def reach(name: str = "alice") -> None:
 
 def storage_rota() -> None:
     team = Team.objects.get(slug="storage")
-    Schedule.objects.create(slug="storage", name="Storage", team=team, time_zone="UTC", layers=[LAYER])
+    OnCallSchedule.objects.create(slug="storage", name="Storage", team=team, time_zone="UTC", layers=[LAYER])
 
 
 def body(client: Client, address: str) -> str:
@@ -69,7 +69,7 @@ def test_who_takes_over_after_the_next_hand_over_is_marked_too(alice: Client, ad
     storage_rota()
     policy(steps=[{"after": 0, "actions": [{"schedule": "storage"}]}], repeats=0)
     Override.objects.create(
-        schedule=Schedule.objects.get(slug="storage"),
+        schedule=OnCallSchedule.objects.get(slug="storage"),
         person=User.objects.get(username="bob"),
         starts_at=datetime.now(UTC) + timedelta(days=30),
         ends_at=datetime.now(UTC) + timedelta(days=31),

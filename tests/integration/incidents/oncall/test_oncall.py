@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from incidents.oncall import queries
-from incidents.oncall.models import Calendar, Override, Schedule
+from incidents.oncall.models import Calendar, OnCallSchedule, Override
 
 pytestmark = pytest.mark.django_db
 MONDAY = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -23,7 +23,7 @@ def people() -> None:
         get_user_model().objects.create(username=name)
 
 
-def schedule(*people: str, **more: Any) -> Schedule:
+def schedule(*people: str, **more: Any) -> OnCallSchedule:
     layer = {
         "name": "primary",
         "people": people or ["alice", "bob"],
@@ -31,7 +31,7 @@ def schedule(*people: str, **more: Any) -> Schedule:
         "turn": "1w",
     }
     given = {"slug": "storage", "name": "Storage", "time_zone": "Europe/Berlin", "layers": [layer], **more}
-    return Schedule.objects.create(**given)
+    return OnCallSchedule.objects.create(**given)
 
 
 def person(name: str) -> Any:

@@ -10,7 +10,7 @@ from django.test import Client
 
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import queries
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 from ingest.queries import configured
 from tests.integration.incidents.oncall.cases import DAY, LAYER, NOW, STORAGE, call, in_days, storage
 
@@ -66,7 +66,7 @@ def test_what_is_wrong_is_refused_by_name_and_nothing_is_stored(changed: Any, fi
     answer = call("post", "schedules", {**STORAGE, **changed})
     assert answer.status_code == 400
     assert field in answer.json()["errors"]
-    assert not Schedule.objects.exists()
+    assert not OnCallSchedule.objects.exists()
 
 
 def test_somebody_who_may_not_sign_in_is_not_put_into_a_layer() -> None:
@@ -85,7 +85,7 @@ def test_a_schedule_that_a_policy_calls_is_not_removed() -> None:
     EscalationPolicy.objects.create(slug="disks", name="Disks", steps=steps)
     answer = call("delete", "schedules/storage")
     assert (answer.status_code, "Disks" in answer.json()["detail"]) == (409, True)
-    assert Schedule.objects.exists()
+    assert OnCallSchedule.objects.exists()
 
 
 # Asking

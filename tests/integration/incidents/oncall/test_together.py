@@ -16,7 +16,7 @@ from django.db import connections
 
 from incidents.domain.oncall.overrides import Stretch
 from incidents.oncall import commands, queries
-from incidents.oncall.models import Calendar, Override, Schedule
+from incidents.oncall.models import Calendar, OnCallSchedule, Override
 from ingest.queries import Context, configured
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -60,7 +60,7 @@ def people(log_database: str) -> None:  # noqa: ARG001
 
 
 def test_of_many_who_take_over_at_once_none_is_lost_and_the_last_one_counts() -> None:
-    Schedule.objects.create(slug="storage", name="Storage", layers=[LAYER])
+    OnCallSchedule.objects.create(slug="storage", name="Storage", layers=[LAYER])
     now = datetime.now(UTC)
 
     def take_over(number: int) -> None:
@@ -76,7 +76,7 @@ def test_of_many_who_take_over_at_once_none_is_lost_and_the_last_one_counts() ->
 
 
 def test_a_swap_and_its_taking_back_at_once_leave_both_parts_or_none() -> None:
-    Schedule.objects.create(
+    OnCallSchedule.objects.create(
         slug="storage", name="Storage", layers=[{**LAYER, "people": ["alice", "bob"], "turn": "1d"}]
     )
     now = datetime.now(UTC)

@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 from deploy.wsgi import application
 from incidents.api import root_urls as reads_urls
 from incidents.commands import Report, open_incident
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import OnCallSchedule
 from incidents.teams.models import Silence
 from ingest.api import keys, root_urls
 from ingest.integrations.telemetry import FORMATS
@@ -58,7 +58,7 @@ def test_every_operation_answers_as_the_document_says() -> None:
     for number in (1, 2):
         open_incident(Report(f"Something {number}", component=f"host/h{number}"), Context("user:alice"))
     layer = {"name": "primary", "people": ["alice"], "start": "2026-01-05T09:00", "turn": "1w"}
-    Schedule.objects.create(slug="there", name="There", layers=[layer])
+    OnCallSchedule.objects.create(slug="there", name="There", layers=[layer])
     there = THERE | {"key": key, "id": a_silence()}
     document = schemathesis.openapi.from_wsgi("/api/schema?format=json", application)
     wrong: dict[str, str] = {}
