@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection
@@ -33,6 +34,7 @@ from incidents.notifications.queue import (
     wake_for_critical,
 )
 from incidents.notifications.results import Result, record_results
+from incidents.worker.guard import Failure, attempt
 from incidents.worker.heartbeat import alive
 from incidents.worker.leader import Presence
 from incidents.worker.loops import start_loops
@@ -246,24 +248,27 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
     deliverer, pause = Deliverer(presence), FIRST_PAUSE
     while not stop.is_set():
         heartbeat.progress("sending", LONGEST_ROUND)
-        try:
-            did = deliverer.round(now_utc())
+        ended = attempt(partial(_round, deliverer, idle))
+        if not isinstance(ended, Failure):
             pause = FIRST_PAUSE
-            deliverer.wait(0.005 if did else idle)
-        except (OperationalError, InterfaceError) as error:
-            log.warning("database away", error=str(error).strip(), seconds=pause)
-            pause = _pause(stop, pause)
-        except (
-            Exception
-        ):  # the shell around a round: to end would be to forget what is under way, and send it twice
-            log.exception("a round failed", seconds=pause)
-            pause = _pause(stop, pause)
+            continue
+        # What is under way is not forgotten: it would be sent twice.
+        if isinstance(ended.error, OperationalError | InterfaceError):
+            log.warning("database away", error=str(ended.error).strip(), seconds=pause)
+        else:
+            log.error("a round failed", seconds=pause, exc_info=ended.error)
+        pause = _pause(stop, pause)
     heartbeat.rest("sending")
     _finish(deliverer)
     away.set()
     for thread in (sweeping, present, *loops):
         thread.join()
     connection.close()
+
+
+def _round(deliverer: Deliverer, idle: float) -> None:
+    did = deliverer.round(now_utc())
+    deliverer.wait(0.005 if did else idle)
 
 
 def _wait_for_key(stop: threading.Event) -> None:

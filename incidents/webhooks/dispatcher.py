@@ -24,6 +24,7 @@ from incidents.webhooks.deliveries import Histories
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.round import Round
 from incidents.webhooks.send import send_in_order
+from incidents.worker.guard import Failure, attempt
 from ingest.commands import database_is_lost, retrying
 from ingest.queries import Position, now_utc
 
@@ -79,15 +80,15 @@ class WebhookDispatcher:
 
     def _apart(self, pk: int, do: Callable[[], int]) -> int:
         """A webhook that fails here is left alone for a while, and keeps none of the others from being told."""
-        try:
-            return do()
-        except Exception as error:  # the shell around one webhook; whatever it is, the others are told
-            if database_is_lost(error):
-                raise
-            log.exception("webhook failed", webhook=pk)
-            self._drop(pk)
-            self._left_alone[pk] = time.monotonic() + LONGEST_PAUSE
-            return 0
+        did = attempt(do)
+        if not isinstance(did, Failure):
+            return did
+        if database_is_lost(did.error):
+            raise did.error
+        log.error("webhook failed", webhook=pk, exc_info=did.error)
+        self._drop(pk)
+        self._left_alone[pk] = time.monotonic() + LONGEST_PAUSE
+        return 0
 
     def wait(self, seconds: float) -> None:
         """Until a delivery is over, at most so long."""

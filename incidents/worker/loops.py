@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 from django.db import connection
+
+from incidents.worker.guard import Failure, attempt
 
 Loop = Callable[[threading.Event], None]
 PAUSE = 5.0
@@ -35,10 +38,8 @@ def start_loops(stop: threading.Event) -> list[threading.Thread]:
 
 def _kept_running(name: str, run: Loop, stop: threading.Event) -> None:
     while not stop.is_set():
-        try:
-            run(stop)
-        except Exception:  # the shell around a loop: the rest of the process goes on
-            log.exception("loop failed", loop=name)
+        ended = attempt(partial(run, stop))
+        connection.close()
+        if isinstance(ended, Failure):
+            log.error("loop failed", loop=name, exc_info=ended.error)
             stop.wait(PAUSE)
-        finally:
-            connection.close()

@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
+from incidents.worker.guard import Failure, attempt
 from incidents.worker.heartbeat import alive
 from ingest.commands import heartbeat
 from ingest.queries import now_utc
@@ -67,18 +69,22 @@ def run_sweeps(stop: threading.Event, every: float = EVERY) -> None:
 
 def sweep_once(name: str, fn: Sweep, now: datetime) -> int | None:
     """How much one sweep found; None where it failed."""
-    try:
-        did = fn(now)
-        _show_life(name, now, did)
-    except (OperationalError, InterfaceError) as error:
-        log.warning("database away", sweep=name, error=str(error).strip())
+    found = attempt(partial(_sweep, name, fn, now))
+    if not isinstance(found, Failure):
+        return found
+    if isinstance(found.error, OperationalError | InterfaceError):
+        log.warning("database away", sweep=name, error=str(found.error).strip())
         connection.close()
-        return None
-    except Exception as error:  # the shell around a sweep: the others, and sending, go on
-        log.exception("sweep failed", sweep=name)
+    else:
+        log.error("sweep failed", sweep=name, exc_info=found.error)
         _shown.pop(name, None)
-        _report_failure(name, error)
-        return None
+        _report_failure(name, found.error)
+    return None
+
+
+def _sweep(name: str, fn: Sweep, now: datetime) -> int:
+    did = fn(now)
+    _show_life(name, now, did)
     return did
 
 

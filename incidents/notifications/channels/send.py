@@ -9,6 +9,7 @@ import json
 import smtplib
 from collections.abc import Callable, Mapping
 from email.errors import MessageError
+from functools import partial
 
 import structlog
 from django.conf import settings
@@ -24,6 +25,7 @@ from incidents.notifications.channels.apprise import send_service
 from incidents.notifications.key import UNREADABLE
 from incidents.notifications.queue import Outgoing
 from incidents.outbound import AddressRefusedError, UnreachableError, post
+from incidents.worker.guard import Failure, attempt
 from ingest.integrations.mail import OWN_HEADER
 from ingest.queries import now_utc
 
@@ -109,9 +111,10 @@ def send(outgoing: Outgoing) -> Reply:
         return unreadable(UNREADABLE)
     if not outgoing.address:
         return refused("the method or its address was removed")
-    try:
-        return _SENDERS[outgoing.kind](outgoing)
-    except Exception as error:  # noqa: BLE001  the shell around senders, of which plugins are foreign code
-        # Without what it says: that may hold the address.
-        log.error("sender failed", lane=outgoing.lane, error=type(error).__name__)
-        return no_answer(f"it could not be sent ({type(error).__name__})")
+    reply = attempt(partial(_SENDERS[outgoing.kind], outgoing))
+    if not isinstance(reply, Failure):
+        return reply
+    # Without its text, which may hold the address: plugins of Apprise are third-party code.
+    kind = type(reply.error).__name__
+    log.error("sender failed", lane=outgoing.lane, error=kind)
+    return no_answer(f"it could not be sent ({kind})")
