@@ -11,7 +11,7 @@ class DeployConfig(AppConfig):
 
     def ready(self) -> None:
         from deploy import celery  # noqa: F401  (whoever sends a task sends it to our broker)
-        from incidents.worker.loops import register_loop
+        from incidents.worker.parts import register_loop
 
         checks.register(check_variables)
         register_loop("seals", note_seals)

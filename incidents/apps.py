@@ -12,7 +12,7 @@ class IncidentsConfig(AppConfig):
         from incidents import events, follower, timers
         from incidents.alerts import resolve
         from incidents.routing import auto_assign
-        from incidents.worker.loops import register_loop
+        from incidents.worker.parts import register_loop
         from incidents.worker.sweeps import register_sweep
 
         events.register()

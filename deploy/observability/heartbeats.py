@@ -15,7 +15,7 @@ from django_celery_beat.schedulers import DatabaseScheduler
 
 from deploy.embedded import die_with_parent
 from deploy.processes import TASKS
-from incidents.worker.heartbeat import alive
+from incidents.worker.parts import alive
 from ingest.commands import heartbeat, watch_database
 from ingest.queries import now_utc
 

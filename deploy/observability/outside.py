@@ -19,7 +19,7 @@ from django.db import connection
 
 from deploy.observability.health import reasons
 from incidents.outbound import AddressRefusedError, UnreachableError, post
-from incidents.worker.heartbeat import alive
+from incidents.worker.parts import alive
 from ingest.commands import (
     TIMESTAMP_REQUEST,
     InvalidTimestampError,

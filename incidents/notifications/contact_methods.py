@@ -33,9 +33,9 @@ from incidents.domain.notifications.delivery import (
     refused,
     rules_as_json,
     rules_from,
+    test_message,
     whole,
 )
-from incidents.domain.notifications.message import test_message
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
 from incidents.notifications.channels.apprise import check_service
 from incidents.notifications.channels.send import send

@@ -34,10 +34,8 @@ from incidents.notifications.queue import (
     wake_for_critical,
 )
 from incidents.notifications.results import Result, record_results
-from incidents.worker.guard import Failure, attempt
-from incidents.worker.heartbeat import alive
 from incidents.worker.leader import Presence
-from incidents.worker.loops import start_loops
+from incidents.worker.parts import Failure, alive, attempt, start_loops
 from incidents.worker.sweeps import run_sweeps
 from ingest.commands import heartbeat
 from ingest.queries import now_utc

@@ -7,7 +7,7 @@ from datetime import datetime
 from incidents.notifications.history import RecentNotification, recent_notifications
 from incidents.notifications.models import NotificationDelivery
 from incidents.notifications.recipients import failed_calls, is_readable, unreachable
-from incidents.worker.heartbeat import LONGEST_SILENCE, silences
+from incidents.worker.parts import LONGEST_SILENCE, silences
 from ingest.queries import now_utc
 
 __all__ = [

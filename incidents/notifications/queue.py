@@ -22,15 +22,17 @@ from incidents.domain.notifications.delivery import (
     Due,
     Kind,
     Line,
+    Message,
+    MessageLine,
     Method,
     Send,
     Stop,
     Ticket,
     Wait,
+    compose,
     judge,
     steps,
 )
-from incidents.domain.notifications.message import Message, MessageLine, compose
 from incidents.domain.values import Severity
 from incidents.incident.bulk_sql import columns, insert
 from incidents.incident.models import IncidentRow

@@ -10,7 +10,7 @@ class WebhooksConfig(AppConfig):
         from incidents.teams.references import register_naming
         from incidents.webhooks.dispatcher import run
         from incidents.webhooks.queries import telling_of
-        from incidents.worker.loops import register_loop
+        from incidents.worker.parts import register_loop
 
         register_loop("webhooks", run)
         register_naming("team", telling_of)

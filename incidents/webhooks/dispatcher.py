@@ -24,7 +24,7 @@ from incidents.webhooks.deliveries import Histories
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.round import Round
 from incidents.webhooks.send import send_in_order
-from incidents.worker.guard import Failure, attempt
+from incidents.worker.parts import Failure, attempt
 from ingest.commands import database_is_lost, retrying
 from ingest.queries import Position, now_utc
 

@@ -15,8 +15,7 @@ from functools import partial
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
-from incidents.worker.guard import Failure, attempt
-from incidents.worker.heartbeat import alive
+from incidents.worker.parts import Failure, alive, attempt
 from ingest.commands import heartbeat
 from ingest.queries import now_utc
 

@@ -18,7 +18,7 @@ from analyzers.runs.models import Run, State
 from analyzers.runs.tasks import execute, tick
 from deploy.celery import app
 from deploy.supervisor.children import end_group
-from incidents.worker.heartbeat import silences
+from incidents.worker.parts import silences
 from ingest.queries import read_stream
 from tests.acceptance.stack import wait_for
 from tests.integration.analyzers.runs.cases import HOUR, NOW, TOP, Door, healthy, install_plugin

@@ -25,7 +25,7 @@ from incidents.notifications.channels.apprise import send_service
 from incidents.notifications.key import UNREADABLE
 from incidents.notifications.queue import Outgoing
 from incidents.outbound import AddressRefusedError, UnreachableError, post
-from incidents.worker.guard import Failure, attempt
+from incidents.worker.parts import Failure, attempt
 from ingest.integrations.mail import OWN_HEADER
 from ingest.queries import now_utc
 

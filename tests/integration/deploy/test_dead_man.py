@@ -18,7 +18,7 @@ from pytest_django import Settings
 from deploy import processes
 from deploy.embedded import Home
 from deploy.observability import disk, outside
-from incidents.worker.heartbeat import alive
+from incidents.worker.parts import alive
 from ingest.commands import record_configuration
 from ingest.db import clock
 from ingest.log.follow import Follower, run_once

@@ -20,7 +20,7 @@ from redis.exceptions import ConnectionError as RedisAway
 from deploy import broker, privileges, processes
 from deploy.embedded import Home
 from deploy.observability import disk, health, heartbeats
-from incidents.worker.heartbeat import alive
+from incidents.worker.parts import alive
 from ingest.api import keys
 from ingest.db import clock, server_watch
 from ingest.log import registry

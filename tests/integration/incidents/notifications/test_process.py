@@ -18,8 +18,8 @@ from django.test import Client
 from incidents.notifications.commands import notify
 from incidents.notifications.models import Notification
 from incidents.worker import sweeps
-from incidents.worker.heartbeat import alive, silences
 from incidents.worker.models import Heartbeat
+from incidents.worker.parts import alive, silences
 from incidents.worker.sweeps import run_sweeps, sweep_once
 from ingest.queries import Context
 from tests.places import ROOT
