@@ -13,7 +13,7 @@ from incidents.teams.models import Team
 
 
 class EscalationPolicy(models.Model):
-    """Who is called, in which order and after how long (`domain.policies`). With a team it is what that
+    """Who is called, in which order and after how long (`domain.escalation.policy`). With a team it is what that
     team's incidents follow when no route names another."""
 
     slug = models.SlugField(max_length=60, unique=True)

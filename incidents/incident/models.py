@@ -9,7 +9,7 @@ from django.db import models
 
 
 class IncidentRow(models.Model):
-    """An incident as it stands at `position`: the columns are the fields of `domain.incident.Incident`."""
+    """An incident as it stands at `position`: the columns are the fields of `domain.incident.state.Incident`."""
 
     id = models.UUIDField(primary_key=True)
     version = models.IntegerField()

@@ -37,7 +37,7 @@ class Calendar(models.Model):
 
 
 class OnCallSchedule(models.Model):
-    """Who is on call, as `domain.rotation_form` reads it."""
+    """An on-call schedule; `domain.oncall.layers` reads its layers."""
 
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=120)

@@ -1,7 +1,7 @@
 """Which team will resolve an incident, learned from those that people resolved, or that nobody can say.
 
-Naive Bayes (multinomial) over the words of `domain.describing`, without any cause: that is what is not known yet. The
-past is gone through in its order, each incident judged by what was known before it was resolved; how sure the
+Naive Bayes (multinomial) over the words of `domain.similarity.text`, without any cause: that is not known
+yet. The past is gone through in its order, each incident judged by what was known before it was resolved; how sure the
 method was is then translated into how often it was right (a logistic curve over its log-odds), and what it
 would have suggested is its record. So the probability and the record are of incidents that it had not seen.
 It never acts by itself: where a route says so, `heeding` does.

@@ -1,4 +1,4 @@
-"""How alike incidents are: TF-IDF over what they say (`domain.describing`), and the cosine of the angle
+"""How alike incidents are: TF-IDF over what they say (`domain.similarity.text`), and the cosine of the angle
 between them.
 """
 
