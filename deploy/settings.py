@@ -152,8 +152,6 @@ TELEMETRY_SPARSE_RETENTION = env.duration(
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
-DISK_STATE = "deploy.observability.disk.state"
-"""Tells endpoints how full the disk is: enough, scarce (telemetry is refused, so that alerts find room) or full."""
 
 # Alerts -------------------------------------------------------------------------------------------
 ALERT_MAX_BODY = env.integer(

@@ -15,11 +15,11 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.defaults import server_error
 from drf_spectacular.views import SpectacularAPIView
 
-from deploy.observability import disk
 from frontend.time_zones import COOKIE
 from frontend.views.pages import show
 from ingest.api.problem_details import ServiceUnavailableError, problem
 from ingest.commands import database_is_away
+from ingest.db import disk
 
 _SECRET = re.compile("password|secret")
 OF_PROGRAMS = ("/api/", "/v1/", "/v2/", "/integrations/")

@@ -9,7 +9,7 @@ from ingest.db.bisect import Backoff, in_halves
 from ingest.db.database import is_away as database_is_away
 from ingest.db.database import is_lost as database_is_lost
 from ingest.db.server_watch import watch as watch_database
-from ingest.log.append import StreamAppend, append, extend
+from ingest.log.append import StreamAppend, append, extend, retrying
 from ingest.log.configuration_events import record_configuration
 from ingest.log.copies import rebuild_copies, register_copy
 from ingest.log.follow import Follower, register_follower
@@ -17,9 +17,6 @@ from ingest.log.follow import run_once as run_follower_once
 from ingest.log.noted_seals import newest as newest_noted_seal
 from ingest.log.noted_seals import note as note_seal
 from ingest.log.noted_seals import text_of as text_of_seal
-from ingest.log.registry import EventType
-from ingest.log.registry import register as register_event_type
-from ingest.log.retry import retrying
 from ingest.log.seals import seal as seal_log
 from ingest.log.takeover import NAME as SESSION_NAME
 from ingest.log.timestamps import REQUEST as TIMESTAMP_REQUEST
@@ -27,10 +24,11 @@ from ingest.log.timestamps import InvalidTimestampError
 from ingest.log.timestamps import authorities as timestamp_authorities
 from ingest.log.timestamps import check as check_timestamp
 from ingest.log.timestamps import request as request_timestamp
-from ingest.log.types import UnrecordableEventError
+from ingest.log.types import EventType, UnrecordableEventError
+from ingest.log.types import register as register_event_type
 from ingest.log.verify import LogIntegrityError
 from ingest.log.verify import expect as expect_seal
-from ingest.telemetry.store.partitions import maintain as maintain_partitions
+from ingest.telemetry.store.tables import maintain as maintain_partitions
 
 __all__ = [
     "SESSION_NAME",

@@ -4,27 +4,27 @@ from ingest.alerts.changes import DOOR as CHANGES_DOOR
 from ingest.alerts.changes import ReportedChange, changes
 from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
-from ingest.alerts.payloads import Delivered as AlertDelivery
-from ingest.alerts.payloads import Latest as LatestDelivery
-from ingest.alerts.payloads import WithoutAlert
-from ingest.alerts.payloads import delivered as alert_delivery
-from ingest.alerts.payloads import latest as latest_deliveries
-from ingest.alerts.payloads import left_out as left_out_deliveries
-from ingest.alerts.payloads import unread as unread_deliveries
-from ingest.alerts.queries import Brief as AlertBrief
-from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, labels_carried, open_alerts
-from ingest.alerts.queries import briefs as alert_briefs
-from ingest.alerts.queries import components_of as alert_components
+from ingest.alerts.deliveries import Delivered as AlertDelivery
+from ingest.alerts.deliveries import Latest as LatestDelivery
+from ingest.alerts.deliveries import WithoutAlert
+from ingest.alerts.deliveries import delivered as alert_delivery
+from ingest.alerts.deliveries import latest as latest_deliveries
+from ingest.alerts.deliveries import left_out as left_out_deliveries
+from ingest.alerts.deliveries import unread as unread_deliveries
+from ingest.alerts.rows import Brief as AlertBrief
 from ingest.alerts.rows import CurrentAlert as Alert
-from ingest.db.clock import is_wrong as clock_is_wrong
-from ingest.db.clock import now as now_utc
-from ingest.db.clock import skew as clock_skew
+from ingest.alerts.rows import alerts, alerts_at, firing_alerts, firing_on, labels_carried, open_alerts
+from ingest.alerts.rows import briefs as alert_briefs
+from ingest.alerts.rows import components_of as alert_components
+from ingest.db.database import is_wrong as clock_is_wrong
+from ingest.db.database import now as now_utc
+from ingest.db.database import skew as clock_skew
 from ingest.db.server_watch import answers as database_answers
+from ingest.log.append import CHANNEL as LOG_CHANNEL
 from ingest.log.configuration_events import changes_of_receipt, configured
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import lags as follower_lags
 from ingest.log.follow import places as follower_places
-from ingest.log.notify import CHANNEL as LOG_CHANNEL
 from ingest.log.read import begun as begun_streams
 from ingest.log.read import (
     head,
@@ -38,14 +38,14 @@ from ingest.log.read import (
     watermark,
     watermark_age,
 )
-from ingest.log.registry import registered as registered_event_types
 from ingest.log.seals import newest_seal
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, StreamVersionError
+from ingest.log.types import registered as registered_event_types
 from ingest.telemetry.component_names import is_component, natural
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
-from ingest.telemetry.store.partitions import whole_for as telemetry_whole_for
 from ingest.telemetry.store.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.store.receipts import receipt as telemetry_receipt
+from ingest.telemetry.store.tables import whole_for as telemetry_whole_for
 from ingest.telemetry.windows.late_rows import LateRows, late_rows
 from ingest.telemetry.windows.outages import Outage, outages_of
 from ingest.telemetry.windows.pair_grid import Axis as GridAxis
@@ -55,9 +55,9 @@ from ingest.telemetry.windows.pair_grid import Steps as PathSteps
 from ingest.telemetry.windows.path_sums import PathSumsTimeoutError as PathSumsTooSlow
 from ingest.telemetry.windows.path_sums import Source as PathSource
 from ingest.telemetry.windows.path_sums import path_clock, path_rates, path_source, path_sums
-from ingest.telemetry.windows.serialize import dumps as dump_sums
-from ingest.telemetry.windows.serialize import loads as load_sums
 from ingest.telemetry.windows.sql import DataClock, data_clock, read_window, regions
+from ingest.telemetry.windows.sums import dumps as dump_sums
+from ingest.telemetry.windows.sums import loads as load_sums
 from ingest.topology.inferred import placed_names
 from ingest.topology.read import Component, Topology, component, topology_at
 from ingest.topology.snapshot import Snapshot as TopologySnapshot

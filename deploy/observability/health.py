@@ -20,12 +20,13 @@ from redis.exceptions import RedisError
 from analyzers.queries import faulty_analyzers
 from deploy import broker, env, privileges, processes
 from deploy.accounts import proxy_is_not_counted
-from deploy.observability import disk, metrics
+from deploy.observability import metrics
 from deploy.version import VERSION
 from incidents.escalation.queries import called_but_unreachable
 from incidents.notifications import key
 from incidents.notifications.queries import LONGEST_SILENCE, overdue, silences
 from incidents.webhooks.queries import unreadable as unreadable_webhooks
+from ingest.db import disk
 from ingest.queries import clock_is_wrong, clock_skew, database_answers, follower_lags
 
 LOOK_EVERY = 15.0

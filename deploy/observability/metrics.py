@@ -25,12 +25,12 @@ from redis.exceptions import RedisError
 
 from analyzers.queries import Run, analyzers, faulty_analyzers
 from deploy import broker, processes
-from deploy.observability import disk
 from deploy.version import VERSION
 from incidents.escalation.queries import overdue as overdue_escalations
 from incidents.notifications.queries import overdue, silences
 from incidents.oncall.queries import uncovered
 from incidents.queries import counts, unanswered
+from ingest.db import disk
 from ingest.queries import TELEMETRY_KINDS, clock_skew, follower_lags, watermark_age
 
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])

@@ -37,7 +37,6 @@ from redis.exceptions import RedisError
 
 from deploy import broker, env, privileges, processes
 from deploy.embedded import EmbeddedError, Home, start_broker, start_postgres
-from deploy.observability import disk
 from deploy.postgres.base import VARIABLE as PROCESS
 from deploy.static import collect
 from deploy.supervisor import replacement
@@ -47,6 +46,7 @@ from deploy.supervisor.programs import Program, kind_of, listen, preload, progra
 from deploy.supervisor.replacement import Handed, Request
 from deploy.supervisor.root_start import leave_root
 from ingest.commands import heartbeat
+from ingest.db import disk
 
 Say = Callable[[str], None]
 PATIENCE = {"web": 12.0, "otlp": 12.0}

@@ -18,15 +18,20 @@ from uuid import UUID, uuid4
 
 from django.db import connection, transaction
 
-from ingest.alerts.deliveries import AlertOutcome, Delivery, DeliveryReceipt, PendingDelivery, prepare
+from ingest.alerts.deliveries import (
+    AlertOutcome,
+    Delivery,
+    DeliveryReceipt,
+    PendingDelivery,
+    keeping,
+    prepare,
+)
 from ingest.alerts.events import CHANGED
-from ingest.alerts.payloads import keeping
 from ingest.alerts.rows import as_json
-from ingest.db import clock
+from ingest.db import database
 from ingest.integrations.normalized import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
 from ingest.integrations.pagerduty import Change
-from ingest.log.append import append
-from ingest.log.retry import retrying
+from ingest.log.append import append, retrying
 from ingest.log.types import Context, Head, NewEvent
 
 DOOR = "pagerduty-change"
@@ -80,7 +85,7 @@ def take_change(change: Change, delivery: Delivery) -> DeliveryReceipt:
 
 @transaction.atomic
 def _store(change: Change, prepared: PendingDelivery) -> DeliveryReceipt:
-    now = clock.now()
+    now = database.now()
     id_ = _id(change, prepared)
     new = _insert(id_, change, prepared, now)
     if new:

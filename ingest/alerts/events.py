@@ -12,7 +12,7 @@ null where none did it.
 notes, receipt, sha256}: something was changed, at a time that its sender said (`at`, else null). It opens no incident.
 """
 
-from ingest.log.registry import EventType, register
+from ingest.log.types import EventType, register
 
 REPORTED = register(EventType("alert.reported"))
 CHANGED = register(EventType("change.reported"))

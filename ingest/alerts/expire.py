@@ -14,9 +14,9 @@ from django.db import transaction
 
 from ingest.alerts import rows
 from ingest.alerts.decide import SETTLED
-from ingest.alerts.write_batch import Batch, By
-from ingest.db import clock
-from ingest.log.retry import retrying
+from ingest.alerts.store import Batch, By
+from ingest.db import database
+from ingest.log.append import retrying
 from ingest.log.types import Context, Position
 
 AT_ONCE = 1_000
@@ -64,7 +64,7 @@ def expire_alerts(ids: Sequence[str], said_at: datetime, position: Position, con
     Of which anything new was said since goes on. What is sent again later than `SETTLED` from `said_at` fires anew. In
     the caller's transaction, which holds the alerts until it ends. Raises StreamVersionError.
     """
-    batch = Batch(clock.now(), rows.kept(sorted(ids), hold=True), held=True)
+    batch = Batch(database.now(), rows.kept(sorted(ids), hold=True), held=True)
     # Read again now that they are held: one may have changed since.
     place = (position.epoch, str(position.txid), position.seq)
     over = rows.current_alerts(_SETTLES, (list(ids), *place))

@@ -16,7 +16,7 @@ from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.alerts.store import receive
 from ingest.integrations.heartbeat import Heartbeat
 from ingest.integrations.normalized import Parsed
-from ingest.log.retry import retrying
+from ingest.log.append import retrying
 
 DOOR = "heartbeat"
 _COLUMNS = "integration, name, every, grace, severity, component, heard_at"

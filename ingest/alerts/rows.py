@@ -1,7 +1,10 @@
-"""Alerts as rows of `alert`: read, inserted, changed and counted, many with one statement.
+"""Alerts as rows of `alert`: read, inserted, changed and counted, many with one statement; and the per-process cache of
+those met last, so that a repeat skips the database read.
 
-What writes comes as statements with their values, for `ingest.alerts.write_batch` to send as one message.
-"""
+What writes comes as statements with their values, for `ingest.alerts.store` to send as one message. A decision upon
+the cache is written only where the alert still stands so: the statement that writes compares the hash of the newest
+event of its stream, and who was overtaken forgets and reads. What is ignored is written nowhere, so it is decided upon
+a row that was read."""
 
 from __future__ import annotations
 
@@ -16,9 +19,11 @@ from django.db import connection
 from msgspec import Struct
 
 from ingest.alerts.decide import Known
+from ingest.db import database
 from ingest.integrations.normalized import Alert, Severity, Status
-from ingest.log.encode import array, plain_array
-from ingest.log.types import Event, Head
+from ingest.log.append import array, plain_array
+from ingest.log.read import read_newest
+from ingest.log.types import Event, Head, Position
 
 PART = 2_000
 """Rows that a cursor over all of them fetches at a time."""
@@ -327,3 +332,125 @@ def _list(text: str) -> tuple[Any, ...]:
 
 
 _STATUSES: Mapping[str, Status] = {status: status for status in get_args(Status)}
+
+
+MOST = 100_000
+"""Alerts that a process remembers, at about 0.4 KiB each; when it is full it is emptied."""
+
+STRANGERS = 256
+"""So many alerts in a row that were not remembered have to be new before the next ones are taken for new unread: it
+costs a transaction where one of them is not. In a storm they are; what fires again reaches the process that knows it
+half the time, so that day by day they are not."""
+
+# Packed, as in `ingest.integrations.prometheus`: less room, nothing for the garbage collector to walk through.
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(CachedRow).decode
+_known: dict[str, dict[str, bytes]] = {}  # by database and id
+_in_a_row: dict[str, int] = {}  # by database
+
+
+def recalled(ids: Iterable[str]) -> dict[str, CachedRow]:
+    """Those of these alerts that are remembered."""
+    known = _known.get(database.name(), {})
+    return {id_: _unpack(packed) for id_ in ids if (packed := known.get(id_)) is not None}
+
+
+def remember(alerts: Mapping[str, CachedRow]) -> None:
+    """That these alerts stand so: they were read or written, and committed."""
+    known = _known.setdefault(database.name(), {})
+    if len(known) + len(alerts) > MOST:
+        known.clear()
+    known.update((id_, _pack(kept)) for id_, kept in alerts.items())
+
+
+def all_new() -> bool:
+    """Whether alerts that are not remembered may be taken for new ones: the statement that writes makes sure of it."""
+    return _in_a_row.get(database.name(), 0) >= STRANGERS
+
+
+def met(new: int, *, others: bool) -> None:
+    """How many alerts that were not remembered were new, and whether there were others, which were not."""
+    _in_a_row[database.name()] = 0 if others else _in_a_row.get(database.name(), 0) + new
+
+
+def forget(ids: Iterable[str]) -> None:
+    known = _known.get(database.name(), {})
+    for id_ in ids:
+        known.pop(id_, None)
+
+
+def alerts(ids: Sequence[str]) -> list[CurrentAlert]:
+    """These alerts as they stand, the one that changed last first."""
+    return current_alerts("id = ANY(%s::uuid[])", (list(ids),), "changed_at DESC, id")
+
+
+def alerts_at(ids: Sequence[str], as_of: Position) -> list[CurrentAlert]:
+    """These alerts as the log had them at a position, those of them that it knew then.
+
+    How often they were repeated is not in the log: `last_seen` is the time of the last change, `repeats` 0.
+    """
+    return [reported(event) for event in read_newest([stream_of(id_) for id_ in ids], as_of)]
+
+
+def open_alerts() -> Iterator[CurrentAlert]:
+    """All alerts that fire or are acknowledged, read in parts: there may be 100,000 of them."""
+    return current_alerts_in_parts("status <> 'resolved'", (), "changed_at, id")
+
+
+def firing_alerts(ids: Sequence[str]) -> list[Event]:
+    """The newest event of each of these alerts that still fires, in the order of the log."""
+    firing = current_alerts("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),))
+    return read_newest([stream_of(one.id) for one in firing])
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What an incident needs to know of an alert to judge where it belongs."""
+
+    component: str | None
+    title: str
+    severity: Severity
+
+
+def briefs(ids: Sequence[str]) -> dict[str, Brief]:
+    """By id, with one statement: a storm has 30,000 of them and their labels are not needed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id::text, component, title, severity FROM alert WHERE id = ANY(%s::uuid[])",
+            (list(ids),),
+        )
+        return {
+            id_: Brief(component, title, severity) for id_, component, title, severity in cursor.fetchall()
+        }
+
+
+def components_of(ids: Sequence[str]) -> set[str]:
+    """Of these alerts, however many: the database tells apart what a storm of 30,000 is on, in half the time."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT component FROM alert WHERE id = ANY(%s::uuid[]) AND component IS NOT NULL",
+            (list(ids),),
+        )
+        return {component for (component,) in cursor.fetchall()}
+
+
+def firing_on(components: Sequence[str]) -> dict[str, int]:
+    """By component how many alerts fire on it or are acknowledged; those without any are left out."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT component, count(*) FROM alert WHERE status <> 'resolved' AND component = ANY(%s)"
+            " GROUP BY component",
+            (list(components),),
+        )
+        return {name: int(count) for name, count in cursor.fetchall()}
+
+
+def labels_carried(ids: Sequence[str], least: int) -> list[tuple[str, str, int]]:
+    """Labels with the value that at least so many of these alerts carry, and how many do; the commonest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT label.key, label.value, count(*) FROM alert, jsonb_each_text(labels::jsonb) AS label"
+            " WHERE id = ANY(%s::uuid[]) GROUP BY 1, 2 HAVING count(*) >= %s ORDER BY 3 DESC, 1, 2",
+            (list(ids), least),
+        )
+        return [(str(name), str(value), int(count)) for name, value, count in cursor.fetchall()]

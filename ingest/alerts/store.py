@@ -1,28 +1,189 @@
 """Store what was delivered: the payload as it came, what it changed, and a receipt. All of it or nothing.
 
-One transaction holds the deliveries that wait at the same time (see `group_commit`), the rows of their alerts and the
+One transaction holds the deliveries that wait at the same time (see `GroupCommit`), the rows of their alerts and the
 events `alert.reported`, a stream an alert. A repeat of an alert costs no event: its row keeps when and how often.
-"""
+`Batch` collects what several deliveries, or time, do to alerts, and writes it with few statements."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from django.db import DatabaseError, OperationalError, connection, transaction
+from msgspec import Struct, structs
 
-from ingest.alerts import cache, rows
-from ingest.alerts.decide import decide
-from ingest.alerts.deliveries import AlertOutcome, Delivery, DeliveryReceipt, PendingDelivery, prepare
-from ingest.alerts.payloads import keeping
-from ingest.alerts.rows import CachedRow, id_of
-from ingest.alerts.write_batch import Batch, By
-from ingest.db import clock, database
-from ingest.db.group_commit import GroupCommit, GroupCommitError
-from ingest.integrations.normalized import Parsed
-from ingest.log.retry import retrying
-from ingest.log.types import Context, StreamVersionError, UnrecordableEventError
+from ingest.alerts import rows
+from ingest.alerts.decide import Known, Outcome, decide, fired_recently
+from ingest.alerts.deliveries import (
+    AlertOutcome,
+    Delivery,
+    DeliveryReceipt,
+    PendingDelivery,
+    keeping,
+    prepare,
+)
+from ingest.alerts.events import REPORTED
+from ingest.alerts.rows import CachedRow, Count, Statement, Written, id_of, stream_of
+from ingest.db import database
+from ingest.db.database import GroupCommit, GroupCommitError
+from ingest.integrations.normalized import Alert, Parsed
+from ingest.log.append import StreamAppend, extend_through, retrying, saying_overtaken
+from ingest.log.types import Context, Head, NewEvent, StreamVersionError, UnrecordableEventError
+
+_REST = frozenset({"resolved", "expired", "settled"})
+
+
+class By(Struct, frozen=True):
+    """What a change came with; receipt and payload's SHA-256 (hex) are None where time alone did it."""
+
+    integration: str
+    door: str
+    receipt: str | None = None
+    sha256: str | None = None
+
+
+class _Changed(Struct):
+    after: Head
+    events: list[NewEvent]
+    context: Context
+    row: Written
+
+
+class Batch:
+    """Collects changes; `write` writes them.
+
+    `held` says that the rows in `kept` are held by the transaction that writes. Without it what changed since they were
+    read makes `write` fail.
+    """
+
+    def __init__(self, now: datetime, kept: Mapping[str, CachedRow], *, held: bool) -> None:
+        self.now = now
+        self._held = held
+        self.kept = dict(kept)
+        self._before = frozenset(kept)
+        self._changed: dict[str, _Changed] = {}
+        self._counts: dict[str, Count] = {}
+
+    def count(self, id_: str, alert: Alert) -> None:
+        """The alert was sent again and says nothing new."""
+        counted = self._counts.setdefault(id_, Count(0, None))
+        counted.repeats += 1
+        counted.expires_at = alert.expires_at if alert.status != "resolved" else None
+
+    def change(
+        self, id_: str, alert: Alert, outcome: Outcome, by: By, context: Context,
+        settled_until: datetime | None = None,
+    ) -> None:  # fmt: skip
+        """The alert changes: an event and a new row. What comes after in this batch is decided upon it. Until
+        `settled_until` its sender may not know yet that it is over."""
+        kept, at_rest = self.kept.get(id_), outcome in _REST
+        fired = list(rows.times(kept.fired)) if kept is not None else []
+        if outcome == "fired":
+            fired = fired_recently(fired, self.now)
+        status = "resolved" if at_rest else alert.status
+        if kept is not None and status == "firing" and kept.known.status == "acknowledged":
+            status = "acknowledged"  # that it got worse does not take anybody's word back
+        changed = self._changed.get(id_)
+        after = Head.NEW if kept is None else kept.head if changed is None else changed.after
+        event = NewEvent(REPORTED.name, _body(id_, alert, status, outcome, len(fired), by), self.now)
+        expired = outcome in ("expired", "settled")
+        row = Written(
+            id_, by.integration, by.door, alert, status, expired, settled_until, fired, self.now, by.receipt, Head.NEW
+        )  # fmt: skip
+        events = [event] if changed is None else [*changed.events, event]
+        self._changed[id_] = _Changed(after, events, context, row)
+        starts_at = alert.starts_at or (kept.known.starts_at if kept is not None else None)
+        self.kept[id_] = CachedRow(
+            Known(status, alert.severity, alert.component, starts_at, expired, settled_until, self.now),
+            rows.seconds(fired),
+            after,
+        )
+        self._counts.pop(id_, None)
+
+    def version(self, id_: str) -> int:
+        """The version at which the alert's stream will stand; 0 where it has none."""
+        changed = self._changed.get(id_)
+        if changed is not None:
+            return changed.after.version + len(changed.events)
+        return self.kept[id_].head.version if id_ in self.kept else 0
+
+    def write(self, more: Sequence[Statement] = ()) -> None:
+        """One message to the database, with `more` at its end; outside of a transaction it is one of its own.
+
+        Raises StreamVersionError when another transaction was faster: then nothing is written.
+        """
+        if not self._changed:
+            with saying_overtaken(next(iter(self._counts), "")):
+                _send([*self._counted(), *more])
+            return
+
+        def send(heads: Sequence[Head], sql: str, values: Sequence[Any]) -> None:
+            new, old = list[Written](), list[Written]()
+            for (id_, changed), head in zip(self._changed.items(), heads, strict=True):
+                # As it would be read again: what the sender did not say this time is not in the row.
+                known = structs.replace(self.kept[id_].known, starts_at=changed.row.alert.starts_at)
+                self.kept[id_] = structs.replace(self.kept[id_], known=known, head=head)
+                (old if id_ in self._before else new).append(structs.replace(changed.row, head=head))
+            written = [*rows.insert(new), *rows.change(old), *self._counted()]
+            _send([*self._hold(old), (sql, values), *written, *more])
+
+        extend_through(
+            [StreamAppend(stream_of(id_), c.events, c.after, c.context) for id_, c in self._changed.items()],
+            send,
+        )
+
+    def _counted(self) -> list[Statement]:
+        return rows.count(self._counts, {id_: self.kept[id_].head for id_ in self._counts}, self.now)
+
+    def _hold(self, changed: Sequence[Written]) -> list[Statement]:
+        """Who counts and changes nothing goes through the alerts in their order; who changes some has to hold all."""
+        if self._held or not changed:
+            return []
+        return rows.locking(self._before & (self._changed.keys() | self._counts.keys()))
+
+
+def _send(statements: Sequence[Statement]) -> None:
+    """Several statements in one message: the database carries out all of them or none."""
+    if not statements:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "; ".join(sql for sql, _ in statements), [value for _, values in statements for value in values]
+        )
+
+
+def _body(id_: str, alert: Alert, status: str, change: Outcome, fired: int, by: By) -> dict[str, Any]:
+    return {
+        "alert": id_,
+        "integration": by.integration,
+        "door": by.door,
+        "key": alert.key,
+        "change": change,
+        "status": status,
+        "title": alert.title,
+        "severity": alert.severity,
+        "group": alert.group,
+        "component": alert.component,
+        "description": alert.description,
+        "labels": dict(alert.labels),
+        "links": [dict(link) for link in alert.links],
+        "images": [dict(image) for image in alert.images],
+        "starts_at": _text(alert.starts_at),
+        "expires_at": _text(alert.expires_at),
+        "notes": list(alert.notes),
+        "annotations": None if alert.annotations is None else dict(alert.annotations),
+        "fired": fired,
+        "receipt": by.receipt,
+        "sha256": by.sha256,
+    }
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
 
 MOST_TOGETHER = 64
 """Deliveries in one transaction."""
@@ -67,18 +228,18 @@ def _store_unheld(deliveries: Sequence[PendingDelivery]) -> list[DeliveryReceipt
     that writes is a transaction that fails where it has changed since. Who meets that reads it and holds it."""
     named = _named(deliveries)
     ids = {id_ for one in named for id_ in one}
-    known = cache.recalled(ids)
+    known = rows.recalled(ids)
     strangers = ids - known.keys()
     try:
-        read = rows.kept(sorted(strangers), hold=False) if strangers and not cache.all_new() else None
+        read = rows.kept(sorted(strangers), hold=False) if strangers and not rows.all_new() else None
         unread = known.keys() if read is not None else ids
         batch, taken = _stored(deliveries, named, {**known, **(read or {})}, unread, held=False)
     except StreamVersionError:
-        cache.forget(ids)
-        cache.met(0, others=bool(strangers))
+        rows.forget(ids)
+        rows.met(0, others=bool(strangers))
         return _store(deliveries)
-    cache.met(len(strangers), others=bool(read))
-    cache.remember({id_: kept for id_, kept in batch.kept.items() if kept is not known.get(id_)})
+    rows.met(len(strangers), others=bool(read))
+    rows.remember({id_: kept for id_, kept in batch.kept.items() if kept is not known.get(id_)})
     return taken
 
 
@@ -103,7 +264,7 @@ def _stored(
     held: bool,
 ) -> tuple[Batch, list[DeliveryReceipt]]:
     """`known` are the alerts that there are, as far as is known; of the `unread` nobody has asked the database."""
-    now = clock.now()
+    now = database.now()
     batch = Batch(now, known, held=held)
     taken = [_taken(batch, one, ids, unread) for one, ids in zip(deliveries, named, strict=True)]
     batch.write([keeping(deliveries, taken, now)])

@@ -1,4 +1,5 @@
-"""How much one process takes at once: senders hear "later" before it is overloaded, not when it is.
+"""How much one process takes at once: senders hear "later" before it is overloaded, not when it is; and no body is read
+or unpacked beyond its limit.
 
 Three rules, for every endpoint of machines:
 
@@ -7,13 +8,13 @@ Three rules, for every endpoint of machines:
   nobody: what comes is refused at once, by the threads that were kept free for it.
 - A key that fills three quarters of the threads while a quarter of all waits is refused before the others are.
 
-Many quick requests at the same time are no overload: they share their transactions (`ingest.db.group_commit`).
-"""
+Many quick requests at the same time are no overload: they share their transactions (`ingest.db.database`)."""
 
 from __future__ import annotations
 
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -21,10 +22,13 @@ from functools import cache
 from http import HTTPStatus
 from typing import Literal
 
+import zstandard
 from django.conf import settings
+from django.http import HttpRequest
 from prometheus_client import Counter as Counted
 
-from ingest.api.problem_details import disk_is_scarce
+from ingest.db import disk
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 PATIENCE = 1.0
 """Seconds after which a request that is under way counts as slow."""
@@ -148,10 +152,97 @@ def in_turn(size: int) -> Iterator[None]:
 def admitted(key: str, door: str) -> Iterator[None]:
     """As `Intake.admitted` of this process, and counts who was refused. Raises OverloadedError."""
     try:
-        if door in TELEMETRY and disk_is_scarce():
+        if door in TELEMETRY and disk.state() != "enough":
             raise DiskFullError
         with intake().admitted(key):
             yield
     except OverloadedError as error:
         _refused(door, error.why).inc()
         raise
+
+
+def read_body(request: HttpRequest, limit: int) -> bytes:
+    """The body as sent. Raises BodyTooLargeError without reading on, InvalidBodyError when the sender went away."""
+    # Without a length the body comes in chunks; Django would take that for no body at all.
+    length = request.META.get("CONTENT_LENGTH") or ""
+    chunked = not length and "wsgi.input" in request.META
+    if length.isdecimal() and int(length) > limit:
+        raise BodyTooLargeError(f"the body is larger than {limit} bytes")
+    try:
+        body: bytes = (request.META["wsgi.input"] if chunked else request).read(limit + 1)
+    except OSError as error:
+        raise InvalidBodyError("the body ended early") from error
+    if len(body) > limit:
+        raise BodyTooLargeError(f"the body is larger than {limit} bytes")
+    return body
+
+
+ENCODINGS = ("identity", "gzip", "zstd")
+WINDOW = 2**26
+"""Largest zstd window, bytes: what a frame may have us set aside before its first byte comes out."""
+STEP = 1024
+"""Bytes of zstd taken at a time. A block of four bytes can unfold to 128 KiB, so this bounds the overshoot to
+32 MiB."""
+
+
+def decompress(body: bytes, encoding: str, limit: int) -> bytes:
+    """The body without its encoding. Raises BodyTooLargeError above `limit` bytes, InvalidBodyError for a broken or
+    cut one.
+
+    Raises LookupError for an encoding that is not in ENCODINGS.
+    """
+    match encoding:
+        case "" | "identity":
+            if len(body) > limit:
+                raise _too_large(limit)
+            return body
+        case "gzip" | "x-gzip":
+            return _gunzip(body, limit)
+        case "zstd":
+            return _unzstd(body, limit)
+    raise LookupError(encoding)
+
+
+def _gunzip(body: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while body:
+        stream = zlib.decompressobj(wbits=31)
+        try:
+            parts.append(stream.decompress(body, limit + 1 - size))
+        except zlib.error as error:
+            raise InvalidBodyError("not good gzip") from error
+        size += len(parts[-1])
+        if size > limit:
+            raise _too_large(limit)
+        if not stream.eof:
+            raise InvalidBodyError("the gzip body is cut short")
+        body = stream.unused_data.lstrip(b"\0")  # a file of several members, or padded
+    return b"".join(parts)
+
+
+def _unzstd(body: bytes, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = place = 0
+    stream = None
+    while place < len(body):
+        stream = stream or zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
+        step = body[place : place + STEP]
+        place += len(step)
+        try:
+            parts.append(stream.decompress(step))
+        except zstandard.ZstdError as error:
+            raise InvalidBodyError("not good zstd") from error
+        size += len(parts[-1])
+        if size > limit:
+            raise _too_large(limit)
+        if stream.eof:
+            place -= len(stream.unused_data)  # the next frame
+            stream = None
+    if stream is not None:
+        raise InvalidBodyError("the zstd body is cut short")
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> BodyTooLargeError:
+    return BodyTooLargeError(f"the body is larger than {limit} bytes after decompression")

@@ -21,19 +21,16 @@ from django.views.decorators.csrf import csrf_exempt
 from ingest.alerts import heartbeats
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.alerts.store import receive
-from ingest.api.admission import OverloadedError, admitted, in_turn
-from ingest.api.body import read_body
+from ingest.api.admission import OverloadedError, admitted, decompress, in_turn, read_body
 from ingest.api.keys import Key, authenticate, find
 from ingest.api.problem_details import down, problem
 from ingest.api.rejections import note, note_unread
 from ingest.db import database
-from ingest.integrations import grafana, recognition
+from ingest.integrations import grafana, prometheus, recognition
 from ingest.integrations import heartbeat as heartbeats_door
-from ingest.integrations.content_encoding import decompress
 from ingest.integrations.generic import apply
 from ingest.integrations.json_body import LARGEST_ASKED, read_object, scalar
 from ingest.integrations.normalized import InvalidPayloadError, Parsed
-from ingest.integrations.prometheus import parse as prometheus
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 RETRY_AFTER = "5"

@@ -7,13 +7,11 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.admission import OverloadedError
-from ingest.api.body import read_body
+from ingest.api.admission import OverloadedError, decompress, read_body
 from ingest.api.keys import authenticate
 from ingest.api.otlp_store import Done, OtlpRefusedError, Request, admitting, largest, take
 from ingest.api.problem_details import down
 from ingest.db import database
-from ingest.integrations.content_encoding import decompress
 from ingest.integrations.otlp.messages import JSON, PROTOBUF, SIGNALS, Signal, answer, status
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 

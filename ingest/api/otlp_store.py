@@ -23,8 +23,7 @@ from ingest.api.rejections import note
 from ingest.integrations.logs.templates import Templates
 from ingest.integrations.otlp import logs, parse
 from ingest.integrations.otlp.messages import MOST_BYTES, PROTOBUF, Signal, read
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from ingest.telemetry.store.write import Delivery, find_repeated, receive
 

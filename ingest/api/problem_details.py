@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import cache
 from http import HTTPStatus
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
-from django.utils.module_loading import import_string
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
 
+from ingest.db import disk
 from ingest.db.database import is_away, is_full
 
 CONTENT_TYPE = "application/problem+json"
@@ -32,22 +29,11 @@ def problem(status: int, title: str, detail: str = "", **more: Any) -> HttpRespo
     return HttpResponse(json.dumps(body), status=status, content_type=CONTENT_TYPE)
 
 
-@cache
-def _probe(name: str) -> Callable[[], str]:
-    found: Callable[[], str] = import_string(name)
-    return found
-
-
-def disk_is_scarce() -> bool:
-    """Whether the disk of this node is nearly full (`settings.DISK_STATE`)."""
-    return _probe(settings.DISK_STATE)() != "enough"
-
-
 def down(error: BaseException | None = None) -> str:
     """Why nothing can be stored, where the database does not answer or refused with `error`."""
     if is_full(error):
         return "The disk of the database is full; nothing was stored."
-    if _probe(settings.DISK_STATE)() == "full":
+    if disk.state() == "full":
         return "The disk of Dossier is full and the database does not answer; nothing was stored."
     return "The database does not answer; nothing was stored."
 

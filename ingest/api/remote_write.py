@@ -16,14 +16,13 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.admission import OverloadedError, admitted, in_turn
-from ingest.api.body import read_body
+from ingest.api.admission import OverloadedError, admitted, in_turn, read_body
 from ingest.api.keys import Key, authenticate
 from ingest.api.problem_details import down
 from ingest.api.rejections import noted
 from ingest.db import database
 from ingest.integrations.remote_write.parse import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from ingest.telemetry.store.write import Delivery, find_repeated, receive
 

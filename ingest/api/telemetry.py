@@ -15,19 +15,17 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.admission import OverloadedError, admitted
-from ingest.api.body import read_body
+from ingest.api.admission import ENCODINGS, OverloadedError, admitted, decompress, read_body
 from ingest.api.keys import Key, authenticate
 from ingest.api.problem_details import down, problem
 from ingest.api.rejections import noted
 from ingest.db import database
-from ingest.integrations.content_encoding import ENCODINGS, decompress
-from ingest.integrations.telemetry import FORMATS, decode
+from ingest.telemetry.decode.body import FORMATS, decode
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError, InvalidRowsError
 from ingest.telemetry.kinds import KINDS, Field, Kind
-from ingest.telemetry.store import dictionary
-from ingest.telemetry.store.partitions import bounds
+from ingest.telemetry.store import tables
+from ingest.telemetry.store.tables import bounds
 from ingest.telemetry.store.write import Delivery, IdempotencyConflictError, Receipt, find_repeated, receive
 
 RETRY_AFTER = "5"
@@ -77,7 +75,12 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
         return problem(403, "Forbidden", f"The key {key.name} may send {', '.join(sorted(key.kinds))} only.")
     try:
         with admitted(key.name, "telemetry"):
-            return noted(_post(request, declared, key), key.name, f"telemetry {declared.name}")
+            answer = _post(request, declared, key)
+            return (
+                answer
+                if isinstance(answer, Accepted)
+                else noted(answer, key.name, f"telemetry {declared.name}")
+            )
     except OverloadedError as error:
         answer = problem(error.status, error.status.phrase, f"{error}.")
         answer["Retry-After"] = str(error.retry_after)
@@ -128,7 +131,7 @@ def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
 
 def _decoded(kind: Kind, media_type: str, body: bytes, key: Key) -> Rows:
     within = bounds(kind, datetime.now(UTC))
-    return decode(media_type, kind, body, key.region or "default", within, dictionary.known_texts())
+    return decode(media_type, kind, body, key.region or "default", within, tables.known_texts())
 
 
 def _trace(request: HttpRequest) -> str | None:

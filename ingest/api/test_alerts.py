@@ -17,7 +17,7 @@ from msgspec import structs
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.alerts.store import receive
 from ingest.api.models import IntegrationKey
-from ingest.integrations import grafana, mail, pagerduty, recognition
+from ingest.integrations import grafana, mail, pagerduty, prometheus, recognition
 from ingest.integrations.cloudevents import alerts as cloudevent_alerts
 from ingest.integrations.cloudevents.parse import UnsupportedContentTypeError, events
 from ingest.integrations.generic import apply
@@ -25,7 +25,6 @@ from ingest.integrations.generic.default import DEFAULT
 from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.integrations.otlp import logs as otlp_logs
 from ingest.integrations.otlp import messages
-from ingest.integrations.prometheus import parse
 from ingest.telemetry.errors import InvalidBodyError
 
 LASTS = timedelta(minutes=5)
@@ -123,8 +122,8 @@ _CLOUDEVENTS = "application/cloudevents+json"
 _BATCH = "application/cloudevents-batch+json"
 _MEDIA_TYPES = {"cloudevents": _CLOUDEVENTS, "mail": "message/rfc822"}
 _DOORS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datetime], Parsed]]] = {
-    "alertmanager-api": (_prometheus, parse.alerts),
-    "alertmanager": (_alertmanager, lambda body, _: parse.webhook(body)),
+    "alertmanager-api": (_prometheus, prometheus.alerts),
+    "alertmanager": (_alertmanager, lambda body, _: prometheus.webhook(body)),
     "grafana": (_grafana, lambda body, _: grafana.webhook(body)),
     "pagerduty": (_pagerduty, lambda body, _: Parsed((pagerduty.event(body, "dossier-test").alert,))),
     "generic": (_generic, lambda body, _: apply.receive(DEFAULT, body).parsed),

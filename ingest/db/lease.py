@@ -9,14 +9,15 @@ lease that ends; one that was merely slow finds that its token no longer counts,
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+import structlog
+from celery import current_app
 from django.conf import settings
 from django.db.models import F, Model, Q, QuerySet
-
-from ingest.db.announce import announce
+from kombu.exceptions import OperationalError as BrokerAway
 
 RESEND = timedelta(seconds=30)
 """A row that nobody took up for so long is announced again: the broker may have lost the message."""
@@ -72,3 +73,20 @@ def _free(now: datetime) -> Q:
     # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
     over = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * lease())
     return Q(state="queued") | Q(over, state="running")
+
+
+T = TypeVar("T")
+log = structlog.get_logger("workers")
+
+
+def announce(task: str, ids: Iterable[T]) -> list[T]:
+    """Send the named task once per id; the ids that were sent. Stops at the first failure of the broker."""
+    sent = []
+    for id in ids:
+        try:
+            current_app.send_task(task, (str(id),), retry=False)
+        except BrokerAway as error:
+            log.warning("broker away", reason=str(error), task=task, waiting=str(id))
+            break
+        sent.append(id)
+    return sent

@@ -4,7 +4,7 @@ A server that stands still (a stalled network path, a frozen machine, SIGSTOP) k
 notices: each statement would wait for as long as it takes. After PATIENCE seconds without an answer the connections of
 this process are shut down; statements then raise OperationalError, and `answers` says no until the server is back.
 
-The same question tells what time it is there (`ingest.db.clock`).
+The same question tells what time it is there (`ingest.db.database`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-from ingest.db import clock
+from ingest.db import database
 
 EVERY = 1.0
 """Seconds between questions."""
@@ -91,7 +91,7 @@ class ServerWatch(threading.Thread):
             before = time.time()
             cursor.execute("SELECT clock_timestamp()")
             self._wait()
-            clock.measured(cursor.fetchone()[0], before, time.time())
+            database.measured(cursor.fetchone()[0], before, time.time())
 
     def _wait(self) -> None:
         deadline = time.monotonic() + self.patience

@@ -12,8 +12,18 @@ from typing import Any
 
 from ingest.integrations.json_body import read_object
 from ingest.integrations.normalized import Alert, InvalidPayloadError, Parsed, is_address
-from ingest.integrations.prometheus.labels import build, each, instant_of, labels_of, text_of, texts
-from ingest.integrations.prometheus.parse import alerts_of, key_of, status_of, truncated
+from ingest.integrations.prometheus import (
+    alerts_of,
+    build,
+    each,
+    instant_of,
+    key_of,
+    labels_of,
+    status_of,
+    text_of,
+    texts,
+    truncated,
+)
 
 VERSION = "1"
 RULE = "Rule in Grafana"

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.telemetry.decode.builder import Assembly
-from ingest.telemetry.decode.columns import Names, Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Names, Rows
 from ingest.telemetry.kinds import KINDS
 
 METRIC = KINDS["metric"]

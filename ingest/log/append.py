@@ -1,28 +1,138 @@
-"""Append to the log. Plain SQL through Django's connection; no transaction is opened here."""
+"""Append to the log: events are chained to those before them and inserted in the caller's transaction.
+
+After the commit followers are notified, never inside a transaction: a NOTIFY there takes a lock that all databases of
+the cluster share, and holds it while the commit is flushed to disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db import (
-    DEFAULT_DB_ALIAS,
-    IntegrityError,
-    OperationalError,
-    connection,
-    connections,
-    transaction,
-)
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
 from django.db.backends.utils import CursorWrapper
+from prometheus_client import Counter
 
-from ingest.db import clock
-from ingest.log import metrics, notify
-from ingest.log.encode import Entries, array, plain_array
-from ingest.log.types import Context, Event, Head, NewEvent, Position, StreamVersionError
+from ingest.db import database
+from ingest.log.types import (
+    Body,
+    Context,
+    Event,
+    Head,
+    NewEvent,
+    Position,
+    StreamVersionError,
+    UnrecordableEventError,
+    chain,
+    find,
+    record_body,
+    time_text,
+)
 
+
+@dataclass(slots=True)
+class Entries:
+    """Events to be recorded together; every list has one entry an event."""
+
+    recorded_at: datetime
+    recorded_text: str = field(init=False)
+    streams: list[str] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    contexts: list[Context] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    schemas: list[int] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    occurred_at: list[datetime] = field(default_factory=list)
+    times: list[str] = field(default_factory=list)
+    hashes: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.recorded_text = time_text(self.recorded_at)
+
+    def chain(self, stream: str, events: Sequence[NewEvent], expected: Head, context: Context) -> None:
+        """Add events at the end of a stream. Raises UnrecordableEventError, UnknownEventTypeError."""
+        _check_names(stream, context)
+        previous, moment, occurred = expected.hash, None, ""
+        for version, event in enumerate(events, expected.version + 1):
+            schema = find(event.type).schema
+            text, body = record_body(event.body)
+            if event.occurred_at is not moment:  # what is recorded together mostly happened together
+                moment, occurred = event.occurred_at, time_text(event.occurred_at)
+            previous = chain(
+                previous, stream, version, event.type, schema, text,
+                context.actor, context.cause, context.trace, occurred, self.recorded_text,
+            )  # fmt: skip
+            self.streams.append(stream)
+            self.versions.append(version)
+            self.contexts.append(context)
+            self.types.append(event.type)
+            self.schemas.append(schema)
+            self.bodies.append(body)
+            self.texts.append(text)
+            self.occurred_at.append(event.occurred_at)
+            self.times.append(occurred)
+            self.hashes.append(previous)
+
+    def columns(self) -> tuple[str, str, str, str, bytes]:
+        """Types, schemas and times as array literals; bodies and hashes one after the other.
+
+        A body is a line, because JSON has no line breaks in its texts and canonical JSON none between them. A hash has
+        32 bytes. As arrays of quoted texts they would cost the most of the call, on both sides.
+        """
+        return (
+            plain_array(self.types),
+            plain_array(map(str, self.schemas)),
+            "\n".join(self.texts),
+            plain_array(self.times),
+            b"".join(self.hashes),
+        )
+
+    def events(self, positions: Sequence[Position]) -> list[Event]:
+        """The events as recorded at these positions."""
+        return [
+            Event(
+                stream, version, type_, schema, body,
+                context.actor, context.cause, context.trace, occurred_at, self.recorded_at, position, digest,
+            )
+            for stream, version, type_, schema, body, context, occurred_at, position, digest in zip(
+                self.streams, self.versions, self.types, self.schemas, self.bodies, self.contexts,
+                self.occurred_at, positions, self.hashes, strict=True,
+            )
+        ]  # fmt: skip
+
+
+def array(texts: Iterable[str | None]) -> str:
+    """An array as Postgres reads it: one literal costs both sides a fraction of what a list of literals does."""
+    return plain_array(map(_quoted, texts))
+
+
+def _quoted(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def plain_array(elements: Iterable[str]) -> str:
+    return "{" + ",".join(elements) + "}"
+
+
+def _check_names(stream: str, context: Context) -> None:
+    if not stream or "@" in stream or not context.actor:
+        raise UnrecordableEventError(
+            f"a stream needs a name without @, and an event an actor: {stream!r}, {context.actor!r}"
+        )
+    if context.cause == "" or context.trace == "":
+        raise UnrecordableEventError("cause and trace are a text or None, never empty")
+
+
+APPENDED = Counter("dossier_log_appended_events", "Events appended and committed by this process", ["type"])
+_appended = cache(APPENDED.labels)
 OVERTAKEN = frozenset({"23505", "40001", "40P01"})
 """SQLSTATEs that say that another transaction was faster: a unique violation, a failure to serialize, a deadlock."""
 _APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
@@ -57,7 +167,7 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
     """
     if not events:
         return []
-    entries = Entries(clock.now())
+    entries = Entries(database.now())
     entries.chain(stream, events, expected, context)
     values = (
         stream,
@@ -90,7 +200,7 @@ def extend(extensions: Sequence[StreamAppend]) -> list[Event]:
     The events stand in the log, and in the answer, in the order in which they are given. Raises
     StreamVersionError, and records none, when one of the streams stands elsewhere.
     """
-    entries = Entries(clock.now())
+    entries = Entries(database.now())
     for one in extensions:
         entries.chain(one.stream, one.events, one.after, one.context)
     if not entries.streams:
@@ -123,7 +233,7 @@ def begin_through(
 
 
 def _entries(beginnings: Sequence[NewStream]) -> Entries:
-    entries = Entries(clock.now())
+    entries = Entries(database.now())
     for beginning in beginnings:
         entries.chain(beginning.stream, beginning.events, Head.NEW, beginning.context)
     return entries
@@ -144,7 +254,7 @@ def extend_through(
     own. Raises StreamVersionError, and records none, when one of the streams stands elsewhere or the database says
     that others were faster (SQLSTATE 40001, 40P01).
     """
-    entries = Entries(clock.now())
+    entries = Entries(database.now())
     heads: list[Head] = []
     for one in extensions:
         entries.chain(one.stream, one.events, one.after, one.context)
@@ -224,5 +334,49 @@ def _taken(error: Exception, streams: Sequence[str]) -> str:
 
 def _committed(types: list[str]) -> None:
     for name in set(types):
-        metrics.appended(name).inc(types.count(name))
-    notify.notify()
+        _appended(name).inc(types.count(name))
+    notify()
+
+
+CHANNEL = "dossier_log"
+QUIET = 0.2
+"""Seconds between two notifications from one process. A follower that was woken looks again every few
+milliseconds for longer than this (`follow.ALERT`), so that what is held back here is seen all the same."""
+
+_last: dict[str, float] = {}  # by database
+
+
+def notify() -> None:
+    """Wake the followers, unless this process just did. Call it after the commit, in autocommit mode."""
+    known_as, now = database.name(), time.monotonic()
+    if now - _last.get(known_as, 0.0) < QUIET:
+        return
+    _last[known_as] = now
+    with connection.cursor() as cursor:
+        cursor.execute(f"NOTIFY {CHANNEL}")
+
+
+T = TypeVar("T")
+
+FIRST_PAUSE = 0.002
+LONGEST_PAUSE = 0.2
+
+
+def retrying(fn: Callable[[], T], attempts: int = 8) -> T:
+    """`fn()`, called again after a short random pause while it raises StreamVersionError or was the victim of a
+    deadlock, `attempts` times in all.
+
+    `fn` loads, decides and appends within one `transaction.atomic`. The pause doubles each time and is
+    drawn from the whole span ("full jitter"), so that writers who met once do not meet again.
+    """
+    for attempt in range(attempts - 1):
+        try:
+            return fn()
+        except StreamVersionError:
+            pass
+        except OperationalError as error:
+            # Within a transaction of the caller nothing can be done again: it has failed as a whole.
+            if not database.is_deadlock(error) or connection.in_atomic_block:
+                raise
+        time.sleep(random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt)))
+    return fn()

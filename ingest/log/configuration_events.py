@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from django.db import transaction
 
-from ingest.db import clock
+from ingest.db import database
 from ingest.log.append import append
 from ingest.log.events import CONFIGURED
 from ingest.log.read import head, read_stream, read_transaction
@@ -45,7 +45,7 @@ def record_configuration(
         return ()
     stream = stream_of(kind, key)
     body = {"kind": kind, "key": key, "before": before, "after": after}
-    events = append(stream, [NewEvent(CONFIGURED.name, body, clock.now())], head(stream), context)
+    events = append(stream, [NewEvent(CONFIGURED.name, body, database.now())], head(stream), context)
     if (heard := _heard.get()) is not None:
         transaction.on_commit(partial(heard.extend, events))
     return events

@@ -4,7 +4,7 @@
 key, before, after}: what configures Dossier as it was and as it is; null before is a creation, null after a removal.
 """
 
-from ingest.log.registry import EventType, register
+from ingest.log.types import EventType, register
 
 SEALED = register(EventType("log.sealed"))
 CONFIGURED = register(EventType("configuration.changed"))

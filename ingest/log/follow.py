@@ -21,12 +21,13 @@ from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, InterfaceError, connection, transaction
+from prometheus_client import Counter
 
 from ingest import heartbeat
 from ingest.db import database
-from ingest.log import metrics, read, registry, takeover
-from ingest.log.notify import CHANNEL
-from ingest.log.types import Event, Position
+from ingest.log import read, takeover
+from ingest.log.append import CHANNEL
+from ingest.log.types import Event, Position, find
 
 FIRST_RETRY = 1.0  # seconds; doubles with each failure
 LONGEST_RETRY = 300.0
@@ -38,6 +39,8 @@ LONGEST_ERROR = 4000  # characters
 LONGEST_BATCH = 120.0  # seconds for one batch, after which this loop counts as hanging
 
 log = structlog.get_logger("follow")
+HANDLED = Counter("dossier_log_handled_events", "Events handled by followers in this process", ["follower"])
+FAILED = Counter("dossier_log_follower_failures", "Failed runs of followers in this process", ["follower"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +193,7 @@ def _advance(follower: Follower, limit: int) -> int:
             " attempts = 0, error = NULL, retry_at = NULL WHERE name = %s",
             (reached.epoch, str(reached.txid), reached.seq, follower.name),
         )
-    metrics.HANDLED.labels(follower.name).inc(len(events))
+    HANDLED.labels(follower.name).inc(len(events))
     return len(events)
 
 
@@ -215,7 +218,7 @@ def _record_failure(follower: Follower, failure: FollowerError) -> None:
             " WHERE name = %s",
             (error.replace("\0", "\\0")[:LONGEST_ERROR], FIRST_RETRY, LONGEST_RETRY, follower.name),
         )
-    metrics.FAILED.labels(follower.name).inc()
+    FAILED.labels(follower.name).inc()
     log.error("follower failed", follower=follower.name, event_id=failure.first, exc_info=cause)
 
 
@@ -229,7 +232,7 @@ def run_followers(
     chosen = registered_followers() if followers is None else tuple(followers)
     for follower in chosen:
         for name in follower.types:
-            registry.find(name)
+            find(name)
     pause = FIRST_RETRY
     while not stop.is_set():
         heartbeat.progress("followers", LONGEST_BATCH)

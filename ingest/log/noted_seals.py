@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ingest.db import clock
+from ingest.db import database
 from ingest.log.types import Event
 
 
@@ -23,7 +23,7 @@ def text_of(seal: Event) -> str:
 
 def note(file: Path, seal: str, timestamp: bytes | None = None) -> None:
     """Append the seal, in the words of `text_of`, to the file, on disk when this returns. Raises OSError."""
-    line = {"noted_at": clock.now().isoformat(timespec="seconds"), "seal": seal}
+    line = {"noted_at": database.now().isoformat(timespec="seconds"), "seal": seal}
     if timestamp is not None:
         line["timestamp"] = base64.b64encode(timestamp).decode()
     with file.open("a") as out:

@@ -15,8 +15,7 @@ from typing import Any
 
 from django.db import connection
 
-from ingest.log import canonical, registry
-from ingest.log.types import Event, Head, Position
+from ingest.log.types import Event, Head, Position, find, read_body, upcast
 
 # The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
 COLUMNS = """stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash,
@@ -136,10 +135,10 @@ def _event(row: Sequence[Any]) -> Event:
         stream, version, name, schema, text, actor, cause, trace, occurred_at, recorded_at,
         digest, epoch, txid, seq,
     ) = row  # fmt: skip
-    newest = registry.find(name).schema
-    body = canonical.read_body(text)
+    newest = find(name).schema
+    body = read_body(text)
     if schema != newest:
-        body = registry.upcast(name, schema, body)
+        body = upcast(name, schema, body)
     return Event(
         stream, version, name, newest, body, actor, cause, trace, occurred_at, recorded_at,
         Position(epoch, int(txid), seq), bytes(digest),

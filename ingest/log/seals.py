@@ -21,7 +21,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from ingest.db import clock
+from ingest.db import database
 from ingest.log import append, read
 from ingest.log.events import SEALED
 from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, StreamVersionError
@@ -84,7 +84,7 @@ def _seal_next(mark: Position, actor: str) -> Event | None:
         "from": str(begin), "upto": str(found[-1][3]), "events": cover.events, "root": cover.root,
         "heads": cover.heads, "previous": newest.id if newest else None,
     }  # fmt: skip
-    new = NewEvent(SEALED.name, body, clock.now())
+    new = NewEvent(SEALED.name, body, database.now())
     return append.append(STREAM, [new], newest.head if newest else Head.NEW, Context(actor))[0]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from ingest.log import canonical, dating, noted_seals, seals, timestamps
+from ingest.log import dating, noted_seals, seals, timestamps, types
 from ingest.log.copies import check_copies
 from ingest.log.types import Body, Head, Position
 
@@ -118,8 +118,8 @@ def _verify_chains() -> tuple[int, int]:
                 raise LogIntegrityError(
                     f"{stream}@{head.version + 1}", f"is missing, though {stream}@{version} is there"
                 )
-            occurred, recorded = canonical.time_text(occurred_at), canonical.time_text(recorded_at)
-            right = canonical.chain(
+            occurred, recorded = types.time_text(occurred_at), types.time_text(recorded_at)
+            right = types.chain(
                 head.hash, stream, version, type_, schema, body, actor, cause, trace, occurred, recorded
             )
             if right != bytes(hash_):
@@ -138,7 +138,7 @@ def _verify_seals() -> tuple[int, str | None]:
             "SELECT version, body, hash FROM log_event WHERE stream = %s ORDER BY version", (seals.STREAM,)
         )
         for version, text, hash_ in _rows(cursor, 10):
-            body: Body = canonical.read_body(text)
+            body: Body = types.read_body(text)
             seal_id = f"{seals.STREAM}@{version}"
             if body["from"] != str(upto):
                 raise LogIntegrityError(
@@ -188,7 +188,7 @@ def _expect_noted(file: Path) -> None:
             "SELECT body FROM log_event WHERE stream = %s AND version = %s", (seals.STREAM, covered)
         )
         row = cursor.fetchone()
-        upto = Position.parse(canonical.read_body(row[0])["upto"]) if row else Position.START
+        upto = Position.parse(types.read_body(row[0])["upto"]) if row else Position.START
         cursor.execute(
             "SELECT stream || '@' || version FROM log_event"
             " WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND stream <> %s"

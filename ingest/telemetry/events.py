@@ -6,6 +6,6 @@ that of what it was after decompression; `first` and `last` are the earliest and
 rows, RFC 3339.
 """
 
-from ingest.log.registry import EventType, register
+from ingest.log.types import EventType, register
 
 RECEIVED = register(EventType("telemetry.received"))

@@ -10,11 +10,11 @@ import json
 
 import pytest
 
-from ingest.log import canonical, registry
+from ingest.log import types
 from ingest.log.types import Body
 from tests.places import EVENTS
 
-TYPES = [event_type for event_type in registry.registered() if not event_type.name.startswith("test.")]
+TYPES = [event_type for event_type in types.registered() if not event_type.name.startswith("test.")]
 SCHEMAS = [(event_type.name, schema) for event_type in TYPES for schema in range(1, event_type.schema + 1)]
 
 
@@ -35,17 +35,17 @@ def test_every_golden_is_of_a_registered_type() -> None:
 
 @pytest.mark.parametrize(("name", "schema"), SCHEMAS)
 def test_an_old_body_is_read_with_the_keys_of_the_newest_schema(name: str, schema: int) -> None:
-    newest = golden(name, registry.find(name).schema)
-    assert set(registry.upcast(name, schema, golden(name, schema))) == set(newest)
+    newest = golden(name, types.find(name).schema)
+    assert set(types.upcast(name, schema, golden(name, schema))) == set(newest)
 
 
 @pytest.mark.parametrize(("name", "schema"), SCHEMAS)
 def test_an_upcaster_leaves_the_stored_body_alone(name: str, schema: int) -> None:
     body = golden(name, schema)
-    registry.upcast(name, schema, body)
+    types.upcast(name, schema, body)
     assert body == golden(name, schema)
 
 
 @pytest.mark.parametrize(("name", "schema"), SCHEMAS)
 def test_a_golden_could_have_been_stored(name: str, schema: int) -> None:
-    assert json.loads(canonical.record_body(golden(name, schema))[0]) == golden(name, schema)
+    assert json.loads(types.record_body(golden(name, schema))[0]) == golden(name, schema)

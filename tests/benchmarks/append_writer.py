@@ -35,7 +35,7 @@ def connect(host: str) -> None:
     database = {"ENGINE": "django.db.backends.postgresql", "NAME": "dossier", "USER": "dossier", "HOST": host}
     settings.configure(INSTALLED_APPS=["ingest.log"], DATABASES={"default": database}, USE_TZ=True)
     django.setup()
-    from ingest.log.registry import EventType, register
+    from ingest.log.types import EventType, register
 
     register(EventType("bench.opened"))
 

@@ -35,7 +35,7 @@ import psycopg2
 import pyarrow as pa
 
 from deploy.embedded import Home, start_postgres, stop
-from ingest.telemetry.store.copy import TO_2000
+from ingest.telemetry.store.write import TO_2000
 from tests.benchmarks.sending import is_whole, send
 from tests.places import ROOT
 

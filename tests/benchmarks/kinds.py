@@ -216,8 +216,8 @@ def keep(count: int, seed: int) -> None:
     """Minutes of downtime of 20,000 units, spread over the last 30 days."""
     from django.db import connection
 
-    from ingest.telemetry.decode.json import decode_ndjson
-    from ingest.telemetry.decode.validate import Bounds
+    from ingest.telemetry.decode.body import decode_ndjson
+    from ingest.telemetry.decode.columns import Bounds
     from ingest.telemetry.kinds import KINDS as DECLARED
     from ingest.telemetry.store.write import Delivery, receive
 

@@ -28,7 +28,7 @@ from ingest.integrations.otlp import messages, parse
 from ingest.integrations.otlp.messages import JSON, PROTOBUF, SIGNALS
 from ingest.integrations.remote_write import parse as remote_write
 from ingest.integrations.remote_write.messages import V1, V2
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds
 from tests.benchmarks.ingest import stack
 
 CLIENTS = 8

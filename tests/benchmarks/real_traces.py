@@ -25,9 +25,8 @@ from analyzers import offline, registry
 from analyzers.contract import Window
 from analyzers.runner import judge
 from ingest.integrations import spans
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.json import decode_ndjson
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.body import decode_ndjson
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.kinds import KINDS
 
 APPS = ("online-boutique", "train-ticket")

@@ -21,8 +21,8 @@ from analyzers.contract import Verdict, Window
 from analyzers.params import check_params
 from ingest.integrations import spans
 from ingest.integrations.span_rows import service_of, span_rows
-from ingest.telemetry.decode.json import decode_ndjson
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.body import decode_ndjson
+from ingest.telemetry.decode.columns import Bounds
 from ingest.telemetry.kinds import KINDS
 from tests.benchmarks.glance import told
 from tests.benchmarks.real_traces import APPS, ENOUGH, Fault, faults_of, normal_of, split

@@ -22,8 +22,8 @@ from ingest.integrations import spans
 from ingest.integrations.logs import lines
 from ingest.integrations.logs.templates import Record, Templates, count_rows
 from ingest.integrations.span_rows import service_of, span_rows
-from ingest.telemetry.decode.json import decode_ndjson
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.body import decode_ndjson
+from ingest.telemetry.decode.columns import Bounds
 from ingest.telemetry.kinds import KINDS
 from tests.benchmarks.real_traces import APPS, ENOUGH, Fault, faults_of, split
 from tests.benchmarks.trace_blame_recorded import Row, verdict_on

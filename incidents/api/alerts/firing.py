@@ -20,15 +20,14 @@ from incidents.domain.routing.rules import RoutingTable, Subject, labels_that_co
 from incidents.domain.suppression.rules import Matcher, Silence
 from incidents.domain.values import Severity
 from incidents.suppression.suppressor import muted
-from ingest.integrations import grafana
+from ingest.integrations import grafana, prometheus
 from ingest.integrations.normalized import Alert as Content
-from ingest.integrations.prometheus import parse
-from ingest.integrations.prometheus.labels import fingerprint
+from ingest.integrations.prometheus import fingerprint
 from ingest.queries import Alert, open_alerts
 
 FOREVER = timedelta(days=3650)
 """How far off the end is said to be of an alert that has none."""
-GENERATORS = (parse.QUERY, grafana.RULE)
+GENERATORS = (prometheus.QUERY, grafana.RULE)
 """What the link to what fired is called."""
 PART = 2_000
 """Alerts that are held as objects at a time; of the others only the answer's text is."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ingest.api.admission import ENCODINGS
 from ingest.api.openapi.generate import RECEIPT, TEXT, array, header, in_json, operation, record, within
-from ingest.integrations.content_encoding import ENCODINGS
-from ingest.integrations.telemetry import FORMATS
+from ingest.telemetry.decode.body import FORMATS
 from ingest.telemetry.kinds import KINDS
 
 _KIND = {

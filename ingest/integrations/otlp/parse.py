@@ -30,8 +30,7 @@ from ingest.integrations.otlp.messages import Parts, attribute
 from ingest.integrations.otlp.resources import attributes_of, identity, instance_of, service_of
 from ingest.integrations.samples import Refusals, Samples, keep
 from ingest.telemetry.decode.builder import Assembly, canonical_json
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.kinds.declare import MAX_LABELS
 

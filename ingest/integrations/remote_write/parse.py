@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from ingest.integrations.remote_write.messages import V1, V2
 from ingest.integrations.samples import Refusals, Samples
 from ingest.telemetry.decode.builder import canonical_json
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from ingest.telemetry.kinds.declare import MAX_LABELS
 

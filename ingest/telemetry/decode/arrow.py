@@ -16,10 +16,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ingest.telemetry.decode.arrow_schema import refuse_compressed
-from ingest.telemetry.decode.builder import NONE_KNOWN, Assembly, KnownTexts, Part, canonical_json
-from ingest.telemetry.decode.columns import Codes, Known, Numbers, Rows
-from ingest.telemetry.decode.timestamps import Moment, from_nanoseconds, times
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.builder import (
+    NONE_KNOWN,
+    Assembly,
+    KnownTexts,
+    Moment,
+    Part,
+    canonical_json,
+    from_nanoseconds,
+    times,
+)
+from ingest.telemetry.decode.columns import Bounds, Codes, Known, Numbers, Rows
 from ingest.telemetry.errors import InvalidBodyError
 from ingest.telemetry.kinds import Field, Kind
 from ingest.telemetry.messages import printable

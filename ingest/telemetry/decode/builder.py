@@ -1,20 +1,30 @@
-"""From lists of values, one list a field, to checked `Rows`. Shared by the decoders."""
+"""From lists of values, one list a field, to checked `Rows`, and the values that have several forms: times, as
+microseconds since 1970, and identifiers of what happens once (traces, spans), as 128 bits. Shared by the decoders."""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from ingest.telemetry.decode.columns import (
+    EPOCH,
+    MICROSECOND,
+    NOT_FINITE,
+    Bounds,
     Codes,
     Column,
     Index,
@@ -23,14 +33,154 @@ from ingest.telemetry.decode.columns import (
     Numbers,
     Rows,
     SetIndex,
+    bad_rows,
     joined_numbers,
     numbers_of,
+    unfit,
 )
-from ingest.telemetry.decode.ids import canonical_ids
-from ingest.telemetry.decode.timestamps import times
-from ingest.telemetry.decode.validate import NOT_FINITE, Bounds, bad_rows, unfit
 from ingest.telemetry.errors import MOST_NAMED, BadRow, InvalidRowsError, NoRowsError
 from ingest.telemetry.kinds import Field, Kind
+
+INT64 = 2**63
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+MANY = 20
+"""Texts from which on reading them all at once is faster than one by one."""
+ZERO = ord("0")
+PATTERN = "0000-00-00T00:00:00"  # then a fraction of up to six digits, and Z
+MINUTE, SECOND, FRACTION = 14, 17, 20  # places in it, and after it
+HOUR = 3_600_000_000
+DAY = 24 * HOUR
+Micros = NDArray[np.int64]
+
+
+def times(values: Sequence[object]) -> Micros:
+    """Times given as integer nanoseconds, RFC 3339 texts or datetimes with a zone, in any mixture.
+
+    Raises OverflowError for an integer beyond 64 bits, msgspec.ValidationError for a text that is no such time.
+    """
+    types = set(map(type, values))
+    if types <= {int}:
+        return from_nanoseconds(np.fromiter(values, np.int64, len(values)))
+    if types == {str} and len(values) >= MANY and (read := _alike(values)) is not None:  # type: ignore[arg-type]
+        return read
+    return _one_by_one(msgspec.convert(values, list[int | Moment]))
+
+
+def from_nanoseconds(values: Micros) -> Micros:
+    """To the nearest microsecond, half up, as msgspec rounds the digits of an RFC 3339 time."""
+    return values // 1000 + (values % 1000 >= 500)
+
+
+def _one_by_one(values: Sequence[int | datetime]) -> Micros:
+    def one(value: int | datetime) -> int:
+        if isinstance(value, int):
+            if not -INT64 <= value < INT64:
+                raise OverflowError
+            return (value + 500) // 1000
+        return (value - EPOCH) // MICROSECOND
+
+    return np.fromiter(map(one, values), np.int64, len(values))
+
+
+def _alike(texts: Sequence[str]) -> Micros | None:
+    """Times that are all written with the same number of digits and Z; None for any others, good or bad."""
+    width = len(texts[0])
+    digits = width - len(PATTERN) - 2  # of the fraction, whose point they follow
+    if not (digits == -1 or 1 <= digits <= 6):
+        return None
+    joined = "".join(texts).encode()
+    if len(joined) != width * len(texts) or set(map(len, texts)) != {width}:
+        return None
+    pattern, most, worths = _form(digits)
+    # What differs from the pattern: the values of the digits, and nothing elsewhere.
+    values = np.frombuffer(joined, np.uint8).reshape(len(texts), width) ^ pattern
+    if (values > most).any():
+        return None
+    # Sums of digits by their worth; floats hold them exactly, and multiply at once.
+    day, hour, micros = (values.astype(np.float64) @ worths).T.astype(np.int64)
+    days = _days(day)
+    if days is None or hour.max() > 23:
+        return None
+    read: Micros = days * DAY + hour * HOUR + micros
+    return read
+
+
+@functools.cache
+def _form(digits: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float64]]:
+    """The letters of the pattern, how far each may be exceeded, and what each digit is worth in the date (as the number
+    YYYYMMDD), in hours, and in microseconds since the hour."""
+    pattern = np.frombuffer((PATTERN + ("." + "0" * digits if digits > 0 else "") + "Z").encode(), np.uint8)
+    most = np.where(pattern == ZERO, 9, 0).astype(np.uint8)
+    most[[MINUTE, SECOND]] = 5  # tens
+    worths = np.zeros((len(pattern), 3))
+    worths[[0, 1, 2, 3, 5, 6, 8, 9], 0] = 10.0 ** np.arange(7, -1, -1)
+    worths[[11, 12], 1] = 10, 1
+    for first, unit in ((MINUTE, 60_000_000), (SECOND, 1_000_000)):
+        worths[[first, first + 1], 2] = 10 * unit, unit
+    fraction = np.arange(max(digits, 0))
+    worths[FRACTION + fraction, 2] = 10.0 ** (5 - fraction)
+    return pattern, most, worths
+
+
+def _days(dates: Micros) -> Micros | int | None:
+    """Days since 1970 of dates written as numbers YYYYMMDD, None if one is no date. Most bodies know one or two."""
+    first = int(dates[0])
+    try:
+        if (dates == first).all():
+            return _day(first)
+        known, which = np.unique(dates, return_inverse=True)
+        days: Micros = np.array([_day(int(number)) for number in known], np.int64)[which]
+    except ValueError:
+        return None
+    return days
+
+
+def _day(number: int) -> int:
+    return date(number // 10_000, number // 100 % 100, number % 100).toordinal() - EPOCH.toordinal()
+
+
+_HEX = re.compile(r"[0-9A-Fa-f]{1,32}")
+_ALL_LOWER = re.compile(r"[0-9a-f]*")
+BYTES = 16
+_ZEROS = "0" * BYTES
+
+
+def canonical_id(text: str) -> str:
+    """The one way to write an id: 16 hexadecimal digits where they are enough, else 32; nothing for zeros.
+
+    Hexadecimal digits stand for themselves, whatever their case and leading zeros (W3C Trace Context: 16 digits
+    for a span, 32 for a trace). Any other text becomes its BLAKE2b digest of 128 bits.
+    """
+    if _HEX.fullmatch(text):
+        return _written(int(text, 16))
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=BYTES).hexdigest() if text else ""
+
+
+def canonical_ids(texts: Sequence[str]) -> list[str]:
+    """`canonical_id` of each; quick where nearly all are written so already, as senders of spans do."""
+    if set(map(len, texts)) <= {0, BYTES, 2 * BYTES} and _ALL_LOWER.fullmatch("".join(texts)):
+        return [canonical_id(text) if text.startswith(_ZEROS) else text for text in texts]
+    return list(map(canonical_id, texts))
+
+
+def _written(number: int) -> str:
+    if not number:
+        return ""
+    return f"{number:016x}" if number < 2**64 else f"{number:032x}"
+
+
+def as_bytes(ids: Iterable[str]) -> NDArray[np.void]:
+    """Canonical ids as 16 bytes each, shape (ids,)."""
+    digits = "".join(one.rjust(2 * BYTES, "0") for one in ids)
+    return np.frombuffer(bytes.fromhex(digits), f"V{BYTES}")
+
+
+def as_texts(ids: NDArray[np.void]) -> tuple[str, ...]:
+    """What `as_bytes` took."""
+    digits = ids.tobytes().hex()
+    wide = (digits[place : place + 2 * BYTES] for place in range(0, len(digits), 2 * BYTES))
+    return tuple(canonical_id(one) if one.startswith(_ZEROS) else one for one in wide)
+
 
 NAMED = ("name", "component", "text", "choice", "id", "labels", "measures")
 """Types whose columns are `Names`."""

@@ -1,20 +1,30 @@
-"""Rows of a kind as columns: numbers as arrays, texts and component sets as codes into the distinct ones, or as the
-numbers that the database knows them by.
+"""Rows of a kind as columns, and the checks that they pass. Numbers are arrays; texts and component sets are codes into
+the distinct ones, or the numbers that the database knows them by.
 
-Every decoder makes this form, and storage and the offline reader take it. Pure: numpy only.
-"""
+Every decoder makes this form, and storage and the offline reader take it. Pure: numpy only."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.telemetry.kinds import Kind
-from ingest.telemetry.kinds.declare import STILL_GOING
+from ingest.telemetry.component_names import COMPONENT, COMPONENT_FORM
+from ingest.telemetry.errors import MOST_NAMED, BadRow
+from ingest.telemetry.kinds import After, AtMost, Check, Field, Kind, NoMoreThan
+from ingest.telemetry.kinds.declare import (
+    MAX_COMPONENTS,
+    MAX_COUNT,
+    MAX_LABELS,
+    MAX_NUMBERS,
+    MAX_TEXT,
+    STILL_GOING,
+)
 
 Codes = NDArray[np.int32]
 
@@ -223,3 +233,234 @@ class SetIndex(dict[tuple[str, ...], int]):
         indptr = np.concatenate(([0], np.cumsum(sizes)))
         members = (member for numbers in self._numbers for member in numbers)
         return Sets(codes, indptr, np.fromiter(members, np.int32, int(indptr[-1])), tuple(self.names))
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+_PRINTABLE = r"[^\x00-\x1f\x7f\ud800-\udfff]+"
+_TEXT = r"[^\x00\ud800-\udfff]*"
+_PATTERNS = {
+    "component": (re.compile(COMPONENT), f"is not of the form {COMPONENT_FORM}"),
+    "components": (re.compile(COMPONENT), f"is not of the form {COMPONENT_FORM}"),
+    "name": (re.compile(_PRINTABLE), "is empty or holds control characters"),
+    "text": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
+    "labels": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
+    "measures": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
+}
+_JSON = ("labels", "measures")
+NOT_FINITE = "\0"
+"""Stands for measures that JSON cannot hold."""
+LONGEST = timedelta(days=3653)
+"""How long before the oldest rows that are kept an interval may have begun, if it lasted until then."""
+# All names at once, one a line: several times as fast as one by one.
+_ALL_LINES = {
+    type_: re.compile(rf"(?:{pattern.pattern}\n)*")
+    for type_, (pattern, _) in _PATTERNS.items()
+    if type_ != "text"
+}
+
+Fault = tuple[NDArray[np.bool_], str, str]  # which rows, field, reason
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The earliest and the latest `time` that is taken, microseconds since 1970, inclusive."""
+
+    earliest: int = -(2**55)
+    latest: int = 2**57
+
+    @staticmethod
+    def around(now: datetime, retention: timedelta, future: timedelta) -> Bounds:
+        return Bounds(microseconds(now - retention), microseconds(now + future))
+
+
+def microseconds(moment: datetime) -> int:
+    return (moment - EPOCH) // MICROSECOND
+
+
+def moment(at: int) -> datetime:
+    return EPOCH + timedelta(microseconds=at)
+
+
+def bad_rows(
+    kind: Kind, columns: dict[str, Column], bounds: Bounds, numbers: NDArray[np.int64] | None = None
+) -> list[BadRow]:
+    """The first bad rows in order; `numbers` are the rows' numbers, default 1, 2, 3, …"""
+    found: list[BadRow] = []
+    for which, field, reason in _faults(kind, columns, bounds):
+        rows = np.flatnonzero(which)[:MOST_NAMED]
+        named = rows + 1 if numbers is None else numbers[rows]
+        found += [BadRow(int(row), field, reason) for row in named]
+    return sorted(found)[:MOST_NAMED]
+
+
+def unfit(kind: Kind, columns: dict[str, Column], bounds: Bounds) -> list[tuple[NDArray[np.intp], str]]:
+    """Every bad row, for senders that are told how many of theirs were refused: row indices from 0 and why.
+
+    Reasons do not quote what is wrong, so that there are few of them.
+    """
+    found = (
+        (np.flatnonzero(which), f"{field} {reason}")
+        for which, field, reason in _faults(kind, columns, bounds, quoting=False)
+    )
+    return [(rows, reason) for rows, reason in found if len(rows)]
+
+
+def _faults(
+    kind: Kind, columns: dict[str, Column], bounds: Bounds, *, quoting: bool = True
+) -> Iterator[Fault]:
+    """Quoting what is wrong, a column names the first of many; not quoting, it leaves none out."""
+    for field in kind.all_fields:
+        column = columns[field.name]
+        if isinstance(column, Names):
+            yield from _text_faults(field, column, quoting)
+        elif isinstance(column, Sets):
+            yield from _set_faults(field, column, quoting)
+        elif isinstance(column, Numbers):
+            yield from _numbers_faults(field, column)
+        elif kind.is_interval and field.name == kind.time:
+            # Long before what is kept is well, if the end is not; but not so long that the unit must be wrong.
+            began = Bounds(bounds.earliest - LONGEST // MICROSECOND, bounds.latest)
+            yield from _number_faults(field, column, began)
+        else:
+            yield from _number_faults(field, column, bounds)
+    for check in kind.checks:
+        yield _broken(check, columns)
+
+
+def _broken(check: Check, columns: dict[str, Column]) -> Fault:
+    if isinstance(check, AtMost):
+        above = np.asarray(columns[check.field]) > np.asarray(columns[check.other])
+        return above, check.field, f"is more than {check.other}"
+    if isinstance(check, After):
+        early = np.asarray(columns[check.field]) <= np.asarray(columns[check.other])
+        return early, check.field, f"is not later than {check.other}"
+    column = columns[check.field]
+    if isinstance(check, NoMoreThan):
+        assert isinstance(column, Numbers)
+        return (
+            column.sizes > np.asarray(columns[check.other]),
+            check.field,
+            f"has more numbers than {check.other} says",
+        )
+    assert isinstance(column, Sets)
+    empty = (column.sizes == 0)[column.codes] & np.asarray(columns[check.flag])
+    return empty, check.field, f"is empty although {check.flag} is true"
+
+
+def _number_faults(field: Field, column: Column, bounds: Bounds) -> Iterator[Fault]:
+    numbers = np.asarray(column)
+    if field.type == "time":
+        yield from _time_faults(field, numbers, bounds)
+    elif field.type == "count":
+        if int(numbers.min(initial=field.low)) < field.low:
+            yield numbers < field.low, field.name, f"is below {field.low}"
+        if int(numbers.max(initial=0)) > MAX_COUNT:
+            yield numbers > MAX_COUNT, field.name, f"is above {MAX_COUNT}"
+    elif field.type == "amount":
+        yield ~np.isfinite(numbers), field.name, "is not a finite number"
+        if not field.signed:
+            yield numbers < 0, field.name, "is below 0"
+
+
+def _numbers_faults(field: Field, column: Numbers) -> Iterator[Fault]:
+    sizes, values = column.sizes, column.values
+    if not field.may_be_empty and (sizes == 0).any():
+        yield sizes == 0, field.name, "is empty"
+    if (sizes > MAX_NUMBERS).any():
+        yield sizes > MAX_NUMBERS, field.name, f"has more than {MAX_NUMBERS} numbers"
+    for wrong, reason in (
+        (~np.isfinite(values), "holds a number that is not finite"),
+        (np.isfinite(values) & (values < 0) & (not field.signed), "holds a number below 0"),
+    ):
+        if wrong.any():
+            yield np.bincount(column.owners[wrong], minlength=len(column)) > 0, field.name, reason
+
+
+def _time_faults(field: Field, times: NDArray[np.int64], bounds: Bounds) -> Iterator[Fault]:
+    if field.optional:
+        times = np.where(times == field.default, bounds.latest, times)
+    if not len(times):
+        return
+    if int(times.max()) > bounds.latest:
+        limit = _shown(bounds.latest)
+        yield times > bounds.latest, field.name, f"lies in the future: later than {limit}"
+    if int(times.min()) < bounds.earliest:
+        reason = f"is older than what is kept: before {_shown(bounds.earliest)}"
+        if int(times.min()) < 10**12:  # seconds or milliseconds, taken for nanoseconds
+            reason += " (integers are nanoseconds since 1970)"
+        yield times < bounds.earliest, field.name, reason
+
+
+def _shown(at: int) -> str:
+    try:
+        return moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except OverflowError:
+        return "any time"
+
+
+def _text_faults(field: Field, column: Names, quoting: bool) -> Iterator[Fault]:
+    bad = _bad_names(field, column.names, quoting)
+    for reason, codes in bad.items():
+        yield np.isin(column.codes, codes), field.name, reason
+
+
+def _set_faults(field: Field, column: Sets, quoting: bool) -> Iterator[Fault]:
+    sizes = column.sizes
+    if not field.may_be_empty and (sizes == 0).any():
+        yield (sizes == 0)[column.codes], field.name, "is empty"
+    if (sizes > MAX_COMPONENTS).any():
+        yield (sizes > MAX_COMPONENTS)[column.codes], field.name, f"has more than {MAX_COMPONENTS} components"
+    for reason, codes in _bad_names(field, column.names, quoting).items():
+        entries = np.isin(column.indices, codes)
+        counts = np.concatenate(([0], np.cumsum(entries)))
+        bad_sets = counts[column.indptr[1:]] > counts[column.indptr[:-1]]
+        yield bad_sets[column.codes], field.name, reason
+
+
+def _bad_names(field: Field, names: tuple[str, ...], quoting: bool) -> dict[str, list[int]]:
+    """Reasons, and the codes of the names that are refused for it."""
+    limit = MAX_LABELS if field.type in _JSON else MAX_TEXT
+    if field.type == "choice":
+        return _bad_choices(field, names, quoting)
+    if field.type == "id":  # canonical already; only what identifies nothing is wrong
+        missing = not field.optional and "" in names
+        return {"is empty or all zeros": [names.index("")]} if missing else {}
+    if field.type in _ALL_LINES and _fine(field, names, limit):
+        return {}
+    pattern, complaint = _PATTERNS[field.type]
+    bad: dict[str, list[int]] = {}
+    for code, name in enumerate(names):
+        if len(name) > limit or (field.type in _JSON and len(name.encode(errors="replace")) > limit):
+            bad.setdefault(
+                f"is longer than {limit} {'bytes' if field.type in _JSON else 'characters'}", []
+            ).append(code)
+        elif name == NOT_FINITE and field.type == "measures":
+            bad["holds a number that is not finite"] = [code]
+        elif not pattern.fullmatch(name):
+            bad.setdefault(f"{name[:80]!r} {complaint}" if quoting else complaint, []).append(code)
+            if len(bad) > MOST_NAMED:
+                break
+    return bad
+
+
+def _bad_choices(field: Field, names: tuple[str, ...], quoting: bool) -> dict[str, list[int]]:
+    allowed = {*field.choices, field.default} if field.optional else set(field.choices)
+    wanted = f"is not {field.either}"
+    wrong = [code for code, name in enumerate(names) if name not in allowed]
+    if not quoting:
+        return {wanted: wrong} if wrong else {}
+    return {f"{_shown_text(names[code])} {wanted}": [code] for code in wrong[:MOST_NAMED]}
+
+
+def _shown_text(text: str) -> str:
+    return repr(text[:80].encode(errors="replace").decode())
+
+
+def _fine(field: Field, names: tuple[str, ...], limit: int) -> bool:
+    """Whether all are good, at one go; False also when it takes a closer look to say."""
+    lines = "\n".join((*names, ""))
+    if lines.count("\n") != len(names) or max(map(len, names), default=0) > limit or field.type in _JSON:
+        return False
+    return _ALL_LINES[field.type].fullmatch(lines) is not None

@@ -1,42 +1,41 @@
 """Store the rows of one body and say so in the log. Bodies are decoded and names numbered before this begins.
 
-One transaction holds the rows, their receipt and the event `telemetry.received`. A transaction that writes
-holds back every reader of the log, so a large body is copied in several beforehand: until its receipt is
-there, its number stands in `telemetry_unfinished` and readers pass over its rows.
-"""
+One transaction holds the rows of one or several bodies, their receipts, their idempotency keys and the events
+`telemetry.received`. A transaction that writes holds back every reader of the log, so a large body is copied in several
+beforehand: until its receipt is there, its number stands in `telemetry_unfinished` and readers pass over its rows."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import io
 import itertools
 import os
+import struct
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
-from django.db import DatabaseError, IntegrityError, OperationalError, connection
+from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
 from ingest.db import database
-from ingest.db.group_commit import GroupCommit, GroupCommitError
-from ingest.log.types import StreamVersionError, UnrecordableEventError
-from ingest.telemetry.decode.columns import Known, Names, Numbers, Rows, Sets
-from ingest.telemetry.decode.ids import as_bytes
-from ingest.telemetry.decode.validate import moment
+from ingest.db.database import GroupCommit, GroupCommitError
+from ingest.log.append import NewStream, begin_through, plain_array
+from ingest.log.types import Context, NewEvent, StreamVersionError, UnrecordableEventError, time_text
+from ingest.telemetry.decode.builder import as_bytes
+from ingest.telemetry.decode.columns import Known, Names, Numbers, Rows, Sets, moment
 from ingest.telemetry.errors import InvalidBodyError
-from ingest.telemetry.store import dictionary, partitions, schema
-from ingest.telemetry.store.copy import Columns, copy_in, encode
-from ingest.telemetry.store.schema import columns, table
-from ingest.telemetry.store.transaction import (
-    Delivery,
-    IdempotencyConflictError,
-    PendingBody,
-    Piece,
-    Receipt,
-    find_repeated,
-    store,
-)
+from ingest.telemetry.events import RECEIVED
+from ingest.telemetry.kinds import Kind
+from ingest.telemetry.store import tables
+from ingest.telemetry.store.tables import columns, table
 
 __all__ = ["Delivery", "IdempotencyConflictError", "Receipt", "find_repeated", "receive"]
 
@@ -65,7 +64,7 @@ def receive(rows: Rows, delivery: Delivery) -> Receipt:
     A body that came before under the same Idempotency-Key gets its first receipt and is not stored again.
     """
     values = _numbered(rows)
-    partitions.ensure(rows.kind, rows.times)
+    tables.ensure(rows.kind, rows.times)
     if _weights(rows)[-1] <= MOST_ROWS and not connection.in_atomic_block:
         body = _prepared(rows, values, delivery)
         if _stored_in_a_group(body):
@@ -78,8 +77,8 @@ def receive(rows: Rows, delivery: Delivery) -> Receipt:
             # Retention, in another process, dropped a partition that this one knew.
             if getattr(error.__cause__, "pgcode", None) != NO_PARTITION or attempt + 1 == TRIES:
                 raise
-            partitions.forget()
-            partitions.ensure(rows.kind, rows.times)
+            tables.forget()
+            tables.ensure(rows.kind, rows.times)
     raise OperationalError("the Idempotency-Key was forgotten while this body was stored")
 
 
@@ -129,7 +128,7 @@ def _store_alone(rows: Rows, values: Columns, delivery: Delivery) -> Receipt | N
     if store([body])[0]:
         return body.receipt
     for piece in body.pieces if early else ():
-        partitions.discard(piece.number, rows.kind.name, moment(piece.first), moment(piece.last))
+        tables.discard(piece.number, rows.kind.name, moment(piece.first), moment(piece.last))
     return find_repeated(rows.kind, delivery)
 
 
@@ -166,13 +165,13 @@ def _numbered(rows: Rows) -> dict[str, Stored]:
         if isinstance(column, Names) and rows.kind.field(name).type == "id":
             values[name] = as_bytes(column.names)[column.codes]
         elif isinstance(column, Names):
-            values[name] = dictionary.text_column(column, rows.kind.field(name).type)
+            values[name] = tables.text_column(column, rows.kind.field(name).type)
         elif isinstance(column, Known):
             values[name] = column.ids
         elif isinstance(column, Sets):
-            values[name] = dictionary.set_column(column)
+            values[name] = tables.set_column(column)
         else:
-            values[schema.column(rows.kind, name)] = column
+            values[tables.column(rows.kind, name)] = column
     return values
 
 
@@ -228,3 +227,302 @@ def _block() -> range:
         cursor.execute("SELECT nextval('telemetry_receipt_number')")
         (number,) = cursor.fetchone()
     return range(number * BLOCK, (number + 1) * BLOCK)
+
+
+class IdempotencyConflictError(Exception):
+    """The Idempotency-Key was used before, for another body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a body came: the key's name, its size as sent, the SHA-256 of what it was after decompression."""
+
+    key: str
+    sha256: bytes
+    size: int
+    trace: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a body was accepted as: the receipt's id and the number of rows."""
+
+    id: str
+    accepted: int
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The rows of one region; times are microseconds since 1970."""
+
+    number: int
+    region: str
+    region_id: int
+    rows: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBody:
+    """A body that only needs to be stored. `encoded` is its binary COPY, None when its rows were copied already."""
+
+    kind: Kind
+    receipt: Receipt
+    delivery: Delivery
+    pieces: Sequence[Piece]
+    encoded: bytes | None
+
+
+def store(bodies: Sequence[PendingBody]) -> list[bool]:
+    """Store bodies in one transaction, of which none may share an Idempotency-Key.
+
+    False for those that were left out, because their Idempotency-Key was taken before.
+    """
+    with nullcontext() if _is_one_statement(bodies) else transaction.atomic():
+        free = _claim(bodies)
+        taken = [body for body, is_free in zip(bodies, free, strict=True) if is_free]
+        rows = _by_kind(taken)
+        for kind, encoded in rows[:-1]:
+            with connection.cursor() as cursor:
+                copy_encoded(cursor, table(kind), columns(kind), encoded)
+        _record(taken, rows[-1:])
+    database.note_use()
+    return free
+
+
+def _is_one_statement(bodies: Sequence[PendingBody]) -> bool:
+    """Whether one journey does it all, which is a transaction of its own: no other needs to be begun and ended."""
+    claims = any(body.delivery.idempotency_key is not None for body in bodies)
+    return not claims and len(_by_kind(bodies)) == 1 and not connection.in_atomic_block
+
+
+def _by_kind(bodies: Sequence[PendingBody]) -> list[tuple[Kind, list[bytes]]]:
+    """The rows that are still to be copied."""
+    found: dict[str, tuple[Kind, list[bytes]]] = {}
+    for body in bodies:
+        if body.encoded is not None:
+            found.setdefault(body.kind.name, (body.kind, []))[1].append(body.encoded)
+    return list(found.values())
+
+
+def find_repeated(kind: Kind, delivery: Delivery) -> Receipt | None:
+    """The receipt that the Idempotency-Key already stands for. Raises IdempotencyConflictError."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sha256, receipt::text, accepted FROM telemetry_idempotency"
+            " WHERE key_name = %s AND idempotency_key = %s",
+            (delivery.key, delivery.idempotency_key),
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    if bytes(row[0]) != _identity(kind, delivery):
+        raise IdempotencyConflictError
+    return Receipt(row[1], row[2], repeated=True)
+
+
+def _identity(kind: Kind, delivery: Delivery) -> bytes:
+    """What must be the same in a re-send. After decompression: no two gzips of one body are alike."""
+    return hashlib.sha256(kind.name.encode() + b"\n" + delivery.sha256).digest()
+
+
+def _claim(bodies: Sequence[PendingBody]) -> list[bool]:
+    """Take the Idempotency-Keys; false where one was taken before. Waits for a concurrent claim to end."""
+    claims = [_claim_row(body) for body in bodies if body.delivery.idempotency_key is not None]
+    if not claims:
+        return [True] * len(bodies)
+    places = ",".join([f"({','.join(['%s'] * len(claims[0]))})"] * len(claims))
+    claims.sort(key=lambda claim: claim[:2])  # or two groups with the same keys could wait in a circle
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO telemetry_idempotency"
+            " (key_name, idempotency_key, sha256, receipt, accepted, created_at)"
+            f" VALUES {places} ON CONFLICT DO NOTHING RETURNING receipt::text",
+            list(itertools.chain.from_iterable(claims)),
+        )
+        claimed = {receipt for (receipt,) in cursor.fetchall()}
+    return [body.delivery.idempotency_key is None or body.receipt.id in claimed for body in bodies]
+
+
+def _claim_row(body: PendingBody) -> tuple[Any, ...]:
+    delivery, receipt = body.delivery, body.receipt
+    return (
+        delivery.key, delivery.idempotency_key, _identity(body.kind, delivery), receipt.id, receipt.accepted,
+        datetime.now(UTC),
+    )  # fmt: skip
+
+
+def _record(bodies: Sequence[PendingBody], rows: Sequence[tuple[Kind, Sequence[bytes]]]) -> None:
+    """The events, each body's in a stream of its own, and the receipts that say where they stand in the log, after the
+    rows of up to one kind."""
+    now = datetime.now(UTC)
+    pieces = [(body, piece) for body in bodies for piece in body.pieces]
+    beginnings = [_beginning(body, now) for body in bodies]
+    events = [event for beginning in beginnings for event in beginning.events]
+    receipts = (
+        plain_array(str(piece.number) for _, piece in pieces),
+        plain_array(body.receipt.id for body, _ in pieces),
+        plain_array(body.kind.name for body, _ in pieces),
+        plain_array(str(piece.region_id) for _, piece in pieces),
+        plain_array(str(piece.rows) for _, piece in pieces),
+        plain_array(event.body["first"] for event in events),
+        plain_array(event.body["last"] for event in events),
+    )
+
+    def send(cursor: CursorWrapper, statement: bytes) -> None:
+        for kind, encoded in rows:
+            copy_encoded(cursor, table(kind), columns(kind), encoded, then=statement)
+        if not rows:
+            cursor.execute(statement.decode())
+
+    begin_through("telemetry_record", beginnings, receipts, send)
+    finished = [piece.number for body, piece in pieces if body.encoded is None]
+    if finished:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM telemetry_unfinished WHERE number = ANY(%s)", (finished,))
+
+
+def _beginning(body: PendingBody, now: datetime) -> NewStream:
+    delivery = body.delivery
+    events = [NewEvent(RECEIVED.name, _receipt_body(body, piece), now) for piece in body.pieces]
+    return NewStream(
+        f"receipt/{body.receipt.id}", events, Context(f"key:{delivery.key}", trace=delivery.trace)
+    )
+
+
+def _receipt_body(body: PendingBody, piece: Piece) -> dict[str, object]:
+    return {
+        "kind": body.kind.name,
+        "region": piece.region,
+        "rows": piece.rows,
+        "bytes": body.delivery.size,
+        "sha256": body.delivery.sha256.hex(),
+        "first": _text(piece.first),
+        "last": _text(piece.last),
+        "key": body.delivery.key,
+    }
+
+
+def _text(at: int) -> str:
+    return time_text(moment(at)).replace("+00:00", "Z")
+
+
+SIGNATURE = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
+TRAILER = b"\xff\xff"
+TO_2000 = 946_684_800_000_000
+"""Microseconds from 1970, where our times begin, to 2000, where those of Postgres do."""
+
+_WIRE = {
+    "timestamptz": ">i8",
+    "bigint": ">i8",
+    "integer": ">i4",
+    "double precision": ">f8",
+    "boolean": "u1",
+    "uuid": "V16",
+}
+LIST = "double precision[]"
+_FLOAT8 = 701  # the type's number in pg_type
+Columns = Mapping[str, NDArray[np.generic] | Numbers]
+
+
+@functools.cache
+def _layout(columns: tuple[tuple[str, str], ...]) -> np.dtype[np.void]:
+    parts: list[tuple[str, str]] = [("fields", ">i2")]
+    for name, type_ in columns:
+        parts += [(f"{name} width", ">i4"), (name, _WIRE[type_])]
+    return np.dtype(parts)
+
+
+def encode(columns: Sequence[tuple[str, str]], values: Columns) -> bytes:
+    """The body of a binary COPY; `columns` are names and SQL types, times are microseconds since 1970."""
+    fixed = tuple(one for one in columns if one[1] != LIST)
+    layout = _layout(fixed)
+    rows = np.empty(len(values[columns[0][0]]), layout)
+    rows["fields"] = len(columns)
+    for name, type_ in fixed:
+        rows[f"{name} width"] = layout[name].itemsize
+        column = values[name]
+        rows[name] = column - TO_2000 if type_ == "timestamptz" else column  # type: ignore[operator]
+    if len(fixed) == len(columns):
+        return b"".join((SIGNATURE, rows.data, TRAILER))
+    lists = [_lists(one) for name, _ in columns[len(fixed) :] if isinstance(one := values[name], Numbers)]
+    width, packed = layout.itemsize, rows.tobytes()
+    heads = (packed[place : place + width] for place in range(0, len(packed), width))
+    joined = itertools.chain.from_iterable(zip(heads, *lists, strict=True))
+    return b"".join(itertools.chain((SIGNATURE,), joined, (TRAILER,)))
+
+
+def _lists(column: Numbers) -> Iterator[bytes]:
+    """Each row's list as Postgres' binary array: dimensions, no nulls, type, length, lower bound, elements."""
+    elements = np.empty(len(column.values), [("width", ">i4"), ("value", ">f8")])
+    elements["width"], elements["value"] = 8, column.values
+    packed, size = elements.tobytes(), elements.itemsize
+    empty = struct.pack(">iiii", 12, 0, 0, _FLOAT8)
+    for start, end in itertools.pairwise(column.indptr.tolist()):
+        if start == end:
+            yield empty
+        else:
+            body = packed[start * size : end * size]
+            yield struct.pack(">iiiiii", 20 + len(body), 1, 0, _FLOAT8, end - start, 1) + body
+
+
+def copy_in(table: str, columns: tuple[tuple[str, str], ...], values: Columns) -> None:
+    """Append rows to a table."""
+    with connection.cursor() as cursor:
+        copy_encoded(cursor, table, columns, [encode(columns, values)])
+
+
+def copy_encoded(
+    cursor: CursorWrapper,
+    table: str,
+    columns: tuple[tuple[str, str], ...],
+    bodies: Sequence[bytes],
+    then: bytes = b"",
+) -> None:
+    """Append the rows of several encoded bodies to a table with one COPY.
+
+    `then` is a statement that follows in the same journey. Postgres takes what comes in one message for one
+    transaction, if none is open: both are committed when this returns, or neither is.
+    https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-MULTI-STATEMENT
+    """
+    joined = bodies[0] if len(bodies) == 1 else _joined(bodies)
+    with cursor.db.wrap_database_errors:
+        cursor.copy_expert(_copy(table, columns) + then, io.BytesIO(joined), size=2**20)
+
+
+@functools.cache
+def _copy(table: str, columns: tuple[tuple[str, str], ...]) -> bytes:
+    listed = ", ".join(f'"{name}"' for name, _ in columns)
+    return f"COPY {table} ({listed}) FROM STDIN (FORMAT binary);".encode()
+
+
+def _joined(bodies: Sequence[bytes]) -> bytes:
+    rows = [body[len(SIGNATURE) : -len(TRAILER)] for body in bodies]
+    return b"".join((SIGNATURE, *rows, TRAILER))
+
+
+def copy_out(
+    query: str, parameters: Sequence[object], columns: Sequence[tuple[str, str]]
+) -> dict[str, NDArray[np.generic]]:
+    """The result of a query whose columns have these names and types and no nulls; arrays in native byte
+    order."""
+    block = io.BytesIO()
+    with connection.cursor() as cursor, connection.wrap_database_errors:
+        written = cursor.mogrify(query, parameters).decode()
+        cursor.copy_expert(f"COPY ({written}) TO STDOUT (FORMAT binary)", block, size=2**20)
+    layout = _layout(tuple(columns))
+    body = block.getbuffer()[len(SIGNATURE) : -len(TRAILER)]
+    if len(body) % layout.itemsize:
+        raise ValueError("a column of the query has another width than was said, or holds nulls")
+    rows = np.frombuffer(body, layout)
+    return {name: _native(rows[name], type_) for name, type_ in columns}
+
+
+def _native(column: NDArray[np.generic], type_: str) -> NDArray[np.generic]:
+    if type_ == "uuid":
+        return column
+    native = column.astype(column.dtype.newbyteorder("="))
+    return native + np.int64(TO_2000) if type_ == "timestamptz" else native

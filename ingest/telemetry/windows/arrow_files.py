@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ingest.telemetry.decode.arrow import decode_batches, decode_stream
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.errors import InvalidBodyError
 from ingest.telemetry.kinds import Kind
 

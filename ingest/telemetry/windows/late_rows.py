@@ -10,7 +10,7 @@ from django.db import connection
 
 from ingest.log.types import Position
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.store.schema import table
+from ingest.telemetry.store.tables import table
 from ingest.telemetry.windows.sql import one_snapshot, region_number
 
 

@@ -11,10 +11,18 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.telemetry.decode.body import decode_array, decode_ndjson
 from ingest.telemetry.decode.builder import no_rows
-from ingest.telemetry.decode.columns import Known, Names, Numbers, Rows, Sets
-from ingest.telemetry.decode.json import decode_array, decode_ndjson
-from ingest.telemetry.decode.validate import MICROSECOND, Bounds, microseconds
+from ingest.telemetry.decode.columns import (
+    MICROSECOND,
+    Bounds,
+    Known,
+    Names,
+    Numbers,
+    Rows,
+    Sets,
+    microseconds,
+)
 from ingest.telemetry.errors import InvalidBodyError, InvalidRowsError, NoRowsError
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.windows.plan import Plan, plan

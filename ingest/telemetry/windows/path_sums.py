@@ -17,7 +17,7 @@ from django.db import OperationalError, connection
 from numpy.typing import NDArray
 from psycopg2.errors import QueryCanceled
 
-from ingest.telemetry.store.copy import copy_out
+from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.pair_grid import Ints, Membership, PathSums, Steps, rates_of
 from ingest.telemetry.windows.sql import data_clock, one_snapshot, region_number, sets_of
 

@@ -17,12 +17,11 @@ from django.db import connection, transaction
 from numpy.typing import NDArray
 
 from ingest.log.types import Position
-from ingest.telemetry.decode.columns import Names, Sets
-from ingest.telemetry.decode.ids import as_texts
-from ingest.telemetry.decode.validate import MICROSECOND, microseconds
+from ingest.telemetry.decode.builder import as_texts
+from ingest.telemetry.decode.columns import MICROSECOND, Names, Sets, microseconds
 from ingest.telemetry.kinds import Kind
-from ingest.telemetry.store.copy import copy_out
-from ingest.telemetry.store.schema import SQL_TYPES, column, table
+from ingest.telemetry.store.tables import SQL_TYPES, column, table
+from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.plan import Plan, plan
 from ingest.telemetry.windows.reductions import Input, Sums
 from ingest.telemetry.windows.sums import Partials, Values, as_key, finish

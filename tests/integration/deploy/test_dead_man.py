@@ -17,10 +17,10 @@ from pytest_django import Settings
 
 from deploy import processes
 from deploy.embedded import Home
-from deploy.observability import disk, outside
+from deploy.observability import outside
 from incidents.worker.parts import alive
 from ingest.commands import record_configuration
-from ingest.db import clock
+from ingest.db import database, disk
 from ingest.log.follow import Follower, run_once
 from ingest.log.types import Context
 from ingest.queries import now_utc
@@ -108,8 +108,8 @@ def followers_are_behind(_: Path) -> Callable[[], None]:
     follower = Follower("test", frozenset({"configuration.changed"}), lambda _: None)
     run_once(follower)
     with pytest.MonkeyPatch.context() as earlier:
-        at = clock.now() - LONG
-        earlier.setattr(clock, "now", lambda: at)
+        at = database.now() - LONG
+        earlier.setattr(database, "now", lambda: at)
         record_configuration("lamp", "l", None, {"watts": 1}, Context("user:alice"))
     return lambda: assert_moved(run_once(follower))
 

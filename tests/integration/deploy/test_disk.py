@@ -20,8 +20,8 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from deploy import privileges
 from deploy.embedded import Home
-from deploy.observability import disk
 from ingest.api import keys
+from ingest.db import disk
 
 MIB = 2**20
 SIZE = 400 * MIB

@@ -19,15 +19,14 @@ from redis.exceptions import ConnectionError as RedisAway
 
 from deploy import broker, privileges, processes
 from deploy.embedded import Home
-from deploy.observability import disk, health, heartbeats
+from deploy.observability import health, heartbeats
 from incidents.worker.parts import alive
 from ingest.api import keys
-from ingest.db import clock, server_watch
-from ingest.log import registry
+from ingest.db import database, disk, server_watch
+from ingest.log import types
 from ingest.log.append import append
 from ingest.log.follow import Follower, lags, run_once
-from ingest.log.registry import EventType
-from ingest.log.types import Context, Head, NewEvent
+from ingest.log.types import Context, EventType, Head, NewEvent
 
 
 @pytest.fixture(autouse=True)
@@ -190,7 +189,7 @@ def test_the_lag_is_told_also_before_an_event_that_this_version_cannot_read(
     del log_database
     run_once(Follower("alice", frozenset({"log.sealed"}), lambda _: None))
     with monkeypatch.context() as newer:
-        newer.setitem(registry._types, "test.newer", EventType("test.newer"))
+        newer.setitem(types._types, "test.newer", EventType("test.newer"))
         append("log", [NewEvent("test.newer", {}, datetime.now(UTC))], Head.NEW, Context("system:test"))
     assert 0 < lags()["alice"] < 60
 
@@ -265,9 +264,9 @@ def test_telemetry_gives_way_to_alerts_on_a_disk_that_is_nearly_full(
 def skewed() -> Iterator[None]:
     """The clock of this machine is an hour ahead of the server's."""
     server = datetime.now(UTC).timestamp() - 3600
-    clock.measured(datetime.fromtimestamp(server, UTC), server + 3600, server + 3600)
+    database.measured(datetime.fromtimestamp(server, UTC), server + 3600, server + 3600)
     yield
-    clock._measured.clear()
+    database._measured.clear()
 
 
 @pytest.mark.django_db
@@ -290,11 +289,11 @@ def doctor() -> list[str]:
 def test_doctor_measures_the_clock_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     ahead = SimpleNamespace(time=lambda: time.time() + 3600, monotonic=time.monotonic)
     monkeypatch.setattr(server_watch, "time", ahead)
-    monkeypatch.setattr(clock, "local_time", ahead.time)
+    monkeypatch.setattr(database, "local_time", ahead.time)
     try:
         assert "clock: this machine is 3600 s ahead of Postgres; set its clock (NTP)" in doctor()
     finally:
-        clock._measured.clear()
+        database._measured.clear()
 
 
 @pytest.mark.django_db

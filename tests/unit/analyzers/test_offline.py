@@ -29,9 +29,8 @@ from analyzers.contract import (
 )
 from analyzers.offline import AnalysisInputError
 from analyzers.runner import judge, verdict_json
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.json import decode_ndjson
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.body import decode_ndjson
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.kinds import KINDS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -14,14 +14,13 @@ import psycopg2
 import pytest
 from django.db import connections
 
-from ingest.alerts import cache, decide, payloads, rows, store
+from ingest.alerts import decide, deliveries, rows, store
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt, prepare
 from ingest.alerts.expire import expire
 from ingest.alerts.rows import CurrentAlert, current_alerts
-from ingest.alerts.store import receive
-from ingest.alerts.write_batch import Batch, By
+from ingest.alerts.store import Batch, By, receive
+from ingest.integrations import prometheus
 from ingest.integrations.normalized import Alert, Parsed, Refused
-from ingest.integrations.prometheus import parse
 from ingest.log.types import Context, StreamVersionError
 from ingest.log.verify import verify
 from ingest.queries import Event, Position, read_all, read_stream
@@ -104,7 +103,7 @@ def test_what_prometheus_goes_on_to_say_fires_again_though_a_late_post_had_ended
 
     def post(ends: datetime) -> list[str]:
         told = {"labels": {"alertname": "Down"}, "startsAt": start.isoformat(), "endsAt": ends.isoformat()}
-        return outcomes(send(*parse.alerts(json.dumps([told]).encode(), now).alerts))
+        return outcomes(send(*prometheus.alerts(json.dumps([told]).encode(), now).alerts))
 
     assert post(now + timedelta(minutes=4)) == ["fired"]
     assert post(now - timedelta(minutes=1)) == ["resolved"]
@@ -153,7 +152,7 @@ def test_a_repeat_puts_the_end_off() -> None:
 
 def test_a_receipt_tells_what_became_of_each_alert() -> None:
     taken = send(alert(), alert("x", "resolved"), refused=(Refused(2, "labels", "must not be empty"),))
-    found = payloads.delivered(taken.receipt)
+    found = deliveries.delivered(taken.receipt)
     assert found is not None
     assert (found.payload, found.refused) == (b"as it came", ((2, "labels", "must not be empty"),))
     assert [(fate.outcome, fate.version, fate.why) for fate in found.fates] == [
@@ -199,28 +198,28 @@ def test_senders_that_fire_and_resolve_at_once_leave_a_sound_log() -> None:
 def test_payloads_older_than_their_retention_are_dropped() -> None:
     taken = send(alert())
     now = datetime.now(UTC)
-    assert payloads.maintain(now)["made"] == 2
-    assert payloads.maintain(now) == {"made": 0, "dropped": 0}
-    payloads.maintain(now + timedelta(days=29))
-    assert payloads.delivered(taken.receipt) is not None
-    assert payloads.maintain(now + timedelta(days=33))["dropped"] == 2
-    assert payloads.delivered(taken.receipt) is None
+    assert deliveries.maintain(now)["made"] == 2
+    assert deliveries.maintain(now) == {"made": 0, "dropped": 0}
+    deliveries.maintain(now + timedelta(days=29))
+    assert deliveries.delivered(taken.receipt) is not None
+    assert deliveries.maintain(now + timedelta(days=33))["dropped"] == 2
+    assert deliveries.delivered(taken.receipt) is None
 
 
 def test_partitions_wait_for_no_reader_and_make_no_sender_wait(
     log_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payloads, "PATIENCE", "100ms")
+    monkeypatch.setattr(deliveries, "PATIENCE", "100ms")
     now, old = datetime.now(UTC), datetime.now(UTC) + timedelta(days=33)
-    payloads.maintain(now)
+    deliveries.maintain(now)
     with closing(psycopg2.connect(log_database)) as dump, dump.cursor() as cursor:
         # As pg_dump does, for as long as it runs; whoever waits for it holds up the readers of the log.
         cursor.execute("SELECT count(*) FROM alert_delivery")
         began = time.monotonic()
-        assert payloads.maintain(old) == {"made": 0, "dropped": 0}
+        assert deliveries.maintain(old) == {"made": 0, "dropped": 0}
         assert time.monotonic() - began < 5
         dump.rollback()
-    assert payloads.maintain(old) == {"made": 2, "dropped": 2}
+    assert deliveries.maintain(old) == {"made": 2, "dropped": 2}
 
 
 def test_what_changed_between_reading_and_writing_makes_the_write_fail_and_writes_nothing() -> None:
@@ -246,9 +245,9 @@ def _take_into(batch: Batch, id_: str, one: Alert) -> None:
 def test_a_sender_that_was_overtaken_between_reading_and_writing_is_taken_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cache, "STRANGERS", 2**31)  # whatever was sent before, it is read
+    monkeypatch.setattr(rows, "STRANGERS", 2**31)  # whatever was sent before, it is read
     told = send(alert()).told
-    cache.forget([told[0].alert])
+    rows.forget([told[0].alert])
     read, overtaken = rows.kept, list[bool]()
 
     def overtaking(ids: Any, *, hold: bool) -> Any:
@@ -298,8 +297,8 @@ def test_what_another_process_changed_is_read_again(
 
 
 def test_where_all_were_new_the_next_is_taken_for_new_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "STRANGERS", 3)
-    cache.met(0, others=True)
+    monkeypatch.setattr(rows, "STRANGERS", 3)
+    rows.met(0, others=True)
     for number in range(3):
         assert outcomes(send(alert(str(number)))) == ["fired"]
     with monkeypatch.context() as patched:
@@ -324,11 +323,11 @@ def test_what_is_taken_for_new_and_is_not_is_read_after_all(
     elsewhere(alert())
     if before == "resolved":
         elsewhere(alert(status="resolved"))
-    monkeypatch.setattr(cache, "STRANGERS", 1)
+    monkeypatch.setattr(rows, "STRANGERS", 1)
     assert outcomes(send(alert("unheard of"))) == ["fired"]
-    assert cache.all_new()
+    assert rows.all_new()
     assert outcomes(send(alert(status=now), alert("new too"))) == [outcome, "fired"]
-    assert not cache.all_new()
+    assert not rows.all_new()
     assert len([event for event in events() if event.body["key"] == "new too"]) == 1
 
 
@@ -336,13 +335,13 @@ def test_what_is_remembered_is_what_would_be_read() -> None:
     sent = alert(starts_at=NOON, component="disk/d7", expires_at=NOON + timedelta(days=900))
     for one in (sent, alert(status="resolved"), alert(), alert(severity="critical")):
         (told,) = send(one).told
-        assert cache.recalled([told.alert]) == rows.kept([told.alert], hold=False)
+        assert rows.recalled([told.alert]) == rows.kept([told.alert], hold=False)
 
 
 def test_no_more_alerts_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MOST", 3)
+    monkeypatch.setattr(rows, "MOST", 3)
     told = [send(alert(str(n))).told[0].alert for n in range(10)]
-    assert 1 <= len(cache.recalled(told)) <= 3
+    assert 1 <= len(rows.recalled(told)) <= 3
 
 
 def elsewhere(*alerts: Alert) -> None:

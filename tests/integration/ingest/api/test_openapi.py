@@ -28,8 +28,8 @@ from incidents.commands import Report, open_incident
 from incidents.oncall.models import OnCallSchedule
 from incidents.teams.models import Silence
 from ingest.api import keys, root_urls
-from ingest.integrations.telemetry import FORMATS
 from ingest.queries import Context
+from ingest.telemetry.decode.body import FORMATS
 from ingest.telemetry.kinds import KINDS
 
 pytestmark = pytest.mark.usefixtures("log_database")

@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 
-from deploy.observability import disk
+from ingest.db import disk
 
 GIB, MIB = 2**30, 2**20
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from deploy.postgres import base
 from deploy.supervisor.programs import programs
-from ingest.db import clock, server_watch
+from ingest.db import database, server_watch
 from ingest.db.server_watch import ServerWatch
 from ingest.log import append, takeover
 from ingest.log.follow import Follower, run_followers
@@ -90,7 +90,7 @@ def watched(path: Stallable) -> Iterator[ServerWatch]:
     assert watch.first.wait(10)
     yield watch
     watch.close()
-    clock._measured.clear()
+    database._measured.clear()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -121,8 +121,8 @@ def test_a_statement_does_not_wait_for_a_server_that_stands_still(
 
 def test_the_watch_reads_the_clock_of_the_server(watched: ServerWatch) -> None:
     del watched
-    assert clock.skew() is not None
-    assert not clock.is_wrong()
+    assert database.skew() is not None
+    assert not database.is_wrong()
 
 
 @pytest.mark.parametrize("process", sorted(base.LIMITS))

@@ -15,10 +15,10 @@ from django.test import Client
 
 from incidents import queries
 from incidents.follower import follower
-from ingest.alerts.payloads import delivered
+from ingest.alerts.deliveries import delivered
 from ingest.api import keys, rejections
 from ingest.api.models import IntegrationKey
-from ingest.integrations.prometheus.labels import fingerprint
+from ingest.integrations.prometheus import fingerprint
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")

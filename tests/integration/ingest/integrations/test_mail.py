@@ -27,7 +27,7 @@ from deploy.supervisor.programs import programs
 from incidents import queries
 from incidents.follower import follower
 from ingest import heartbeat
-from ingest.alerts.payloads import delivered
+from ingest.alerts.deliveries import delivered
 from ingest.api import admission, keys, mail
 from ingest.api.models import IntegrationKey
 from tests.following import follow_to_the_end

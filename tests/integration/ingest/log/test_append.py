@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from django.db import Error, IntegrityError, connection, transaction
 
-from ingest.log import append, read, registry
+from ingest.log import append, read, types
 from ingest.log.append import NewStream, StreamAppend
-from ingest.log.registry import EventType, UnknownEventTypeError
 from ingest.log.types import (
     Context,
     Event,
+    EventType,
     Head,
     NewEvent,
     Position,
     StreamVersionError,
+    UnknownEventTypeError,
     UnrecordableEventError,
 )
 from ingest.log.verify import verify
@@ -32,8 +33,8 @@ SAID = EventType("test.said")
 
 @pytest.fixture(autouse=True)
 def test_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_types", dict(registry._types))
-    registry.register(SAID)
+    monkeypatch.setattr(types, "_types", dict(types._types))
+    types.register(SAID)
 
 
 def said(*words: Any) -> list[NewEvent]:
@@ -163,7 +164,7 @@ def test_the_stored_text_is_the_text_that_was_hashed() -> None:
 def test_an_old_event_is_read_in_the_newest_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     say("talk/1", "good")
     newer = EventType("test.said", schema=2, upcasters={1: lambda body: {"words": [body["word"]]}})
-    monkeypatch.setitem(registry._types, "test.said", newer)
+    monkeypatch.setitem(types._types, "test.said", newer)
     (event,) = read.read_stream("talk/1")
     assert (event.schema, event.body) == (2, {"words": ["good"]})
 

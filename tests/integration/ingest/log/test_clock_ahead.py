@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incidents.worker import sweeps
-from ingest.db import clock
+from ingest.db import database
 from ingest.log import append, seals
 from ingest.log.types import Context, Head, NewEvent
 
@@ -19,11 +19,11 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def ahead(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(clock, "local_time", lambda: time.time() + 3600)
-    clock._measured.clear()
-    clock.measured(datetime.now(UTC), clock.local_time(), clock.local_time())
+    monkeypatch.setattr(database, "local_time", lambda: time.time() + 3600)
+    database._measured.clear()
+    database.measured(datetime.now(UTC), database.local_time(), database.local_time())
     yield
-    clock._measured.clear()
+    database._measured.clear()
 
 
 def test_sweeps_are_told_the_time_of_the_database(log_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_events_are_not_dated_in_the_future(log_database: str) -> None:
     del log_database
     body = {"from": "0", "upto": "0", "events": 0, "root": "", "heads": {}, "previous": None}
     (event,) = append.append(
-        seals.STREAM, [NewEvent("log.sealed", body, clock.now())], Head.NEW, Context("system:test")
+        seals.STREAM, [NewEvent("log.sealed", body, database.now())], Head.NEW, Context("system:test")
     )
     assert abs(event.recorded_at - datetime.now(UTC)) < HOUR / 2
     assert abs(event.occurred_at - datetime.now(UTC)) < HOUR / 2

@@ -17,11 +17,10 @@ from incidents.audit import follower
 from incidents.incident.rebuild import rebuild
 from ingest.api import keys
 from ingest.commands import record_configuration
-from ingest.db import clock
-from ingest.log import append, read, registry, seals
+from ingest.db import database
+from ingest.log import append, read, seals, types
 from ingest.log import verify as checking
-from ingest.log.registry import EventType
-from ingest.log.types import Context, Event, NewEvent
+from ingest.log.types import Context, Event, EventType, NewEvent
 from ingest.log.verify import LogIntegrityError, verify
 from tests.following import follow_to_the_end
 
@@ -156,8 +155,8 @@ def test_an_emptied_log_is_noticed_by_what_stands_beside_it(audit: list[str]) ->
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_types", dict(registry._types))
-    registry.register(EventType("test.said"))
+    monkeypatch.setattr(types, "_types", dict(types._types))
+    types.register(EventType("test.said"))
 
 
 def say(
@@ -166,7 +165,7 @@ def say(
     """An event that pretends to have been recorded at another time, chained as who knows how can do it."""
     now = datetime.now(UTC)
     with monkeypatch.context() as other:
-        other.setattr(clock, "now", lambda: now + recorded)
+        other.setattr(database, "now", lambda: now + recorded)
         at = now + (recorded if happened is None else happened)
         (event,) = append.append(stream, [NewEvent("test.said", {"word": "a"}, at)], read.head(stream), ALICE)
     return event

@@ -18,10 +18,9 @@ import pytest
 from django.db import connection, transaction
 
 from ingest.db import database
-from ingest.log import append, follow, metrics, notify, read, registry
+from ingest.log import append, follow, read, types
 from ingest.log.follow import Follower, run_once
-from ingest.log.registry import EventType
-from ingest.log.types import Context, Event, NewEvent, Position
+from ingest.log.types import Context, Event, EventType, NewEvent, Position, register
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 ALICE = Context("user:alice")
@@ -29,9 +28,9 @@ ALICE = Context("user:alice")
 
 @pytest.fixture(autouse=True)
 def test_types(monkeypatch: pytest.MonkeyPatch, log_database: str) -> str:
-    monkeypatch.setattr(registry, "_types", dict(registry._types))
+    monkeypatch.setattr(types, "_types", dict(types._types))
     for name in ("test.said", "test.sung"):
-        registry.register(EventType(name))
+        register(EventType(name))
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE heard (id bigint GENERATED ALWAYS AS IDENTITY, word text)")
     return log_database
@@ -241,7 +240,7 @@ def test_an_event_that_this_version_cannot_read_stops_its_followers_only(
     say("a")
     newer = EventType("test.said", 2, {1: lambda body: body})
     with monkeypatch.context() as upgraded:
-        upgraded.setitem(registry._types, "test.said", newer)
+        upgraded.setitem(types._types, "test.said", newer)
         say("b")
     say("c", stream="song/1", name="test.sung")
     settle()
@@ -318,8 +317,8 @@ def running() -> Iterator[threading.Event]:
     time.sleep(follow.ALERT + 0.1)
     yield stop
     stop.set()
-    notify._last.clear()
-    notify.notify()
+    append._last.clear()
+    append.notify()
     thread.join()
 
 
@@ -353,10 +352,10 @@ def test_a_follower_survives_losing_its_connections(monkeypatch: pytest.MonkeyPa
 
 
 def test_no_notification_is_sent_from_within_the_transaction(log_database: str) -> None:
-    notify._last.clear()
+    append._last.clear()
     with elsewhere(log_database) as other, other.cursor() as cursor:
         other.autocommit = True
-        cursor.execute(f"LISTEN {notify.CHANNEL}")
+        cursor.execute(f"LISTEN {append.CHANNEL}")
         with connection.execute_wrapper(_no_notify_in_transaction), transaction.atomic():
             say("a")
         assert eventually(lambda: (other.poll(), bool(other.notifies))[1], 2)
@@ -368,7 +367,7 @@ def _no_notify_in_transaction(execute: Any, sql: str, params: Any, many: bool, c
 
 
 def test_appending_counts_committed_events_only() -> None:
-    counter = metrics.APPENDED.labels("test.said")
+    counter = append.APPENDED.labels("test.said")
     before = counter._value.get()
     say("a", "b")
     with transaction.atomic():

@@ -8,17 +8,16 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection, transaction
 
-from ingest.log import append, read, registry
-from ingest.log.registry import EventType
-from ingest.log.types import Context, NewEvent, StreamVersionError
+from ingest.log import append, read, types
+from ingest.log.types import Context, EventType, NewEvent, StreamVersionError
 
 ALICE = Context("user:alice")
 
 
 @pytest.fixture(autouse=True)
 def test_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_types", dict(registry._types))
-    registry.register(EventType("test.said"))
+    monkeypatch.setattr(types, "_types", dict(types._types))
+    types.register(EventType("test.said"))
 
 
 def say(stream: str, word: str) -> None:

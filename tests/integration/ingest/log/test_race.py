@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection, transaction
 
-from ingest.log import append, read, registry
-from ingest.log.registry import EventType
-from ingest.log.types import Context, Event, Head, NewEvent, Position
+from ingest.log import append, read, types
+from ingest.log.types import Context, Event, EventType, Head, NewEvent, Position
 
 WRITERS = 8
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -21,8 +20,8 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def test_types(monkeypatch: pytest.MonkeyPatch, log_database: str) -> str:
-    monkeypatch.setattr(registry, "_types", dict(registry._types))
-    registry.register(EventType("test.said"))
+    monkeypatch.setattr(types, "_types", dict(types._types))
+    types.register(EventType("test.said"))
     return log_database
 
 

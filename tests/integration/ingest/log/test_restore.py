@@ -12,10 +12,9 @@ import pytest
 from django.db import connection
 
 from deploy.embedded import Home, _postgres_binaries, start_postgres, stop
-from ingest.log import append, read, registry, seals
+from ingest.log import append, read, seals, types
 from ingest.log.follow import Follower, run_once
-from ingest.log.registry import EventType
-from ingest.log.types import Context, Event, NewEvent, Position
+from ingest.log.types import Context, Event, EventType, NewEvent, Position
 from ingest.log.verify import verify
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -24,8 +23,8 @@ Move = Callable[[], None]
 
 @pytest.fixture(autouse=True)
 def test_types(monkeypatch: pytest.MonkeyPatch, log_database: str) -> str:
-    monkeypatch.setattr(registry, "_types", dict(registry._types))
-    registry.register(EventType("test.said"))
+    monkeypatch.setattr(types, "_types", dict(types._types))
+    types.register(EventType("test.said"))
     return log_database
 
 

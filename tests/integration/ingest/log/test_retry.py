@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from ingest.log.retry import retrying
+from ingest.log.append import retrying
 
 pytestmark = pytest.mark.usefixtures("log_database")
 

@@ -12,10 +12,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from deploy.observability.outside import Notary
-from ingest.log import append, canonical, read, registry, seals
+from ingest.log import append, read, seals, types
 from ingest.log import verify as checking
-from ingest.log.registry import EventType
-from ingest.log.types import Context, Event, NewEvent
+from ingest.log.types import Context, Event, EventType, NewEvent
 from ingest.log.verify import LogIntegrityError, verify
 from tests.integration.incidents.notifications.cases import HookSink, MailSink
 
@@ -25,8 +24,8 @@ ALICE = Context("user:alice")
 
 @pytest.fixture(autouse=True)
 def test_types(monkeypatch: pytest.MonkeyPatch, log_database: str) -> str:
-    monkeypatch.setattr(registry, "_types", dict(registry._types))
-    registry.register(EventType("test.said"))
+    monkeypatch.setattr(types, "_types", dict(types._types))
+    types.register(EventType("test.said"))
     return log_database
 
 
@@ -100,8 +99,8 @@ def test_a_cut_tail_is_named_by_the_seal_over_it(kept: int) -> None:
 def test_a_tail_that_was_written_anew_is_named(talks: list[Event]) -> None:
     old = talks[4]
     body = '{"word":"forged"}'
-    times = canonical.time_text(old.occurred_at), canonical.time_text(old.recorded_at)
-    forged = canonical.chain(
+    times = types.time_text(old.occurred_at), types.time_text(old.recorded_at)
+    forged = types.chain(
         talks[3].hash, "talk/1", 5, old.type, 1, body, old.actor, old.cause, old.trace, *times
     )
     tamper("UPDATE log_event SET body = %s, hash = %s WHERE stream = 'talk/1' AND version = 5", body, forged)

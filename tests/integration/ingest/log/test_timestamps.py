@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from deploy.observability.outside import Notary
 from ingest.commands import record_configuration
-from ingest.db import clock
+from ingest.db import database
 from ingest.log import seals
 from ingest.log.types import Context
 from ingest.log.verify import LogIntegrityError, verify
@@ -214,9 +214,9 @@ def test_an_address_that_is_not_allowed_is_not_asked(authority: Authority, setti
 def test_a_seal_that_says_it_was_recorded_after_its_stamp_is_named(
     authority: Authority, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = clock.now() + timedelta(hours=1)
+    now = database.now() + timedelta(hours=1)
     with monkeypatch.context() as ahead:
-        ahead.setattr(clock, "now", lambda: now)
+        ahead.setattr(database, "now", lambda: now)
         seal()
     notary(settings).step()
     with pytest.raises(

@@ -13,12 +13,17 @@ from django.db import Error, IntegrityError, OperationalError, connection, conne
 from ingest.log.read import read_stream
 from ingest.log.types import Event
 from ingest.telemetry.decode.builder import Assembly
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store import write
-from ingest.telemetry.store.transaction import PendingBody, store
-from ingest.telemetry.store.write import Delivery, IdempotencyConflictError, Receipt, receive
+from ingest.telemetry.store.write import (
+    Delivery,
+    IdempotencyConflictError,
+    PendingBody,
+    Receipt,
+    receive,
+    store,
+)
 
 pytestmark = pytest.mark.usefixtures("log_database")
 

@@ -17,8 +17,8 @@ from django.test import Client
 from ingest.api import keys
 from ingest.queries import Position, data_clock, late_rows, read_window, watermark
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.store import copy, write
-from ingest.telemetry.store.partitions import maintain
+from ingest.telemetry.store import write
+from ingest.telemetry.store.tables import maintain
 from ingest.telemetry.windows import sql
 from ingest.telemetry.windows.reductions import STILL_GOING, Count, Each, Input, Reduction
 
@@ -125,9 +125,11 @@ def test_a_body_of_long_lists_is_copied_in_parts(send: Send, monkeypatch: pytest
     monkeypatch.setattr(write, "MOST_ROWS", 10)
     parts: list[int] = []
 
+    copy_in = write.copy_in
+
     def watched(table: str, columns: Any, values: Any) -> None:
         parts.append(len(values["time"]))
-        copy.copy_in(table, columns, values)
+        copy_in(table, columns, values)
 
     monkeypatch.setattr(write, "copy_in", watched)
     row = GOOD["benchmark"]

@@ -19,13 +19,11 @@ from pytest_django import Settings
 from ingest.log.read import watermark_age
 from ingest.queries import Position, read_all, read_window
 from ingest.telemetry.decode.builder import Assembly
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.store import copy, partitions, write
-from ingest.telemetry.store import transaction as storing
-from ingest.telemetry.store.partitions import existing, maintain, missing
-from ingest.telemetry.store.schema import columns, create_sql, table
+from ingest.telemetry.store import tables, write
+from ingest.telemetry.store import write as storing
+from ingest.telemetry.store.tables import columns, create_sql, existing, maintain, missing, table
 from ingest.telemetry.store.write import Delivery, receive
 from ingest.telemetry.windows.reductions import Count, Input, Reduction
 
@@ -121,15 +119,15 @@ def test_retention_drops_whole_partitions() -> None:
 def test_rows_for_a_partition_that_was_dropped_elsewhere_are_stored_all_the_same() -> None:
     old = NOW - timedelta(days=31)
     fail(old)
-    known = dict(partitions._known)
+    known = dict(tables._known)
     maintain(NOW)
-    partitions._known.update(known)  # as in a process that did not see it go
+    tables._known.update(known)  # as in a process that did not see it go
     fail(old)
     assert counted() == 1
 
 
 def test_retention_does_not_wait_for_writers_nor_they_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "PATIENCE", "200ms")
+    monkeypatch.setattr(tables, "PATIENCE", "200ms")
     fail(NOW - timedelta(days=31), NOW)
 
     def keep() -> None:
@@ -173,8 +171,10 @@ def test_a_large_body_is_seen_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(write, "MOST_ROWS", 10)
     seen: list[tuple[int, int]] = []
 
+    copy_in = write.copy_in
+
     def watched(*arguments: Any) -> None:
-        copy.copy_in(*arguments)
+        copy_in(*arguments)
         seen.append((counted(), len(read_all(Position.START, 10))))
 
     monkeypatch.setattr(write, "copy_in", watched)

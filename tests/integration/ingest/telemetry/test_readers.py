@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from ingest.queries import read_window
 from ingest.telemetry.decode.builder import Assembly
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store.write import Delivery, receive
 from ingest.telemetry.windows.offline import reduce
@@ -32,7 +31,7 @@ from ingest.telemetry.windows.reductions import (
     Reduction,
     Sum,
 )
-from ingest.telemetry.windows.serialize import dumps, loads
+from ingest.telemetry.windows.sums import dumps, loads
 
 pytestmark = pytest.mark.usefixtures("log_database")
 

@@ -10,7 +10,7 @@ import pytest
 
 from ingest.queries import component, topology_at
 from ingest.telemetry.decode.builder import Assembly
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store.write import Delivery, receive
 

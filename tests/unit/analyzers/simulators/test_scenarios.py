@@ -25,9 +25,8 @@ from analyzers.simulators.deepview import (
 from analyzers.simulators.fleet import PRESETS, Fleet, M, Preset, S, build, large
 from analyzers.simulators.region import World, failure_rows, placement_rows, region_world
 from analyzers.simulators.tables import sums_of
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.json import decode_ndjson
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.body import decode_ndjson
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.windows import offline
 

@@ -11,8 +11,8 @@ from analyzers.contract import Paths, Sums
 from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.probes import link_scenario, probe_rows
 from analyzers.simulators.voting import BENIGN, Fault, benign_traffic, break_pair, cut, draw_traffic, run
-from ingest.telemetry.decode.json import decode_ndjson
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.body import decode_ndjson
+from ingest.telemetry.decode.columns import Bounds
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.windows import offline
 from tests.unit.analyzers.voting.cases import FABRIC, LOAD

@@ -9,17 +9,17 @@ import pytest
 
 from incidents.domain.incident.evolve import EVENT_TYPES, fold
 from incidents.domain.incident.timeline import actor_name, sentence
-from ingest.log import registry
+from ingest.log import types
 from tests.places import EVENTS
 from tests.unit.incidents.incident.cases import NOON, Recorded
 
-SCHEMAS = [(name, schema) for name in EVENT_TYPES for schema in range(1, registry.find(name).schema + 1)]
+SCHEMAS = [(name, schema) for name in EVENT_TYPES for schema in range(1, types.find(name).schema + 1)]
 
 
 def golden(type_: str, schema: int = 1) -> Recorded:
     """As the log gives it: a body stored in an old schema, with the keys of the newest."""
     body: dict[str, Any] = json.loads((EVENTS / f"{type_}.v{schema}.json").read_text())
-    return Recorded(type_, registry.upcast(type_, schema, body), "user:alice", NOON)
+    return Recorded(type_, types.upcast(type_, schema, body), "user:alice", NOON)
 
 
 @pytest.mark.parametrize(("type_", "schema"), SCHEMAS)

@@ -9,7 +9,7 @@ from typing import Any
 
 from incidents.domain.replay import Joined, RecordedInput, Replay, recorded_from, replay
 from incidents.domain.routing.rules import Conditions, Grouping, RoutingTable, Rule, hours_from
-from ingest.log import registry
+from ingest.log import types
 from tests.places import EVENTS
 from tests.unit.incidents.incident.cases import NOON
 from tests.unit.incidents.incident.test_grouping import reported
@@ -100,7 +100,7 @@ def test_hours_are_those_in_which_it_was_recorded() -> None:
 
 def golden(type_: str, schema: int) -> dict[str, Any]:
     body: dict[str, Any] = json.loads((EVENTS / f"{type_}.v{schema}.json").read_text())
-    return registry.upcast(type_, schema, body)
+    return types.upcast(type_, schema, body)
 
 
 def test_a_finding_is_routed_by_its_analyzer_its_confidence_and_how_bad_it_is() -> None:

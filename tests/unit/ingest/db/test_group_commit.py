@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ingest.db.group_commit import GroupCommit, GroupCommitError
+from ingest.db.database import GroupCommit, GroupCommitError
 
 
 class Desk:

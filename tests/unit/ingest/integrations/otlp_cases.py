@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ingest.integrations.otlp.messages import PROTOBUF, SIGNALS, SignalName, read
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BOUNDS = Bounds.around(NOW, timedelta(days=30), timedelta(minutes=5))

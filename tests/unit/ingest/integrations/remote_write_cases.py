@@ -11,7 +11,7 @@ import cramjam
 
 from ingest.integrations.remote_write.messages import V1, V2
 from ingest.integrations.remote_write.parse import STALE, Version
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BOUNDS = Bounds.around(NOW, timedelta(days=30), timedelta(minutes=5))

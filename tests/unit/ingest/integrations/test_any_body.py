@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.integrations import grafana, pagerduty
+from ingest.integrations import grafana, pagerduty, prometheus
 from ingest.integrations.generic import apply
 from ingest.integrations.normalized import (
     LONGEST_LINE,
@@ -22,7 +22,6 @@ from ingest.integrations.normalized import (
     Alert,
     InvalidPayloadError,
 )
-from ingest.integrations.prometheus import parse
 from ingest.telemetry.component_names import is_component
 
 HOW = apply.mapping(
@@ -50,8 +49,8 @@ def _change(body: bytes) -> list[Alert]:
 
 
 DOORS: dict[str, Callable[[bytes], Any]] = {
-    "prometheus": lambda body: parse.alerts(body, datetime(2026, 1, 31, tzinfo=UTC)).alerts,
-    "alertmanager": lambda body: parse.webhook(body).alerts,
+    "prometheus": lambda body: prometheus.alerts(body, datetime(2026, 1, 31, tzinfo=UTC)).alerts,
+    "alertmanager": lambda body: prometheus.webhook(body).alerts,
     "grafana": lambda body: grafana.webhook(body).alerts,
     "pagerduty": _event,
     "pagerduty change": _change,

@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.integrations.content_encoding import decompress
+from ingest.api.admission import decompress
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 LIMIT = 1_000_000

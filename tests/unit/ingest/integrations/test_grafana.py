@@ -9,7 +9,7 @@ import pytest
 
 from ingest.integrations import grafana
 from ingest.integrations.normalized import Alert, InvalidPayloadError
-from ingest.integrations.prometheus.labels import fingerprint
+from ingest.integrations.prometheus import fingerprint
 
 LABELS = {"alertname": "High memory", "zone": "us-1", "grafana_folder": "Fleet"}
 

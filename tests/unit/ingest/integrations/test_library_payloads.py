@@ -14,7 +14,7 @@ from ingest.integrations.normalized import Alert
 from ingest.integrations.otlp import logs, parse
 from ingest.integrations.otlp.messages import PROTOBUF, SIGNALS, read
 from ingest.integrations.remote_write import parse as remote_write
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds
 from tests.places import PAYLOADS
 
 THEN = datetime(2026, 11, 21, 13, 37, tzinfo=UTC)

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ingest.integrations import pagerduty
+from ingest.integrations import pagerduty, prometheus
 from ingest.integrations.normalized import Alert
-from ingest.integrations.prometheus import parse
-from ingest.integrations.prometheus.labels import fingerprint
+from ingest.integrations.prometheus import fingerprint
 from tests.places import PAYLOADS
 
 
@@ -24,13 +23,13 @@ def from_prometheus(name: str) -> dict[str, Alert]:
     disks_end = datetime.fromisoformat(
         min(alert["endsAt"] for alert in json.loads(golden("prometheus/resolved.json")))
     )
-    parsed = parse.alerts(body, disks_end)
+    parsed = prometheus.alerts(body, disks_end)
     assert parsed.refused == ()
     return {alert.title: alert for alert in parsed.alerts}
 
 
 def delivered(name: str) -> tuple[Alert, ...]:
-    parsed = parse.webhook(golden(f"alertmanager/{name}.json"))
+    parsed = prometheus.webhook(golden(f"alertmanager/{name}.json"))
     assert parsed.refused == ()
     return parsed.alerts
 
@@ -92,11 +91,11 @@ def test_alertmanager_s_events_for_pagerduty_fire_and_resolve_one_key() -> None:
 
 def test_what_amtool_adds_fires_for_five_minutes() -> None:
     now = datetime(2026, 1, 31, tzinfo=UTC)
-    [alert] = parse.alerts(golden("alertmanager/amtool.json"), now).alerts
+    [alert] = prometheus.alerts(golden("alertmanager/amtool.json"), now).alerts
     assert (alert.title, alert.status, alert.expires_at) == (
         "Only a drill",
         "firing",
-        now + parse.RESOLVE_TIMEOUT,
+        now + prometheus.RESOLVE_TIMEOUT,
     )
     assert alert.links == ({"href": "https://wiki.example.com/drill", "text": "Query in Prometheus"},)
 

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
+from ingest.integrations import prometheus
 from ingest.integrations.normalized import Alert, InvalidPayloadError
-from ingest.integrations.prometheus import parse
-from ingest.integrations.prometheus.labels import fingerprint
+from ingest.integrations.prometheus import fingerprint
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LABELS = {"alertname": "DiskFull", "instance": "db-1:9100", "severity": "critical"}
 
 
 def posted(*items: Any) -> list[Alert]:
-    parsed = parse.alerts(json.dumps(items).encode(), NOW)
+    parsed = prometheus.alerts(json.dumps(items).encode(), NOW)
     assert parsed.refused == ()
     return list(parsed.alerts)
 
 
 def refusal(item: Any) -> str:
-    [refused] = parse.alerts(json.dumps([item]).encode(), NOW).refused
+    [refused] = prometheus.alerts(json.dumps([item]).encode(), NOW).refused
     return str(refused)
 
 
@@ -137,34 +137,34 @@ def test_an_alert_without_meaning_is_refused_with_its_reason(item: Any, reason: 
 
 
 def test_good_alerts_are_taken_beside_bad_ones() -> None:
-    parsed = parse.alerts(json.dumps([{"labels": {}}, {"labels": LABELS}]).encode(), NOW)
+    parsed = prometheus.alerts(json.dumps([{"labels": {}}, {"labels": LABELS}]).encode(), NOW)
     assert (len(parsed.alerts), parsed.refused[0].place) == (1, 0)
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[", b'[{"labels": NaN}]', b"\xff"])
 def test_a_body_that_is_no_array_is_refused_whole(body: bytes) -> None:
     with pytest.raises(InvalidPayloadError):
-        parse.alerts(body, NOW)
+        prometheus.alerts(body, NOW)
 
 
 def test_each_alert_of_a_message_has_its_own_status() -> None:
     body = message(member(), member(status="resolved", labels={"alertname": "Other"}))
-    assert [alert.status for alert in parse.webhook(body).alerts] == ["firing", "resolved"]
+    assert [alert.status for alert in prometheus.webhook(body).alerts] == ["firing", "resolved"]
 
 
 def test_a_delivered_alert_fires_until_it_is_delivered_as_resolved() -> None:
     body = message(member(startsAt="2026-01-31T11:00:00Z", endsAt="2026-01-31T11:04:00Z"))
-    [alert] = parse.webhook(body).alerts
+    [alert] = prometheus.webhook(body).alerts
     assert (alert.status, alert.expires_at) == ("firing", None)
 
 
 def test_alerts_that_alertmanager_left_out_are_told() -> None:
-    [alert] = parse.webhook(message(member(), truncatedAlerts=7)).alerts
+    [alert] = prometheus.webhook(message(member(), truncatedAlerts=7)).alerts
     assert alert.notes == ("7 more alerts of this group were left out by the sender (max_alerts)",)
 
 
 def test_a_delivered_alert_can_be_silenced_where_it_came_from() -> None:
-    [alert] = parse.webhook(message(member(), externalURL="http://am:9093")).alerts
+    [alert] = prometheus.webhook(message(member(), externalURL="http://am:9093")).alerts
     assert alert.links[-1]["text"] == "Silence in Alertmanager"
     assert alert.links[-1]["href"].startswith(
         "http://am:9093/#/silences/new?filter=%7Balertname%3D%22DiskFull%22%2C%20instance"
@@ -172,7 +172,7 @@ def test_a_delivered_alert_can_be_silenced_where_it_came_from() -> None:
 
 
 def test_a_group_is_no_identity_of_its_alerts() -> None:
-    one, other = (parse.webhook(message(member(), groupKey=key)).alerts for key in ("{}:{a}", "{}:{b}"))
+    one, other = (prometheus.webhook(message(member(), groupKey=key)).alerts for key in ("{}:{a}", "{}:{b}"))
     assert one == other
 
 
@@ -188,9 +188,9 @@ def test_a_group_is_no_identity_of_its_alerts() -> None:
 )
 def test_a_message_of_another_form_is_refused_with_the_reason(body: bytes, reason: str) -> None:
     with pytest.raises(InvalidPayloadError, match=reason):
-        parse.webhook(body)
+        prometheus.webhook(body)
 
 
 def test_a_member_without_a_status_is_refused() -> None:
-    [refused] = parse.webhook(message(member(status="pending"))).refused
+    [refused] = prometheus.webhook(message(member(status="pending"))).refused
     assert str(refused) == 'alert 0: status: must be "firing" or "resolved", not \'pending\''

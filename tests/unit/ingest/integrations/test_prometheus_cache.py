@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest.integrations import prometheus
 from ingest.integrations.normalized import Alert, InvalidPayloadError, Parsed
-from ingest.integrations.prometheus import cache, parse
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SLOW: dict[str, Any] = {"labels": {"alertname": "Slow", "disk": "d1"}, "startsAt": "2026-01-31T11:00:00Z"}
@@ -20,14 +20,14 @@ SLOW: dict[str, Any] = {"labels": {"alertname": "Slow", "disk": "d1"}, "startsAt
 
 @pytest.fixture(autouse=True)
 def nothing_known() -> Iterator[None]:
-    cache._known.clear()
+    prometheus._known.clear()
     yield
-    cache._known.clear()
+    prometheus._known.clear()
 
 
 def read(*items: Any) -> Parsed | str:
     try:
-        return parse.alerts(json.dumps(items).encode(), NOW)
+        return prometheus.alerts(json.dumps(items).encode(), NOW)
     except InvalidPayloadError as bad:
         return str(bad)
 
@@ -61,7 +61,7 @@ ITEM = st.fixed_dictionaries(
 @given(items=st.lists(ITEM, max_size=3))
 def test_a_body_is_the_same_in_full_new_and_known(items: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parse, "remembered", lambda *_: None)
+        patch.setattr(prometheus, "remembered", lambda *_: None)
         in_full = read(*items)
     assert read(*items) == in_full
     assert read(*items) == in_full
@@ -69,7 +69,7 @@ def test_a_body_is_the_same_in_full_new_and_known(items: list[Any]) -> None:
 
 def test_a_known_alert_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     only(SLOW)
-    monkeypatch.setattr(parse, "build", lambda *_, **__: pytest.fail("it was read again"))
+    monkeypatch.setattr(prometheus, "build", lambda *_, **__: pytest.fail("it was read again"))
     assert only(SLOW).labels == SLOW["labels"]
 
 
@@ -82,12 +82,12 @@ def test_the_end_of_a_known_alert_is_that_of_its_last_body(minutes: int, status:
 
 
 def test_no_more_alerts_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MOST", 3)
+    monkeypatch.setattr(prometheus, "MOST", 3)
     for number in range(10):
         only({"labels": {"alertname": str(number)}})
-    assert 1 <= len(cache._known) <= 3
+    assert 1 <= len(prometheus._known) <= 3
 
 
 def test_a_long_alert_is_not_remembered() -> None:
-    only({"labels": {"alertname": "x" * cache.LONGEST}})
-    assert cache._known == {}
+    only({"labels": {"alertname": "x" * prometheus.LONGEST}})
+    assert prometheus._known == {}

@@ -14,7 +14,7 @@ from ingest.integrations.remote_write import parse
 from ingest.integrations.remote_write.messages import V1, V2
 from ingest.integrations.remote_write.parse import Version, Written, unpack
 from ingest.integrations.samples import FARTHEST
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from tests.unit.ingest.integrations.otlp_cases import samples
 from tests.unit.ingest.integrations.remote_write_cases import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.log import canonical
+from ingest.log import types
 from ingest.log.types import Context, UnrecordableEventError
 
 WHEN = "2026-01-02T03:04:05.000006+00:00"
@@ -34,14 +34,14 @@ class Level(StrEnum):
 @given(st.dictionaries(TEXTS, JSON, max_size=5))
 @settings(max_examples=40)
 def test_a_body_is_read_back_from_its_text(body: dict[str, Any]) -> None:
-    text, kept = canonical.record_body(body)
-    assert canonical.read_body(text) == kept == json.loads(text) == body
+    text, kept = types.record_body(body)
+    assert types.read_body(text) == kept == json.loads(text) == body
 
 
 @given(st.dictionaries(TEXTS, JSON, max_size=5))
 @settings(max_examples=40)
 def test_the_order_of_keys_does_not_change_the_text(body: dict[str, Any]) -> None:
-    assert canonical.record_body(dict(reversed(body.items()))) == canonical.record_body(body)
+    assert types.record_body(dict(reversed(body.items()))) == types.record_body(body)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_order_of_keys_does_not_change_the_text(body: dict[str, Any]) -> Non
 )
 def test_what_cannot_be_kept_exactly_is_refused(value: object) -> None:
     with pytest.raises(UnrecordableEventError):
-        canonical.record_body({"value": value})
+        types.record_body({"value": value})
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_what_cannot_be_kept_exactly_is_refused(value: object) -> None:
     ],
 )
 def test_what_json_has_other_words_for_is_kept_in_those(given: object, kept: object) -> None:
-    text, body = canonical.record_body({"value": given})
-    assert canonical.read_body(text) == body == json.loads(text) == {"value": kept}
+    text, body = types.record_body({"value": given})
+    assert types.read_body(text) == body == json.loads(text) == {"value": kept}
     assert json.dumps(body) == json.dumps({"value": kept})  # 1 and true are equal, but not the same
-    assert canonical.record_body({"value": kept}) == (text, body)
+    assert types.record_body({"value": kept}) == (text, body)
 
 
 def test_a_backslash_before_u0000_is_not_a_nul() -> None:
-    assert canonical.record_body({"path": "c:\\u0000"})[0] == '{"path":"c:\\\\u0000"}'
+    assert types.record_body({"path": "c:\\u0000"})[0] == '{"path":"c:\\\\u0000"}'
 
 
 def _hash(**changes: Any) -> bytes:
@@ -97,7 +97,7 @@ def _hash(**changes: Any) -> bytes:
         "body": "{}", "actor": "user:alice", "cause": None, "trace": None,
         "occurred_at": WHEN, "recorded_at": WHEN,
     }  # fmt: skip
-    return canonical.chain(**{**fields, **changes})
+    return types.chain(**{**fields, **changes})
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_lone_surrogates_and_nul_are_refused_in_any_field(text: str) -> None:
 
 def test_a_time_is_written_in_utc_to_the_microsecond() -> None:
     moment = datetime(2026, 1, 2, 5, 4, 5, 6, tzinfo=timezone(timedelta(hours=2)))
-    assert canonical.time_text(moment) == WHEN
+    assert types.time_text(moment) == WHEN
 
 
 def test_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(UnrecordableEventError, match="without a zone"):
-        canonical.time_text(datetime(2026, 1, 2))  # noqa: DTZ001
+        types.time_text(datetime(2026, 1, 2))  # noqa: DTZ001

@@ -1,7 +1,7 @@
 import pytest
 
-from ingest.log import retry as module
-from ingest.log.retry import retrying
+from ingest.log import append as module
+from ingest.log.append import retrying
 from ingest.log.types import StreamVersionError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from incidents.domain.values import InvalidValueError, check_component
 from ingest.telemetry.component_names import is_component
-from ingest.telemetry.decode.json import decode_ndjson
+from ingest.telemetry.decode.body import decode_ndjson
 from ingest.telemetry.errors import InvalidRowsError
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.windows.offline import ALWAYS, REGION

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.telemetry.decode import json as decode_json
+from ingest.telemetry.decode import body as decode_json
 from ingest.telemetry.decode.arrow import decode_stream
-from ingest.telemetry.decode.columns import Names, Rows, Sets
-from ingest.telemetry.decode.json import MAX_LINE, decode_array, decode_ndjson
-from ingest.telemetry.decode.validate import Bounds, microseconds
+from ingest.telemetry.decode.body import MAX_LINE, decode_array, decode_ndjson
+from ingest.telemetry.decode.columns import Bounds, Names, Rows, Sets, microseconds
 from ingest.telemetry.errors import BadRow, InvalidBodyError, InvalidRowsError
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.kinds.declare import MAX_COMPONENTS

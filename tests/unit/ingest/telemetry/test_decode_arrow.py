@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ingest.telemetry.decode.arrow import decode_stream
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.validate import microseconds
+from ingest.telemetry.decode.columns import Rows, microseconds
 from ingest.telemetry.errors import BadRow, InvalidBodyError, InvalidRowsError
 from ingest.telemetry.kinds import KINDS
 from tests.unit.ingest.telemetry.test_decode import BOUNDS, GOOD, NOW, TIME, faults, lines, listed, ndjson

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.integrations.telemetry import decode
-from ingest.telemetry.decode import json as decode_json
+from ingest.telemetry.decode import body as decode_json
+from ingest.telemetry.decode.body import decode
 from ingest.telemetry.decode.builder import NONE_KNOWN, KnownTexts
-from ingest.telemetry.decode.columns import Known, Names, Rows
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.columns import Bounds, Known, Names, Rows
 from ingest.telemetry.errors import InvalidRowsError
 from ingest.telemetry.kinds import KINDS
 

@@ -24,7 +24,7 @@ from ingest.telemetry.windows.reductions import (
     Reduction,
     Sum,
 )
-from ingest.telemetry.windows.serialize import dumps, loads
+from ingest.telemetry.windows.sums import dumps, loads
 
 START = datetime(2020, 3, 1, 12, tzinfo=UTC)
 FAILURES = [{"time": (START + timedelta(minutes=i)).isoformat(), "unit": f"vm/{i % 4}"} for i in range(20)]

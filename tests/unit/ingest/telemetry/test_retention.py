@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.conf import LazySettings
 
-from ingest.telemetry.decode.validate import microseconds
+from ingest.telemetry.decode.columns import microseconds
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.store.partitions import bounds, kept_for, whole_for
+from ingest.telemetry.store.tables import bounds, kept_for, whole_for
 
 DAY = timedelta(days=1)
 

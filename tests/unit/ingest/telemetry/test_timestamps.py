@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.telemetry.decode.timestamps import MANY, times
-from ingest.telemetry.decode.validate import microseconds
+from ingest.telemetry.decode.builder import MANY, times
+from ingest.telemetry.decode.columns import microseconds
 
 moments = st.datetimes(timezones=st.just(UTC))
 LEAP_DAY = datetime(2024, 2, 29, 23, 59, 59, 999_999, UTC)

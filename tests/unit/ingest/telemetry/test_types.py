@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from analyzers import offline
 from analyzers.contract import STILL_GOING, Count, Input, Reduction
 from ingest.telemetry.decode.arrow import decode_stream
-from ingest.telemetry.decode.columns import Numbers, Rows, Sets, numbers_of
-from ingest.telemetry.decode.ids import as_bytes, as_texts, canonical_id, canonical_ids
-from ingest.telemetry.decode.json import decode_array, decode_ndjson
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.body import decode_array, decode_ndjson
+from ingest.telemetry.decode.builder import as_bytes, as_texts, canonical_id, canonical_ids
+from ingest.telemetry.decode.columns import Bounds, Numbers, Rows, Sets, numbers_of
 from ingest.telemetry.errors import InvalidRowsError
 from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.kinds.declare import MAX_NUMBERS, TIME

@@ -1,8 +1,7 @@
 import pytest
 
-from ingest.log import registry
-from ingest.log.registry import EventType, UnknownEventTypeError
-from ingest.log.types import Body
+from ingest.log import types
+from ingest.log.types import Body, EventType, UnknownEventTypeError
 
 
 def _name_parts(body: Body) -> Body:
@@ -19,37 +18,37 @@ GREETED = EventType("test.greeted", schema=3, upcasters={1: _name_parts, 2: _add
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_types", {})
-    registry.register(GREETED)
+    monkeypatch.setattr(types, "_types", {})
+    types.register(GREETED)
 
 
 def test_an_old_body_passes_through_every_upcaster_in_turn() -> None:
-    body = registry.upcast("test.greeted", 1, {"name": "Alice Liddell"})
+    body = types.upcast("test.greeted", 1, {"name": "Alice Liddell"})
     assert body == {"first": "Alice", "last": "Liddell", "title": None}
 
 
 def test_a_body_of_the_newest_schema_is_left_alone() -> None:
     body: Body = {"first": "Bob", "last": "", "title": "Dr"}
-    assert registry.upcast("test.greeted", 3, body) == body
+    assert types.upcast("test.greeted", 3, body) == body
 
 
 def test_a_type_that_nobody_registered_is_unknown() -> None:
     with pytest.raises(UnknownEventTypeError, match=r"test\.waved is not registered"):
-        registry.find("test.waved")
+        types.find("test.waved")
 
 
 def test_a_schema_from_the_future_is_refused() -> None:
     with pytest.raises(UnknownEventTypeError, match="knows up to 3"):
-        registry.upcast("test.greeted", 4, {})
+        types.upcast("test.greeted", 4, {})
 
 
 def test_registering_the_same_type_again_is_harmless() -> None:
-    assert registry.register(GREETED) is GREETED
+    assert types.register(GREETED) is GREETED
 
 
 def test_one_name_cannot_mean_two_types() -> None:
     with pytest.raises(ValueError, match="registered twice"):
-        registry.register(EventType("test.greeted"))
+        types.register(EventType("test.greeted"))
 
 
 @pytest.mark.parametrize("name", ["greeted", "Test.greeted", "test.", "test greeted", ""])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.observability import disk
-from deploy.observability.disk import Space
+from ingest.db import disk
+from ingest.db.disk import Space
 
 GIB, MIB = 2**30, 2**20
 

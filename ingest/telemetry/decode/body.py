@@ -1,4 +1,4 @@
-"""NDJSON and JSON arrays to rows.
+"""Rows of a request body, by its media type: NDJSON and JSON here, Arrow in `decode.arrow`. Pure.
 
 The fast way decodes megabytes at a time into structs generated from the kind. It stops at the first fault
 without saying where in the row it was and lets repeated keys pass; so whatever it refuses or cannot vouch for
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Annotated, Any
@@ -19,10 +19,8 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from ingest.telemetry.decode.builder import NONE_KNOWN, Assembly, KnownTexts
-from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.decode.timestamps import INT64, Moment
-from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.decode.builder import INT64, NONE_KNOWN, Assembly, KnownTexts, Moment, UnknownTextError
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.errors import InvalidBodyError
 from ingest.telemetry.kinds import Field, Kind
 from ingest.telemetry.kinds.declare import MAX_COMPONENTS, MAX_NUMBERS
@@ -331,3 +329,32 @@ def _converted(field: Field, value: Any) -> tuple[str, Any]:
     if isinstance(converted, int) and not -INT64 <= converted < INT64:
         return "is an integer beyond 64 bits", None
     return "", converted
+
+
+Decode = Callable[[Kind, bytes, str, Bounds, KnownTexts], Rows]
+
+
+def _decode_arrow(kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts) -> Rows:
+    from ingest.telemetry.decode.arrow import decode_stream  # loads pyarrow: only where somebody sends Arrow
+
+    return decode_stream(kind, body, region, bounds, known)
+
+
+FORMATS: dict[str, Decode] = {
+    "application/x-ndjson": decode_ndjson,
+    "application/json": decode_array,
+    "application/vnd.apache.arrow.stream": _decode_arrow,
+}
+"""Media types, and what makes rows of a body. Each raises InvalidRowsError (the first bad rows), InvalidBodyError or
+UnknownTextError."""
+
+
+def decode(media_type: str, kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts) -> Rows:
+    """Rows of a body; `region` is that of rows that name none. Raises InvalidRowsError, InvalidBodyError.
+
+    With `known`, columns of texts that are all in it come by their numbers.
+    """
+    try:
+        return FORMATS[media_type](kind, body, region, bounds, known)
+    except UnknownTextError:
+        return FORMATS[media_type](kind, body, region, bounds, NONE_KNOWN)

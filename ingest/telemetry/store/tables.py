@@ -1,14 +1,15 @@
-"""Time partitions: made ahead, made on demand for late rows, dropped by retention, which also says how old a row may
-be that is still taken. Writers are never made to wait.
+"""The tables of telemetry: their columns as the kinds declare them, their partitions by time, and the dictionary of
+texts and component sets.
 
-A partition's name says what it holds (`telemetry_unit_failure_p1767225600_3600`: start and length in
-seconds), so that the length may be changed at any time: new partitions fill the gaps between the old ones.
-"""
+Migrations hold the SQL of the tables written out; a test holds both equal."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -17,9 +18,75 @@ from django.db import OperationalError, connection, transaction
 from numpy.typing import NDArray
 
 from ingest.db import database
-from ingest.telemetry.decode.validate import Bounds, microseconds
-from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.store.schema import table
+from ingest.telemetry.decode.builder import NONE_KNOWN, KnownTexts
+from ingest.telemetry.decode.columns import Bounds, Names, Sets, microseconds
+from ingest.telemetry.kinds import KINDS, Field, Kind
+
+SQL_TYPES = {
+    "time": "timestamptz",
+    "choice": "integer",
+    "id": "uuid",
+    "component": "integer",
+    "name": "integer",
+    "text": "integer",
+    "labels": "integer",
+    "measures": "integer",
+    "numbers": "double precision[]",
+    "components": "integer",
+    "count": "integer",
+    "amount": "double precision",
+    "flag": "boolean",
+}
+"""Texts are numbers into `telemetry_name`, component sets numbers into `telemetry_set`: but for lists of
+numbers, a row has a fixed width."""
+
+
+def table(kind: Kind) -> str:
+    return f"telemetry_{kind.name}"
+
+
+@functools.cache
+def columns(kind: Kind) -> tuple[tuple[str, str], ...]:
+    """Names and SQL types of the columns that a row brings, in the table's order: lists of numbers last.
+
+    What says when is called `time` in every table.
+    """
+    return (
+        ("time", "timestamptz"),
+        ("receipt", "bigint"),
+        ("region", "integer"),
+        *((field.name, SQL_TYPES[field.type]) for field in _own(kind)),
+    )
+
+
+def _own(kind: Kind) -> tuple[Field, ...]:
+    own = [field for field in kind.fields if field.name != kind.time]
+    return tuple(sorted(own, key=lambda field: field.type == "numbers"))
+
+
+def column(kind: Kind, field: str) -> str:
+    """What the table calls a field."""
+    return "time" if field == kind.time else field
+
+
+def create_sql(kind: Kind) -> str:
+    """The statements that make the kind's table; paste them into a migration when a kind is new."""
+    name = table(kind)
+    lines = [f'    "{column}" {type_} NOT NULL' for column, type_ in columns(kind)]
+    if not kind.is_event:
+        lines.append("    id bigint GENERATED ALWAYS AS IDENTITY")
+        listed = ",\n".join(lines)
+        if kind.is_interval:
+            # The first finds what ends after a window's start, the second whether it was told of again.
+            index = f'CREATE INDEX {name}_until ON {name} (region, "{kind.end}");\n'
+            index += f'CREATE INDEX {name}_since ON {name} (region, "time", "{kind.key}", id DESC);'
+            return f"CREATE TABLE {name} (\n{listed}\n);\n{index}\n"
+        index = f'CREATE INDEX {name}_in_force ON {name} (region, "{kind.key}", "time" DESC, id DESC);'
+        return f"CREATE TABLE {name} (\n{listed}\n);\n{index}\n"
+    listed = ",\n".join(lines)
+    index = f'CREATE INDEX {name}_time ON {name} USING brin ("time");'
+    return f'CREATE TABLE {name} (\n{listed}\n) PARTITION BY RANGE ("time");\n{index}\n'
+
 
 AHEAD = 3
 """Partitions that are made before they are needed."""
@@ -267,3 +334,113 @@ def whole_for(kinds: Iterable[str]) -> timedelta:
     spans = [kept_for(KINDS[name]) for name in kinds if not KINDS[name].is_state]
     retention: timedelta = settings.TELEMETRY_RETENTION
     return min(spans, default=retention)
+
+
+MOST_REMEMBERED = 2_000_000
+"""Entries in a process's memory of texts (of sets: the same), about 200 MB; full, it is emptied."""
+BATCH = 10_000
+
+_FIND_NAMES = "SELECT name, id FROM telemetry_name WHERE name = ANY(%s)"
+_ADD_NAMES = """
+INSERT INTO telemetry_name (name) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING RETURNING name, id
+"""
+_FIND_SETS = "SELECT digest, id FROM telemetry_set WHERE digest = ANY(%s)"
+_ADD_SETS = """
+INSERT INTO telemetry_set (digest, members)
+SELECT new.digest, new.members::integer[] FROM unnest(%s::bytea[], %s::text[]) AS new (digest, members)
+ON CONFLICT DO NOTHING RETURNING digest, id
+"""
+Numbers = NDArray[np.int32]
+
+_texts: dict[str, dict[str, dict[str, int]]] = {}  # by database, then by type of field, then by text
+_sets: dict[str, dict[bytes, int]] = {}  # by database, then by the members' ids as bytes
+
+
+def known_texts() -> KnownTexts:
+    """By type what this process remembers: texts that were good in a field of that type, and their numbers.
+
+    Inside a transaction, which may yet be undone, it remembers nothing.
+    """
+    return NONE_KNOWN if connection.in_atomic_block else _texts.get(database.name(), NONE_KNOWN)
+
+
+def _memory_of_texts(type_: str) -> dict[str, int]:
+    if connection.in_atomic_block:
+        return {}
+    memories = _texts.setdefault(database.name(), {})
+    if sum(map(len, memories.values())) > MOST_REMEMBERED:
+        memories = _texts[database.name()] = {}
+    return memories.setdefault(type_, {})
+
+
+def _memory_of_sets() -> dict[bytes, int]:
+    if connection.in_atomic_block:
+        return {}
+    memory = _sets.setdefault(database.name(), {})
+    if len(memory) > MOST_REMEMBERED:
+        memory = _sets[database.name()] = {}
+    return memory
+
+
+def _text_ids(texts: Sequence[str], type_: str) -> Numbers:
+    """The numbers of texts that are good in a field of a type, given to those that have none yet; shape (texts,)."""
+    memory = _memory_of_texts(type_)
+    try:
+        return np.fromiter(map(memory.__getitem__, texts), np.int32, len(texts))
+    except KeyError:
+        _learn_texts(memory, [text for text in texts if text not in memory])
+    return np.fromiter(map(memory.__getitem__, texts), np.int32, len(texts))
+
+
+def _learn_texts(memory: dict[str, int], unknown: Iterable[str]) -> None:
+    ordered = sorted(set(unknown))
+    with connection.cursor() as cursor:
+        for start in range(0, len(ordered), BATCH):
+            wanted = ordered[start : start + BATCH]
+            cursor.execute(_FIND_NAMES, (wanted,))
+            memory.update(cursor.fetchall())
+            # Looked for first: a conflict burns a number, and there are only two thousand million.
+            if new := [name for name in wanted if name not in memory]:
+                cursor.execute(_ADD_NAMES, (new,))
+                memory.update(cursor.fetchall())
+            if overtaken := [name for name in new if name not in memory]:
+                cursor.execute(_FIND_NAMES, (overtaken,))
+                memory.update(cursor.fetchall())
+
+
+def text_column(column: Names, type_: str) -> Numbers:
+    """The numbers of a column of texts, shape (rows,), all of them good in a field of that type."""
+    return _text_ids(column.names, type_)[column.codes]
+
+
+def set_column(column: Sets) -> Numbers:
+    """The numbers of a column of component sets, shape (rows,)."""
+    ids = _text_ids(column.names, "component")[column.indices]
+    bounds = column.indptr.tolist()
+    keys = [np.sort(ids[a:b]).tobytes() for a, b in itertools.pairwise(bounds)]
+    memory = _memory_of_sets()
+    if unknown := [key for key in keys if key not in memory]:
+        _learn_sets(memory, unknown)
+    return np.fromiter(map(memory.__getitem__, keys), np.int32, len(keys))[column.codes]
+
+
+def _learn_sets(memory: dict[bytes, int], unknown: Iterable[bytes]) -> None:
+    digests = {hashlib.sha256(key).digest()[:16]: key for key in unknown}
+    ordered = sorted(digests)
+    found: dict[bytes, int] = {}
+    with connection.cursor() as cursor:
+        for start in range(0, len(ordered), BATCH):
+            wanted = ordered[start : start + BATCH]
+            cursor.execute(_FIND_SETS, (wanted,))
+            found.update((bytes(digest), number) for digest, number in cursor.fetchall())
+            if new := [digest for digest in wanted if digest not in found]:
+                cursor.execute(_ADD_SETS, (new, [_array(digests[digest]) for digest in new]))
+                found.update((bytes(digest), number) for digest, number in cursor.fetchall())
+            if overtaken := [digest for digest in new if digest not in found]:
+                cursor.execute(_FIND_SETS, (overtaken,))
+                found.update((bytes(digest), number) for digest, number in cursor.fetchall())
+    memory.update((digests[digest], number) for digest, number in found.items())
+
+
+def _array(key: bytes) -> str:
+    return "{" + ",".join(map(str, np.frombuffer(key, np.int32).tolist())) + "}"
