@@ -21,13 +21,12 @@ from django.contrib.auth.models import User  # noqa: E402
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections  # noqa: E402
 
 from deploy.gateway import SMALL, Gateway, Limits, Sender  # noqa: E402
-from deploy.middleware import SECRETS, BodyLimit  # noqa: E402
+from deploy.middleware import ENDPOINTS, POSTED, SECRETS, BodyLimit, find_endpoint  # noqa: E402  # noqa: E402
 from deploy.observability.heartbeats import beating  # noqa: E402
 from deploy.observability.metrics import READS_REFUSED  # noqa: E402
 from deploy.supervisor.cpu_affinity import keep_to_share  # noqa: E402
 from deploy.wsgi import application as pages  # noqa: E402
 from ingest.api import keys  # noqa: E402
-from ingest.api.middleware import ENDPOINTS, POSTED, find_endpoint  # noqa: E402
 from ingest.integrations.json_body import LARGEST_ASKED  # noqa: E402
 
 KEY_IN_THE_BODY = "/v2/"

@@ -26,8 +26,11 @@ class ShortWay:
     """
 
     def __init__(self, pages: WSGIApplication) -> None:
-        from deploy.middleware import RequestContext  # when Django is set up
-        from ingest.api.middleware import answer, find_endpoint
+        from deploy.middleware import (
+            RequestContext,  # when Django is set up
+            answer,
+            find_endpoint,
+        )
 
         self._pages = pages
         self._find_door = find_endpoint

@@ -36,7 +36,7 @@ from ingest.queries import TELEMETRY_KINDS, clock_skew, follower_lags, watermark
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
 SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
 
-READS_REFUSED = Counter("dossier_reads_refused", "Reads refused so that senders find a thread")
+READS_REFUSED = Counter("dossier_reads_rejected", "Reads rejected so that senders find a thread")
 BODIES = Counter("dossier_telemetry_bodies", "Telemetry requests by kind and answer", ["kind", "status"])
 ROWS = Counter(
     "dossier_telemetry_rows", "Telemetry rows acknowledged, repeated deliveries included", ["kind"]

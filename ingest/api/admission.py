@@ -47,7 +47,9 @@ TELEMETRY = frozenset({"telemetry", "remote-write", "otlp-metrics", "otlp-traces
 """Endpoints that are closed first when the disk fills up. Logs may hold alerts and stay open."""
 DISK_FULL = 60
 """Seconds after which a sender refused for a full disk may try again."""
-REFUSED = Counted("dossier_intake_refused", "Requests of senders refused for load", ["door", "why"])
+REFUSED = Counted(
+    "dossier_ingest_requests_rejected", "Requests of senders rejected for load", ["endpoint", "reason"]
+)
 _refused = cache(REFUSED.labels)
 
 

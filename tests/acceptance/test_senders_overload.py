@@ -49,7 +49,7 @@ def test_senders_that_are_told_to_come_later_come_again(web: Web, tmp_path: Path
     wait_for(lambda: stored() == dict.fromkeys(senders, SENT), 60, "all alerts")
     with urllib.request.urlopen(f"{web.address}/metrics", timeout=20) as answer:
         refused = re.findall(
-            r'^dossier_intake_refused_total\{door="(.+?)"', answer.read().decode(), re.MULTILINE
+            r'^dossier_ingest_requests_rejected_total\{endpoint="(.+?)"', answer.read().decode(), re.MULTILINE
         )
     assert set(refused) == set(senders)
 

@@ -64,8 +64,8 @@ def test_who_sends_too_much_hears_it_as_it_understands_it_and_nothing_is_stored(
         assert cursor.fetchone() == (0,)
 
 
-def test_refusals_are_counted_by_door_and_reason(key: str) -> None:
-    labels = {"door": "generic", "why": "rate"}
-    before = REGISTRY.get_sample_value("dossier_intake_refused_total", labels) or 0
+def test_rejections_are_counted_by_endpoint_and_reason(key: str) -> None:
+    labels = {"endpoint": "generic", "reason": "rate"}
+    before = REGISTRY.get_sample_value("dossier_ingest_requests_rejected_total", labels) or 0
     Client().post(f"/integrations/generic/{key}", {"title": "a"}, content_type="application/json")
-    assert REGISTRY.get_sample_value("dossier_intake_refused_total", labels) == before + 1
+    assert REGISTRY.get_sample_value("dossier_ingest_requests_rejected_total", labels) == before + 1
