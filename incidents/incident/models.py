@@ -215,11 +215,6 @@ class SuppressedAlert(models.Model):
     class Meta:
         db_table = "incident_suppressed_alert"
 
-    @classmethod
-    def active(cls) -> models.QuerySet[SuppressedAlert]:
-        """Those that still fire."""
-        return cls.objects.filter(ended_at__isnull=True)
-
 
 class PendingAlertResolution(models.Model):
     """A firing alert whose incident a person resolved, until that is said of it too: a storm has 20,000, some hundred a

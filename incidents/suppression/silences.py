@@ -19,7 +19,6 @@ from incidents.domain.suppression.recurrence import Recurrence, Span, times_from
 from incidents.domain.suppression.rules import Matcher, each_matcher, matchers_from
 from incidents.domain.time import rfc3339
 from incidents.domain.values import UNREADABLE, InvalidValueError, check_line, check_text
-from incidents.incident.models import SuppressedAlert
 from incidents.incident.repository import keep_reactor_out
 from incidents.permissions import allow, allow_silence
 from incidents.suppression import suppressor as suppression
@@ -149,7 +148,7 @@ def place_silence(id: uuid.UUID, wanted: SilenceRequest, context: Context) -> No
             again.save(force_insert=True)
         if row is not None and row.matchers != made.matchers:
             # What the older matchers held is held by nothing that there is, so it is looked at again.
-            SuppressedAlert.active().filter(silence=id).update(silence=uuid.uuid4())
+            suppression.firing_suppressed().filter(silence=id).update(silence=uuid.uuid4())
         if row is not None:
             suppression.resume(id, context)
         record_configuration("silence", str(id), before, after, context)
@@ -313,17 +312,17 @@ class SuppressedAlertInfo:
 
 def suppressed_alerts(limit: int = 100) -> tuple[list[SuppressedAlertInfo], int]:
     """The latest alerts that call nobody, and how many there are in all."""
-    rows = list(SuppressedAlert.active().order_by("-at", "alert")[:limit])
+    rows = list(suppression.firing_suppressed().order_by("-at", "alert")[:limit])
     known = {one.id: one for one in alerts([str(row.alert) for row in rows])}
     shown = [
         SuppressedAlertInfo(known[str(row.alert)], row.why, row.at) for row in rows if str(row.alert) in known
     ]
-    return shown, SuppressedAlert.active().count()
+    return shown, suppression.firing_suppressed().count()
 
 
 def suppressed_counts() -> Mapping[str, int]:
     """How many firing alerts each silence holds back, by its id."""
-    counted = SuppressedAlert.active().values_list("silence").annotate(n=Count("pk")).order_by()
+    counted = suppression.firing_suppressed().values_list("silence").annotate(n=Count("pk")).order_by()
     held = {str(silence): count for silence, count in counted}
     members = suppression.covered_by(
         Silence.objects.filter(ends_at__gt=timezone.now()).values_list("pk", flat=True)

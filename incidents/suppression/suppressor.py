@@ -176,7 +176,7 @@ class Suppressor:
         holding = [silence.id for silence in self._silences]
         holding += [one.window.id for one in self._windows if one.window.mode == "hold"]
         inhibiting = InhibitingAlert.objects.filter(key=OuterRef("silence"))
-        return SuppressedAlert.active().exclude(silence__in=holding).exclude(Exists(inhibiting))
+        return firing_suppressed().exclude(silence__in=holding).exclude(Exists(inhibiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class MutedAlerts:
 
 def muted(ids: Sequence[str]) -> MutedAlerts:
     """Of these alerts those that are held otherwise than by a silence."""
-    rows = SuppressedAlert.active().filter(alert__in=ids).values_list("alert", "silence")
+    rows = firing_suppressed().filter(alert__in=ids).values_list("alert", "silence")
     held = {str(alert): by for alert, by in rows}
     windows = MaintenanceWindow.objects.filter(edition__in=set(held.values()))
     slugs = dict(windows.values_list("edition", "slug"))
@@ -204,6 +204,11 @@ def muted(ids: Sequence[str]) -> MutedAlerts:
     )
 
 
+def firing_suppressed() -> QuerySet[SuppressedAlert]:
+    """The suppressed alerts that still fire."""
+    return SuppressedAlert.objects.filter(ended_at__isnull=True)
+
+
 def drop_suppressions(ids: Collection[str]) -> None:
     """The alerts fire, whatever suppressed them before."""
     SuppressedAlert.objects.filter(alert__in=ids).delete()
@@ -211,7 +216,7 @@ def drop_suppressions(ids: Collection[str]) -> None:
 
 def end_suppressions(ids: Collection[str], at: datetime) -> None:
     """Suppressed alerts among these are over: the reason stays until their receipts are dropped."""
-    if SuppressedAlert.active().filter(alert__in=ids).update(ended_at=at):
+    if firing_suppressed().filter(alert__in=ids).update(ended_at=at):
         SuppressedAlert.objects.filter(ended_at__lt=at - settings.ALERT_RETENTION).delete()
 
 

@@ -15,8 +15,9 @@ from incidents.alerts.correlate import place_unsuppressed, unsuppressed_alerts
 from incidents.domain.incident.alerts import SETTLED, STORM_TICKETS
 from incidents.domain.incident.state import UNKNOWN
 from incidents.follower import follower
-from incidents.incident.models import IncidentRow, SuppressedAlert
+from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild
+from incidents.suppression.suppressor import firing_suppressed
 from incidents.teams.models import Silence
 from incidents.timers import OF_TICKETS
 from ingest.alerts.deliveries import Delivery
@@ -239,7 +240,7 @@ def test_a_silenced_alert_calls_nobody_and_says_why(silence: Callable[..., Silen
     silence("rack", "r[12]", regex=True)
     send(alert(labels={"rack": "r1"}), alert("other", labels={"rack": "r3"}))
     assert [view.incident.title for view in tickets()] == ["other is slow"]
-    why = SuppressedAlert.active().get().why
+    why = firing_suppressed().get().why
     assert why.startswith("silenced by alice until ")
     assert why.endswith('(rack=~"r[12]"): planned work')
 
@@ -252,7 +253,7 @@ def test_an_alert_that_outlives_its_silence_gets_a_ticket(silence: Callable[...,
     Silence.objects.update(ends_at=timezone.now())
     assert OF_TICKETS["suppressed alerts"](timezone.now()) == 1
     assert [view.incident.title for view in tickets()] == ["disk7 is slow"]
-    assert not SuppressedAlert.active().exists()
+    assert not firing_suppressed().exists()
 
 
 def test_an_alert_that_outlives_one_silence_and_not_another_is_held_by_that(
@@ -263,7 +264,7 @@ def test_an_alert_that_outlives_one_silence_and_not_another_is_held_by_that(
     second = silence("row", "7")
     Silence.objects.filter(pk=first.pk).update(ends_at=timezone.now())
     assert OF_TICKETS["suppressed alerts"](timezone.now()) == 1
-    assert SuppressedAlert.active().get().silence == second.pk
+    assert firing_suppressed().get().silence == second.pk
     assert (tickets(), OF_TICKETS["suppressed alerts"](timezone.now())) == ([], 0)
 
 

@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from incidents import queries, timers
-from incidents.incident.models import SuppressedAlert
 from incidents.suppression.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
+from incidents.suppression.suppressor import firing_suppressed
 from incidents.teams.models import Service
 from incidents.timers import OF_TICKETS
 from ingest.api import keys
@@ -59,7 +59,7 @@ def time_passes(at: datetime) -> int:
 
 
 def held() -> list[str]:
-    return sorted(SuppressedAlert.active().values_list("why", flat=True))
+    return sorted(firing_suppressed().values_list("why", flat=True))
 
 
 def down(status: str = "firing") -> Any:
