@@ -167,8 +167,8 @@ class SenderEndpoints:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        door = find_endpoint(request.path_info, request.method)
-        if door is None:
+        endpoint = find_endpoint(request.path_info, request.method)
+        if endpoint is None:
             return self.get_response(request)
-        request.resolver_match = door
+        request.resolver_match = endpoint
         return answer(request)

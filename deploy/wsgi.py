@@ -33,21 +33,23 @@ class ShortWay:
         )
 
         self._pages = pages
-        self._find_door = find_endpoint
+        self._find_endpoint = find_endpoint
         self._answer: Any = convert_exception_to_response(RequestContext(answer))
         plain = SecurityMiddleware(lambda _: HttpResponse())(HttpRequest())
         assert isinstance(plain, HttpResponse)
         self._headers = [header for header in plain.items() if header[0] != "Content-Type"]
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        door = (
-            self._find_door(get_path_info(environ), "POST") if environ["REQUEST_METHOD"] == "POST" else None
+        endpoint = (
+            self._find_endpoint(get_path_info(environ), "POST")
+            if environ["REQUEST_METHOD"] == "POST"
+            else None
         )
-        if door is None:
+        if endpoint is None:
             return self._pages(environ, start_response)
         connections[DEFAULT_DB_ALIAS].close_if_unusable_or_obsolete()  # as Django does when a request begins
         request = WSGIRequest(environ)
-        request.resolver_match = door
+        request.resolver_match = endpoint
         response: HttpResponse = self._answer(request)
         status = f"{response.status_code} {response.reason_phrase}"
         start_response(status, [*response.items(), *self._headers])

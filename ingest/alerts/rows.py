@@ -308,15 +308,15 @@ def _current_alert(
 
 def reported(event: Event) -> CurrentAlert:
     """An alert as it stood after an event: `last_seen` and `repeats` as of that."""
-    told = event.body
+    body = event.body
     alert = Alert(
-        told["key"], told["status"], told["title"], told["severity"], told["group"], told["component"],
-        told["description"], told["labels"], tuple(told["links"]), tuple(told["images"]), _at(told["starts_at"]),
-        _at(told["expires_at"]), tuple(told["notes"]), annotations=told.get("annotations"),
+        body["key"], body["status"], body["title"], body["severity"], body["group"], body["component"],
+        body["description"], body["labels"], tuple(body["links"]), tuple(body["images"]), _at(body["starts_at"]),
+        _at(body["expires_at"]), tuple(body["notes"]), annotations=body.get("annotations"),
     )  # fmt: skip
     return CurrentAlert(
-        told["alert"], told["integration"], told["door"], alert, told["status"],
-        told["change"] in ("expired", "settled"), "", event.occurred_at, event.occurred_at, 0, told["receipt"],
+        body["alert"], body["integration"], body["door"], alert, body["status"],
+        body["change"] in ("expired", "settled"), "", event.occurred_at, event.occurred_at, 0, body["receipt"],
     )  # fmt: skip
 
 

@@ -277,7 +277,7 @@ def _taken(
     delivery = one.delivery
     by = By(delivery.integration, delivery.door, one.receipt, one.sha256.hex())
     context = Context(f"key:{by.integration}", trace=delivery.trace)
-    told = list[AlertOutcome]()
+    outcomes = list[AlertOutcome]()
     for id_, alert in zip(ids, one.parsed.alerts, strict=True):
         kept = batch.kept.get(id_)
         decision = decide(None if kept is None else kept.known, alert, batch.now)
@@ -287,5 +287,5 @@ def _taken(
             batch.count(id_, alert)
         elif id_ in unread:  # what is ignored is written nowhere, so nothing would find out
             raise StreamVersionError(rows.stream_of(id_), batch.version(id_))
-        told.append(AlertOutcome(id_, batch.version(id_), decision.outcome, decision.why))
-    return DeliveryReceipt(one.receipt, tuple(told))
+        outcomes.append(AlertOutcome(id_, batch.version(id_), decision.outcome, decision.why))
+    return DeliveryReceipt(one.receipt, tuple(outcomes))

@@ -180,12 +180,12 @@ _TITLES = {
 
 
 def counted(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:
-    told: dict[str, Any] = {"accepted": len(parsed.alerts), "receipt": taken.receipt}
+    answer: dict[str, Any] = {"accepted": len(parsed.alerts), "receipt": taken.receipt}
     if parsed.refused:
-        told["refused"] = [{"alert": r.place, "field": r.field, "reason": r.reason} for r in parsed.refused]
+        answer["refused"] = [{"alert": r.place, "field": r.field, "reason": r.reason} for r in parsed.refused]
     if parsed.left_out:
-        told["left_out"] = [{"alert": r.place, "reason": r.reason} for r in parsed.left_out]
-    return JsonResponse(told)
+        answer["left_out"] = [{"alert": r.place, "reason": r.reason} for r in parsed.left_out]
+    return JsonResponse(answer)
 
 
 def _as_alertmanager(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:  # noqa: ARG001

@@ -145,11 +145,11 @@ def reason_of(content: bytes) -> str:
     """What an endpoint's answer says is wrong, in whichever form."""
     text = content.decode(errors="replace")
     try:
-        told = json.loads(text)
+        answer = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    if not isinstance(told, dict):
+    if not isinstance(answer, dict):
         return text
     return next(
-        (str(told[name]) for name in ("detail", "errors", "message", "error") if told.get(name)), text
+        (str(answer[name]) for name in ("detail", "errors", "message", "error") if answer.get(name)), text
     )

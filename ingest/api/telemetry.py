@@ -142,8 +142,8 @@ class Accepted(HttpResponse):
     """What a sender is told of a body that is stored; `accepted` is the number of its rows."""
 
     def __init__(self, receipt: Receipt) -> None:
-        told = b'{"accepted": %d, "receipt": "%s"}' % (receipt.accepted, receipt.id.encode())
-        super().__init__(told, content_type="application/json", status=202)
+        body = b'{"accepted": %d, "receipt": "%s"}' % (receipt.accepted, receipt.id.encode())
+        super().__init__(body, content_type="application/json", status=202)
         self["Dossier-Receipt"] = receipt.id
         self.accepted = receipt.accepted
 

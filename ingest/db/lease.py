@@ -61,8 +61,8 @@ def take_up(model: type[M], pk: object, now: datetime) -> M | None:
 
 def write(row: Model, **changes: Any) -> bool:
     """Change a row that was taken up; False where its token no longer counts."""
-    held = _rows(type(row)).filter(pk=row.pk, claim=row.claim, state="running")  # type: ignore[attr-defined]
-    return held.update(**changes) == 1
+    claimed = _rows(type(row)).filter(pk=row.pk, claim=row.claim, state="running")  # type: ignore[attr-defined]
+    return claimed.update(**changes) == 1
 
 
 def _rows(model: type[M]) -> QuerySet[M]:

@@ -328,8 +328,8 @@ def saying_overtaken(stream: str) -> AbstractContextManager[None]:
 
 def _taken(error: Exception, streams: Sequence[str]) -> str:
     """Which of the streams the database says exists."""
-    told = str(error)
-    return next((stream for stream in streams if f"({stream}, " in told), streams[0])
+    message = str(error)
+    return next((stream for stream in streams if f"({stream}, " in message), streams[0])
 
 
 def _committed(types: list[str]) -> None:

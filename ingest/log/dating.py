@@ -65,12 +65,12 @@ def _recorded() -> list[str]:
                 },
             )  # fmt: skip
             found += cursor.fetchall()
-    told = [
+    sentences = [
         f"{event} says that it was recorded at {at:%Y-%m-%d %H:%M:%S}Z, but a seal {'before' if at < seal else 'after'}"
         f" it is of {seal:%Y-%m-%d %H:%M:%S}Z: it was dated {'back' if at < seal else 'ahead'}"
         for event, at, seal in found[:SHOWN]
     ]
-    return told + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+    return sentences + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
 
 
 def _happened() -> list[str]:
