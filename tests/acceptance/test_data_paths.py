@@ -33,8 +33,8 @@ from tests.tracing import Stage, distinct, report, traced
 
 pytestmark = pytest.mark.usefixtures("log_database")
 SICK = "storage_cluster/s4"
-DOOR, TELEMETRY, ALERT = 16, 89, 55
-"""Ceilings, a few files above what was last measured: 15, 86 and 52. The aims are 15, 70 and 50."""
+DOOR, TELEMETRY, ALERT = 16, 90, 53
+"""Ceilings, a few files above what was last measured: 15, 88 and 51. The aims are 15, 70 and 50."""
 
 
 @pytest.fixture
