@@ -38,7 +38,7 @@ from ingest.log.read import (
     watermark,
     watermark_age,
 )
-from ingest.log.seals import newest_seal
+from ingest.log.seals import newest_seal, unsealed_since
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, StreamVersionError
 from ingest.log.types import registered as registered_event_types
 from ingest.telemetry.component_names import is_component, natural
@@ -156,6 +156,7 @@ __all__ = [
     "topology_at",
     "topology_snapshot",
     "unread_deliveries",
+    "unsealed_since",
     "watermark",
     "watermark_age",
 ]

@@ -32,7 +32,7 @@ from ingest.commands import (
     text_of_seal,
     timestamp_authorities,
 )
-from ingest.queries import newest_seal, now_utc
+from ingest.queries import newest_seal, now_utc, unsealed_since
 
 EVERY = 20.0
 """Seconds between looks for a new seal."""
@@ -46,9 +46,15 @@ STAMP_AGAIN = 300.0
 """Seconds after an authority did not answer until it is asked again."""
 STAMP_SIZE = 100_000
 """Bytes of the answer of an authority, certificates included."""
+UNSEALED = 600.0
+"""Seconds within which an event is sealed; a log without new seals proves nothing of its end."""
 PART = "seals"
 
 log = structlog.get_logger("outside")
+
+
+class UnsealedError(RuntimeError):
+    """Nobody seals the log."""
 
 
 class Notary:
@@ -127,11 +133,19 @@ def note_seals(stop: threading.Event) -> None:
     while not stop.is_set():
         try:
             notary.step()
+            expect_no_gap()
             alive(PART, now_utc())
-        except (LogIntegrityError, OSError) as error:
+        except (LogIntegrityError, UnsealedError, OSError) as error:
             log.error("seals", error=str(error))
             alive(PART, None, 0, str(error))
         stop.wait(EVERY)
+
+
+def expect_no_gap() -> None:
+    """Raises UnsealedError where an event has waited longer than UNSEALED for its seal."""
+    since = unsealed_since()
+    if since is not None and (late := (now_utc() - since).total_seconds()) > UNSEALED:
+        raise UnsealedError(f"events of {late:.0f} s ago have no seal; does a worker run?")
 
 
 def ping(url: str) -> bool:

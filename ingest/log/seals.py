@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
@@ -93,6 +94,20 @@ def newest_seal() -> Event | None:
     cut."""
     at = read.head(STREAM).version
     return read.read_stream(STREAM, after_version=at - 1)[0] if at else None
+
+
+def unsealed_since() -> datetime | None:
+    """When the oldest event that no seal covers was recorded; None where all are covered."""
+    newest = newest_seal()
+    upto = Position.parse(newest.body["upto"]) if newest else Position.START
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND stream <> %s"
+            f" {read.IN_ORDER} LIMIT 1",
+            (upto.epoch, str(upto.txid), upto.seq, STREAM),
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
 
 
 def links(after: Position, upto: Position, limit: int) -> Iterator[Link]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from pytest_django import Settings
 
-from deploy.observability.outside import Notary
+from deploy.observability.outside import Notary, note_seals
+from incidents.worker.parts import silences
 from ingest.log import append, read, seals, types
 from ingest.log import verify as checking
 from ingest.log.types import Context, Event, EventType, NewEvent
 from ingest.log.verify import LogIntegrityError, verify
+from ingest.queries import now_utc
 from tests.integration.incidents.notifications.cases import HookSink, MailSink
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -252,3 +256,27 @@ def test_a_seal_is_noted_once_and_sent_once_to_each_address(
     (seal,) = [json.loads(line)["seal"] for line in outside.read_text().splitlines()]
     assert [body["seal"] for _, body in hooks.taken] == [seal]
     assert mails.subjects == ["Dossier: seal of the log"]
+
+
+class OneRound(threading.Event):
+    """Ends a loop at its first pause."""
+
+    def wait(self, _timeout: float | None = None) -> bool:
+        self.set()
+        return True
+
+
+@pytest.mark.usefixtures("talks")
+def test_a_log_that_nobody_seals_is_noticed(
+    outside: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SEAL_FILE = outside
+    later = now_utc() + timedelta(minutes=11)
+    note_seals(OneRound())
+    monkeypatch.setattr("deploy.observability.outside.now_utc", lambda: later)
+    note_seals(OneRound())
+    assert silences(later)["seals"] < 60  # every event has its seal, however old they are
+    say("talk/4", "a")
+    monkeypatch.setattr("deploy.observability.outside.now_utc", lambda: later + timedelta(minutes=2))
+    note_seals(OneRound())
+    assert silences(later + timedelta(minutes=2))["seals"] == 120
