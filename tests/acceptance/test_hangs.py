@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -57,7 +58,9 @@ def readiness(stack: Stack) -> tuple[int, dict[str, Any]]:
 
 def pid_of(stack: Stack, name: str) -> int:
     (file,) = (stack.home / "heartbeats").glob(f"{name}-*[0-9]")
-    return int(file.read_text())
+    while not (told := file.read_text()):  # empty in the moment in which it is written again
+        time.sleep(0.01)
+    return int(told)
 
 
 def test_processes_that_stand_still_are_started_again(stack: Stack) -> None:
