@@ -52,6 +52,7 @@ _CONTRAST = 8.0  # nats between the share of a component's paths that fail and t
 _ALIKE = (
     5.0  # expected failures of a path from which on it shows how unevenly a blamed component fails its paths
 )
+_UNEVEN = 0.8  # the most: what differs more is a component blamed in the place of several others
 _SEVERAL = 16  # such paths, so that their quartiles say something
 _WITHIN = (
     0.75  # of a component's paths that hold a blamed one, from which on the others rather hold it as well
@@ -217,7 +218,7 @@ class Judges:
             return 0.0
         low, high = np.quantile(lost[counted] / usual[counted], (0.25, 0.75)).tolist()
         counting = float(np.median(1 / usual[counted]))
-        return float(np.sqrt(max(((high - low) / 1.349) ** 2 - counting, 0.0)))
+        return min(float(np.sqrt(max(((high - low) / 1.349) ** 2 - counting, 0.0))), _UNEVEN)
 
     def wide(self, component: int, theta: float, blamed: Blamed) -> bool:
         """Whether the paths of a component fail as widely as if it was at fault, and others do not as often.
