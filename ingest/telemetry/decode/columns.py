@@ -311,6 +311,7 @@ def _faults(
     kind: Kind, columns: dict[str, Column], bounds: Bounds, *, quoting: bool = True
 ) -> Iterator[Fault]:
     """Quoting what is wrong, a column names the first of many; not quoting, it leaves none out."""
+    begins = {check.other for check in kind.checks if isinstance(check, After)}
     for field in kind.all_fields:
         column = columns[field.name]
         if isinstance(column, Names):
@@ -319,7 +320,7 @@ def _faults(
             yield from _set_faults(field, column, quoting)
         elif isinstance(column, Numbers):
             yield from _numbers_faults(field, column)
-        elif kind.is_interval and field.name == kind.time:
+        elif field.name in begins:
             # Long before what is kept is well, if the end is not; but not so long that the unit must be wrong.
             began = Bounds(bounds.earliest - LONGEST // MICROSECOND, bounds.latest)
             yield from _number_faults(field, column, began)
@@ -331,7 +332,10 @@ def _faults(
 
 def _broken(check: Check, columns: dict[str, Column]) -> Fault:
     if isinstance(check, AtMost):
-        above = np.asarray(columns[check.field]) > np.asarray(columns[check.other])
+        other = np.asarray(columns[check.other])
+        above = np.asarray(columns[check.field]) > other
+        if check.where_given:
+            above &= other > 0
         return above, check.field, f"is more than {check.other}"
     if isinstance(check, After):
         early = np.asarray(columns[check.field]) <= np.asarray(columns[check.other])
@@ -362,6 +366,8 @@ def _number_faults(field: Field, column: Column, bounds: Bounds) -> Iterator[Fau
         yield ~np.isfinite(numbers), field.name, "is not a finite number"
         if not field.signed:
             yield numbers < 0, field.name, "is below 0"
+        if field.high is not None:
+            yield numbers > field.high, field.name, f"is above {field.high:g}"
 
 
 def _numbers_faults(field: Field, column: Numbers) -> Iterator[Fault]:

@@ -50,7 +50,7 @@ class Field:
     | `id` | a text that names one thing that happened once | names |
     | `components` | list of `kind/name`, a set: order and repetition mean nothing | sets |
     | `count` | integer from `low` to 2^31 - 1 | int64 |
-    | `amount` | finite number, from 0 unless `signed` | float64 |
+    | `amount` | finite number, from 0 unless `signed`, up to `high` | float64 |
     | `flag` | true or false | bool |
     | `numbers` | list of finite numbers, from 0 unless `signed` | numbers |
     | `labels` | object of texts | names, as canonical JSON |
@@ -70,6 +70,7 @@ class Field:
     optional: bool = False
     default: str | int | float | bool | None = None
     low: int = 0
+    high: float | None = None
     may_be_empty: bool = False
     choices: tuple[str, ...] = ()
     signed: bool = False
@@ -83,10 +84,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """A check: in every row `field` is not above `other`."""
+    """A check: in every row `field` is not above `other`; with `where_given`, in rows whose `other` is above 0."""
 
     field: str
     other: str
+    where_given: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,95 @@ CREATE TABLE telemetry_log_count (
 CREATE INDEX telemetry_log_count_time ON telemetry_log_count USING brin ("time");
 """
 
+TRAINING = """
+CREATE TABLE telemetry_collective (
+    "time" timestamptz NOT NULL,
+    "receipt" bigint NOT NULL,
+    "region" integer NOT NULL,
+    "job" integer NOT NULL,
+    "communicator" integer NOT NULL,
+    "seq" integer NOT NULL,
+    "op" integer NOT NULL,
+    "rank" integer NOT NULL,
+    "src" integer NOT NULL,
+    "dst" integer NOT NULL,
+    "bytes" double precision NOT NULL,
+    "start_ns" double precision NOT NULL,
+    "end_ns" double precision NOT NULL,
+    "state" integer NOT NULL,
+    "ranks" integer NOT NULL,
+    "node" integer NOT NULL
+) PARTITION BY RANGE ("time");
+CREATE INDEX telemetry_collective_time ON telemetry_collective USING brin ("time");
+
+CREATE TABLE telemetry_endpoint (
+    "time" timestamptz NOT NULL,
+    "receipt" bigint NOT NULL,
+    "region" integer NOT NULL,
+    "endpoint" integer NOT NULL,
+    "job" integer NOT NULL,
+    "host" integer NOT NULL,
+    "nic" integer NOT NULL,
+    "rail" integer NOT NULL,
+    "container" integer NOT NULL,
+    "tenant" integer NOT NULL,
+    "active" boolean NOT NULL,
+    id bigint GENERATED ALWAYS AS IDENTITY
+);
+CREATE INDEX telemetry_endpoint_in_force ON telemetry_endpoint (region, "endpoint", "time" DESC, id DESC);
+
+CREATE TABLE telemetry_flow_rule (
+    "time" timestamptz NOT NULL,
+    "receipt" bigint NOT NULL,
+    "region" integer NOT NULL,
+    "element" integer NOT NULL,
+    "match" integer NOT NULL,
+    "next" integer NOT NULL,
+    "layer" integer NOT NULL
+) PARTITION BY RANGE ("time");
+CREATE INDEX telemetry_flow_rule_time ON telemetry_flow_rule USING brin ("time");
+
+CREATE TABLE telemetry_function_profile (
+    "time" timestamptz NOT NULL,
+    "receipt" bigint NOT NULL,
+    "region" integer NOT NULL,
+    "job" integer NOT NULL,
+    "worker" integer NOT NULL,
+    "role" integer NOT NULL,
+    "function" integer NOT NULL,
+    "cls" integer NOT NULL,
+    "beta" double precision NOT NULL,
+    "mu" double precision NOT NULL,
+    "sigma" double precision NOT NULL,
+    "window_s" double precision NOT NULL
+) PARTITION BY RANGE ("time");
+CREATE INDEX telemetry_function_profile_time ON telemetry_function_profile USING brin ("time");
+
+CREATE TABLE telemetry_job_attempt (
+    "time" timestamptz NOT NULL,
+    "receipt" bigint NOT NULL,
+    "region" integer NOT NULL,
+    "job" integer NOT NULL,
+    "nodes" integer NOT NULL,
+    "start" timestamptz NOT NULL,
+    "outcome" integer NOT NULL
+) PARTITION BY RANGE ("time");
+CREATE INDEX telemetry_job_attempt_time ON telemetry_job_attempt USING brin ("time");
+
+CREATE TABLE telemetry_nic_traffic (
+    "time" timestamptz NOT NULL,
+    "receipt" bigint NOT NULL,
+    "region" integer NOT NULL,
+    "job" integer NOT NULL,
+    "host" integer NOT NULL,
+    "nic" integer NOT NULL,
+    "rail" integer NOT NULL,
+    "tx_bytes" double precision NOT NULL,
+    "rx_bytes" double precision NOT NULL
+) PARTITION BY RANGE ("time");
+CREATE INDEX telemetry_nic_traffic_time ON telemetry_nic_traffic USING brin ("time");
+"""
+
 # By which a window finds the intervals that end after its start.
 INDEXES = """
 CREATE INDEX telemetry_outage_until ON telemetry_outage (region, "end");
@@ -261,6 +350,7 @@ class Migration(migrations.Migration):
         migrations.RunSQL(KINDS),
         migrations.RunSQL(METRIC),
         migrations.RunSQL(LOG_COUNT),
+        migrations.RunSQL(TRAINING),
         migrations.RunSQL(INDEXES),
         migrations.RunSQL(RECORD),
     ]

@@ -77,6 +77,56 @@ GOOD: dict[str, dict[str, Any]] = {
         "error": False,
     },
     "metric": {"time": TIME, "name": "load", "labels": {"host": "a"}, "value": -1.5},
+    "endpoint": {
+        "time": TIME,
+        "endpoint": "endpoint/1",
+        "job": "j",
+        "host": "host/1",
+        "nic": "nic/1",
+        "rail": 1,
+        "container": "c",
+        "tenant": "7",
+        "active": True,
+    },
+    "nic_traffic": {
+        "time": TIME,
+        "job": "j",
+        "host": "host/1",
+        "nic": "nic/1",
+        "rail": 1,
+        "tx_bytes": 3.0,
+        "rx_bytes": 2.0,
+    },
+    "flow_rule": {"time": TIME, "element": "vswitch/1", "match": "vport/2", "next": "", "layer": "nic"},
+    "collective": {
+        "time": TIME,
+        "job": "j",
+        "communicator": "dp0",
+        "seq": 7,
+        "op": "send",
+        "rank": 3,
+        "src": 3,
+        "dst": 4,
+        "bytes": 5.0,
+        "start_ns": 1.0,
+        "end_ns": 2.0,
+        "state": "started",
+        "ranks": 8,
+        "node": "node/1",
+    },
+    "function_profile": {
+        "time": TIME,
+        "job": "j",
+        "worker": "worker/3",
+        "role": "pp0",
+        "function": "gemm",
+        "cls": "compute",
+        "beta": 0.5,
+        "mu": 0.9,
+        "sigma": 0.05,
+        "window_s": 20,
+    },
+    "job_attempt": {"end": SOON, "job": "j", "nodes": ["node/1"], "start": TIME, "outcome": "failed"},
 }
 LONG_AGO = (NOW - timedelta(days=99)).isoformat()
 WRONG: tuple[Any, ...] = (
@@ -107,6 +157,8 @@ def fits(field: Field, value: Any) -> bool:
                 if field.type == "flag"
                 else (type(value) in (int, float) and bool(value >= 0 or field.signed))
             )
+        case "count":
+            return value is not True and value == field.low == -1
         case "components":
             return bool(value == []) and field.may_be_empty
         case "numbers":

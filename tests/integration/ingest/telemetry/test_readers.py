@@ -104,6 +104,19 @@ EVERYTHING = Input(
         Reduction("incidents", "node_incident", ("node", "covariates", "time"), {"n": Count()}),
         Reduction("logs", "log_count", ("component", "template", "severity"), {"n": Sum("count")}),
         Reduction("levels", "metric", ("name", "labels"), {"n": Count(), "total": Sum("value")}),
+        Reduction(
+            "endpoints", "endpoint", ("endpoint", "time", "rail", "tenant"), {"n": Count()}, or_within=True
+        ),
+        Reduction("rules", "flow_rule", ("element", "match", "next", "layer"), {"n": Count()}),
+        Reduction(
+            "operations",
+            "collective",
+            ("communicator", "seq", "rank", "src", "start_ns", "end_ns", "state", "ranks", "node"),
+            {"bytes": Sum("bytes")},
+        ),
+        Reduction("profiles", "function_profile", ("worker", "cls", "beta", "mu", "sigma"), {"n": Count()}),
+        Reduction("attempts", "job_attempt", ("nodes", "outcome", "start", "end"), {"n": Count()}),
+        Reduction("traffic", "nic_traffic", ("nic", "rail", "time"), {"tx": Sum("tx_bytes")}),
         Reduction("samples of series", "metric", ("labels", "time", "value"), {"n": Count()}),
     ),
 )
@@ -130,6 +143,13 @@ def lasting(row: dict[str, Any]) -> dict[str, Any]:
     lasts = row["lasts"]
     ended = {"end": None if lasts is None else row["start"] + lasts}
     return {name: value for name, value in row.items() if name != "lasts"} | ended
+
+
+def begun(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with a start instead of how long it lasted."""
+    return {name: value for name, value in row.items() if name != "lasts"} | {
+        "start": row["end"] - row["lasts"]
+    }
 
 
 ROWS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -249,6 +269,78 @@ ROWS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "name": st.sampled_from(["load", "temperature"]),
             "labels": st.sampled_from([None, {}, {"host": "a", "ä": "ö"}, {"ä": "ö", "host": "a"}]),
             "value": weights | weights.map(operator.neg),
+        }
+    ),
+}
+ROWS |= {
+    "endpoint": st.fixed_dictionaries(
+        {
+            "time": times,
+            "endpoint": names,
+            "job": st.just("j"),
+            "host": names,
+            "nic": names,
+            "rail": st.integers(0, 2),
+            "tenant": st.sampled_from(["", "7", None]),
+            "active": st.sampled_from([True, None, False]),
+        }
+    ),
+    "flow_rule": st.fixed_dictionaries(
+        {
+            "time": times,
+            "element": names,
+            "match": names,
+            "next": names | st.sampled_from(["", None]),
+            "layer": st.sampled_from(["vswitch", "nic"]),
+        }
+    ),
+    "collective": st.fixed_dictionaries(
+        {
+            "time": times,
+            "job": st.just("j"),
+            "communicator": st.sampled_from(["dp0", "tp1"]),
+            "seq": st.integers(0, 3),
+            "op": st.just("all_reduce"),
+            "rank": st.integers(0, 3),
+            "src": st.sampled_from([None, -1, 0, 1]),
+            "bytes": weights | st.none(),
+            "start_ns": st.sampled_from([None, 1_772_366_400_000_000_512.0]),
+            "end_ns": st.sampled_from([None, 1_772_366_400_000_001_024.0]),
+            "state": st.sampled_from(["scheduled", "started", "completed"]),
+            "ranks": st.sampled_from([None, 4]),
+            "node": st.sampled_from([None, "node/1"]),
+        }
+    ),
+    "function_profile": st.fixed_dictionaries(
+        {
+            "time": times,
+            "job": st.just("j"),
+            "worker": names,
+            "role": st.just("pp0"),
+            "function": st.just("gemm"),
+            "cls": st.sampled_from(["compute", "memory", "collective", "python"]),
+            "beta": st.floats(0, 1),
+            "mu": weights,
+            "sigma": weights,
+        }
+    ),
+    "job_attempt": st.fixed_dictionaries(
+        {
+            "end": times,
+            "job": st.just("j"),
+            "nodes": members,
+            "lasts": lengths,
+            "outcome": st.sampled_from(["completed", "failed", "cancelled", "preempted"]),
+        }
+    ).map(begun),
+    "nic_traffic": st.fixed_dictionaries(
+        {
+            "time": times,
+            "job": st.just("j"),
+            "host": names,
+            "nic": names,
+            "rail": st.integers(0, 2),
+            "tx_bytes": weights,
         }
     ),
 }

@@ -52,6 +52,17 @@ GOOD: dict[str, Row] = {
     "log_count": {"time": AT, "component": "instance/cart-1", "template": "took <*> ms", "severity": "warn",
         "count": 7},
     "metric": {"time": AT, "name": "temperature", "labels": {"zone": "b", "host": "a"}, "value": -3.5},
+    "endpoint": {"time": AT, "endpoint": "endpoint/j-0-r1", "job": "j", "host": "host/1", "nic": "nic/1-1", "rail": 1,
+        "container": "c0", "tenant": "7", "active": False},
+    "nic_traffic": {"time": AT, "job": "j", "host": "host/1", "nic": "nic/1-1", "rail": 1, "tx_bytes": 3e9,
+        "rx_bytes": 2e9},
+    "flow_rule": {"time": AT, "element": "vswitch/1", "match": "vport/2", "next": "tunnel/2", "layer": "nic"},
+    "collective": {"time": AT, "job": "j", "communicator": "dp0", "seq": 7, "op": "send", "rank": 3, "src": 3, "dst": 4,
+        "bytes": 5e9, "start_ns": 1_772_366_400_000_000_000, "end_ns": 1_772_366_400_001_000_000,
+        "state": "completed", "ranks": 8, "node": "node/1"},
+    "function_profile": {"time": AT, "job": "j", "worker": "worker/3", "role": "pp0", "function": "gemm",
+        "cls": "compute", "beta": 0.5, "mu": 0.9, "sigma": 0.05, "window_s": 20.0},
+    "job_attempt": {"end": AT, "job": "j", "nodes": ["node/1", "node/2"], "start": later(-99), "outcome": "failed"},
 }  # fmt: skip
 
 
@@ -157,6 +168,12 @@ def test_a_list_holds_as_many_numbers_as_are_taken_and_no_negative_zero() -> Non
         ("metric", {"value": None}, "value", "is null, not a number"),
         ("metric", {"value": 10**400}, "value", "is out of range"),
         ("metric", {"labels": {"host": 1}}, "labels", "gives 'host' as an integer, not a text"),
+        ("collective", {"end_ns": 1.0}, "start_ns", "is more than end_ns"),
+        ("collective", {"src": -2}, "src", "is below -1"),
+        ("collective", {"state": "done"}, "state", "'done' is not scheduled, started or completed"),
+        ("function_profile", {"beta": 50}, "beta", "is above 1"),
+        ("job_attempt", {"start": AT}, "end", "is not later than start"),
+        ("job_attempt", {"nodes": []}, "nodes", "is empty"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named(kind: str, change: Row, field: str, reason: str) -> None:
@@ -246,6 +263,15 @@ def test_an_interval_may_have_begun_before_what_is_kept(end: str | None) -> None
 def test_an_interval_that_was_over_long_ago_or_never_was_is_refused(change: Row, field: str) -> None:
     with pytest.raises(InvalidRowsError, match=rf"row 1, {field}: is older than what is kept"):
         ndjson("outage", GOOD["outage"] | change)
+
+
+def test_an_attempt_that_ends_now_may_have_begun_before_what_is_kept() -> None:
+    assert ndjson("job_attempt", GOOD["job_attempt"] | {"start": later(-40 * DAY)}).count == 1
+
+
+def test_an_operation_without_an_end_has_no_end_to_compare_its_start_with() -> None:
+    started = {name: value for name, value in GOOD["collective"].items() if name != "end_ns"}
+    assert shown(ndjson("collective", started))[0]["end_ns"] == 0
 
 
 OUTAGES = Input("outages", (Reduction("outages", "outage", ("device",), {"n": Count()}),))
