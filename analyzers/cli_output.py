@@ -70,10 +70,10 @@ def _window(verdict: Mapping[str, Any]) -> str:
 def _status(verdict: Mapping[str, Any], style: Style) -> str:
     if verdict["status"] == "named":
         count = len(verdict["suspects"])
-        told = "1 suspect" if count == 1 else f"{count} suspects"
-        return f"{style.red}named{style.reset}: {told}"
+        suspects = "1 suspect" if count == 1 else f"{count} suspects"
+        return f"{style.red}named{style.reset}: {suspects}"
     if verdict["status"] == "quiet":
-        return f"{style.green}quiet{style.reset}: nothing is to blame"
+        return f"{style.green}quiet{style.reset}: no component at fault"
     return f"{style.yellow}inconclusive{style.reset}: {verdict['reason']}"
 
 
@@ -102,7 +102,7 @@ def _suspects(suspects: Sequence[Mapping[str, Any]], style: Style) -> list[str]:
         )
         for one in suspects
     ]
-    heads = ("#", "suspect", "probability", "failure rate (95 %)", "p", "cannot be told from")
+    heads = ("#", "suspect", "probability", "failure rate (95 %)", "p", "ambiguous with")
     told = [place for place in range(len(heads)) if any(row[place] != "–" for row in rows)]
     lines = _grid([heads[place] for place in told], [[row[place] for place in told] for row in rows], style)
     return [*lines, "", *(f"{one['rank']}. {one['summary']}" for one in suspects)]

@@ -152,7 +152,7 @@ def placed_later(window: Window) -> str | None:
     if not most:
         return None
     components = "1 component is" if most == 1 else f"{most} components are"
-    return f"{components} known only since after {_shown(window.start)}, taken as first told"
+    return f"{components} first known after {_shown(window.start)}, taken as first reported"
 
 
 def _extent(tables: Mapping[str, Rows]) -> tuple[datetime, datetime]:

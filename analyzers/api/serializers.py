@@ -110,7 +110,7 @@ class RunDetailSerializer(RunSerializer):
 
     verdict = serializers.SerializerMethodField()
     repeatable = serializers.SerializerMethodField(
-        help_text="whether it can be run again: what it read is kept for `DOSSIER_RUN_RETENTION` after its last use"
+        help_text="whether the run can be repeated: its window is stored for `DOSSIER_RUN_RETENTION` after its last use"
     )
     window_hash = serializers.CharField()
     history = serializers.ListField(child=serializers.DictField(), help_text="end and hash, oldest first")
@@ -132,12 +132,12 @@ class WaitSerializer(serializers.Serializer[Wait]):
     region = serializers.CharField(help_text="empty: every region that sends")
     why = serializers.CharField()
     first_row_at = serializers.DateTimeField(
-        default_timezone=UTC, allow_null=True, help_text="the oldest data time of what it reads"
+        default_timezone=UTC, allow_null=True, help_text="oldest data time of its telemetry"
     )
     first_run_at = serializers.DateTimeField(
         default_timezone=UTC,
         allow_null=True,
-        help_text="about when; null where it is due already, or nobody knows",
+        help_text="expected time; null where it is due already or unknown",
     )
 
 

@@ -86,7 +86,7 @@ def execute(run_id: UUID, now: Now) -> Run | None:
         return None
     with structlog.contextvars.bound_contextvars(trace=str(run.id), analyzer=run.analyzer, region=run.region):
         if run.attempts > MOST_ATTEMPTS:
-            _record_failure(run, f"given up after {MOST_ATTEMPTS} workers were lost over it", now())
+            _record_failure(run, f"given up: {MOST_ATTEMPTS} workers ended during this run", now())
             return run
         try:
             judged = _judge(run)

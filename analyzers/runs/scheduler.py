@@ -284,7 +284,7 @@ def schedule_waits(schedule: Schedule, now: datetime) -> list[Wait]:
         found.setdefault(feed.region, []).append(feed)
     if not found:
         lately = "" if schedule.region else f" in the last {SILENT.days} days"
-        return [Wait(schedule.region, f"nothing of what it reads ({', '.join(kinds)}) has come{lately}")]
+        return [Wait(schedule.region, f"no telemetry of {', '.join(kinds)} received{lately}")]
     return [
         _first_run(schedule, region, span, now)
         for region, rows in found.items()
@@ -296,9 +296,9 @@ def _first_run(schedule: Schedule, region: str, span: TelemetrySpan, now: dateti
     at = clock(span.latest, span.arrived_at, now, schedule.idle)
     left = first_end(schedule.cadence, span.first) + schedule.grace - at
     if left <= timedelta(0):
-        return Wait(region, "its first window is over and runs next", span.first)
+        return Wait(region, "its first window has ended and runs next", span.first)
     if at - schedule.length < span.first:
         why = "its window begins before the first row"
     else:
-        why = "its first window is not over yet"
+        why = "its first window has not ended yet"
     return Wait(region, why, span.first, now + left)

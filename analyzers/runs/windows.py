@@ -129,7 +129,7 @@ def _load(
     def window(end: datetime, kept: str, past: tuple[Window, ...] = ()) -> Window:
         if kept not in bodies:
             raise WindowNotStoredError(
-                f"the window ending {end.isoformat()} is not kept (sha256 {kept or 'unknown'})"
+                f"the window ending {end.isoformat()} is not stored (sha256 {kept or 'unknown'})"
             )
         return Window(end - run.length, end, run.region, input, load_sums(bodies[kept]), past)
 

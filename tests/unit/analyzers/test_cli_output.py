@@ -52,7 +52,7 @@ def test_a_named_verdict_is_read_from_top_to_bottom() -> None:
 
 
 def test_a_quiet_verdict_says_so() -> None:
-    assert whole(verdict("quiet"))[1] == "quiet: nothing is to blame"
+    assert whole(verdict("quiet"))[1] == "quiet: no component at fault"
 
 
 def test_an_inconclusive_verdict_says_why() -> None:

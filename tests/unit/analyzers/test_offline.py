@@ -157,7 +157,7 @@ def test_topology_that_was_told_after_the_first_row_counts_as_it_first_was_and_i
     assert isinstance(parents, Paths)
     assert parents[0] == ("pod/30",)
     assert offline.placed_later(window) == (
-        "1 component is known only since after 2026-03-01T12:07:00Z, taken as first told"
+        "1 component is first known after 2026-03-01T12:07:00Z, taken as first reported"
     )
 
 

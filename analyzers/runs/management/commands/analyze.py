@@ -31,7 +31,9 @@ class Command(LineCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", metavar="NAME", help="which analyzer; `manage.py analyzers` lists them")
+        parser.add_argument(
+            "name", metavar="NAME", help="name of the analyzer; `manage.py analyzers` lists them"
+        )
         parser.add_argument(
             "--input",
             action="append",
@@ -59,7 +61,7 @@ class Command(LineCommand):
             tables = offline.read(options["input"], sys.stdin.buffer)
             one = offline.choose_input(analyzer, tables)
             for kind in tables.keys() - set(one.kinds):
-                self.note(f"{analyzer.name} was given {kind} and does not read it")
+                self.note(f"{analyzer.name} does not read {kind}")
             self._print(
                 self._verdicts(analyzer, one, tables, every, params), every is not None, options["json"]
             )

@@ -33,7 +33,7 @@ class Command(LineCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("format", choices=["spans", "logs", "superbench"], help="what the files hold")
+        parser.add_argument("format", choices=["spans", "logs", "superbench"], help="kind of the files")
         parser.add_argument("files", nargs="*", metavar="FILE", help="files to convert, as with --input")
         parser.add_argument(
             "--normal",
@@ -51,7 +51,7 @@ class Command(LineCommand):
             default="path_outcome",
             help="spans: the kind of the rows",
         )
-        parser.add_argument("--out", metavar="FILE", help="where the rows go (default: standard output)")
+        parser.add_argument("--out", metavar="FILE", help="output file (default: standard output)")
         parser.add_argument(
             "--operation",
             choices=["entry", "root"],
@@ -66,10 +66,10 @@ class Command(LineCommand):
         parser.add_argument(
             "--time",
             metavar="TIME",
-            help="superbench: when results were taken (RFC 3339, or now; default: when FILE was written)",
+            help="superbench: time of the results (RFC 3339, or now; default: modification time of FILE)",
         )
-        parser.add_argument("--node", metavar="NAME", help="superbench: whose monitor.jsonl it is")
-        parser.add_argument("--sku", default="", metavar="NAME", help="superbench: the kind of machine")
+        parser.add_argument("--node", metavar="NAME", help="superbench: node of monitor.jsonl")
+        parser.add_argument("--sku", default="", metavar="NAME", help="superbench: SKU of the machine")
 
     def work(self, **options: Any) -> None:
         options["input"] = [*options["files"], *options["input"]]
@@ -98,9 +98,7 @@ class Command(LineCommand):
             self._span_rows(options)
             return
         if not options["normal"]:
-            raise CommandInputError(
-                "--normal FILE is missing: without fault-free spans nobody knows what is slow"
-            )
+            raise CommandInputError("--normal FILE is missing: fault-free spans are the baseline")
         ending = _moment("--ending", options["ending"])
         normal = spans.learn(_traces(options["normal"], spans.Holes()), options["operation"])
         holes = spans.Holes()
@@ -163,7 +161,7 @@ def _benchmark_rows(
 ) -> list[dict[str, Any]]:
     if superbench.is_monitor(payload):
         if node is None:
-            raise CommandInputError(f"{name}: holds monitor samples of one node; --node NAME says of which")
+            raise CommandInputError(f"{name}: monitor samples of one node; add --node NAME")
         return superbench.monitor_rows(payload, node, sku)
     if at is None:  # the summary has no times: when the file was written is the nearest to the truth
         at = datetime.fromtimestamp(int(Path(name).stat().st_mtime), UTC)

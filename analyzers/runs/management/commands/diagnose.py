@@ -20,7 +20,7 @@ class Command(LineCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("format", choices=["superbench"], help="whose files they are")
+        parser.add_argument("format", choices=["superbench"], help="format of the files")
         for name, what in (
             ("results", "results-summary.jsonl, one object a node"),
             ("baseline", "JSON object of numbers by metric"),

@@ -17,16 +17,18 @@ class Command(LineCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="which one; none lists them")
+        parser.add_argument(
+            "scenario", nargs="?", metavar="SCENARIO", help="name of the scenario; without one, a list"
+        )
         parser.add_argument(
             "--seed", type=int, default=0, metavar="N", help="the same seed gives the same files (0)"
         )
-        parser.add_argument("--out", type=Path, metavar="DIR", help="directory to write to; made if missing")
+        parser.add_argument("--out", type=Path, metavar="DIR", help="output directory; made if missing")
         parser.add_argument(
             "--event",
             default="",
             metavar="NAME",
-            help="something harmless that happens in a healthy scenario",
+            help="harmless event in a healthy scenario",
         )
         parser.add_argument("--force", action="store_true", help="write into a directory that is not empty")
 

@@ -103,7 +103,7 @@ def test_a_run_that_loses_its_workers_is_given_up(door: Door) -> None:
         at += lease.lease() + SECOND
     execution.execute(run.pk, lambda: at)
     (event,) = read_stream(run.stream)
-    assert "workers were lost" in event.body["error"]
+    assert "workers ended" in event.body["error"]
 
 
 def test_a_worker_that_was_overtaken_records_nothing(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

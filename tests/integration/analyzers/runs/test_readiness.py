@@ -40,7 +40,7 @@ def weekly(**changes: object) -> Schedule:
     ("length", "why"),
     [
         (7 * DAY, "its window begins before the first row"),
-        (3 * DAY, "its first window is not over yet"),
+        (3 * DAY, "its first window has not ended yet"),
     ],
 )
 def test_a_schedule_runs_when_it_said_it_would_and_not_before(length: timedelta, why: str) -> None:
@@ -57,15 +57,15 @@ def test_a_schedule_runs_when_it_said_it_would_and_not_before(length: timedelta,
 def test_what_is_due_already_runs_next() -> None:
     three_days()
     [wait] = schedule_waits(weekly(length=HOUR), NOW)
-    assert (wait.why, wait.first_run_at) == ("its first window is over and runs next", None)
+    assert (wait.why, wait.first_run_at) == ("its first window has ended and runs next", None)
 
 
 def test_without_its_telemetry_a_schedule_names_what_it_waits_for() -> None:
     assert [one.why for one in schedule_waits(weekly(input="path_outcome"), NOW)] == [
-        "nothing of what it reads (path_outcome) has come in the last 7 days"
+        "no telemetry of path_outcome received in the last 7 days"
     ]
     [one] = schedule_waits(weekly(input="path_outcome", region="west"), NOW)
-    assert (one.region, one.why) == ("west", "nothing of what it reads (path_outcome) has come")
+    assert (one.region, one.why) == ("west", "no telemetry of path_outcome received")
 
 
 def test_a_schedule_that_is_off_waits_for_nothing() -> None:
