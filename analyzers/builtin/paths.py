@@ -343,13 +343,13 @@ def names_of(seen: Incidence, found: Found) -> tuple[str, ...]:
     return (seen.names[found.component], *sorted(others | set(seen.alike[found.component])))
 
 
-TITLE = "What simpler methods would have said"
+TITLE = "Answers of simpler methods"
 
 _SPOKEN = {
-    "tomo": "Boolean tomography: whoever lies on no good path",
-    "score": "SCORE: whoever has mostly bad paths, cheapest set",
-    "coverage": "maximum coverage: whoever explains most bad paths",
-    "pll": "PLL: whoever has mostly bad paths, most losses first",
+    "tomo": "Boolean tomography: components on no good path",
+    "score": "SCORE: components with mostly bad paths, cheapest set",
+    "coverage": "maximum coverage: components that explain most bad paths",
+    "pll": "PLL: components with mostly bad paths, most losses first",
 }
 
 
@@ -368,12 +368,12 @@ def simpler_methods(seen: Incidence, threshold: float, blamed: Collection[str]) 
         f"{len(bad.failures):,} of {seen.paths:,} paths count as bad here: more than {100 * threshold:.2g} % of "
         "attempts failed. These methods know bad and good paths only, no rates and no chance."
     )
-    return table(TITLE, ("method", "would have named", "beside this verdict"), tuple(rows), note)
+    return table(TITLE, ("method", "would have named", "against this verdict"), tuple(rows), note)
 
 
 def _shown(answer: list[tuple[str, ...]], most: int = 4) -> str:
     if not answer:
-        return "nobody"
+        return "none"
     entries = [one[0] if len(one) == 1 else f"{one[0]} (or {len(one) - 1} alike)" for one in answer[:most]]
     more = [f"and {len(answer) - most} more"] if len(answer) > most else []
     return ", ".join([*entries, *more])

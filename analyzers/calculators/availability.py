@@ -43,7 +43,7 @@ def work(values: Values) -> Answer:
     least, most = lost_interval([values["minutes"]] * int(values["outages"]), total)
     chance = _chance(lost, allowed, values["minutes"])
     bounds = (
-        "Without an outage nothing says how long one would last."
+        "Without an outage the duration of one is unknown."
         if most is None
         else f"The 95 % interval is {show_availability(1 - most)} to {show_availability(1 - least)}."
     )
@@ -116,7 +116,7 @@ def _by_target(availability: float, total: float) -> Rows:
 AVAILABILITY = Calculator(
     slug="availability",
     title="Availability",
-    question="How many nines do so many outages leave, and is a unit that had them worse than its target or unlucky?",
+    question="Nines left by a number of outages, and whether a unit with them is below target or unlucky.",
     formula="time up ÷ (time up + time down)",
     analyzer="availability",
     inputs=INPUTS,

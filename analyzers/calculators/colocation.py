@@ -13,7 +13,7 @@ _TIMES = (0.25, 1.0, 4.0, 16.0)
 INPUTS = (
     Figure(
         "near_failures", "Failures of near units", "failures", 10_000, 0, _MOST,
-        "How often a unit placed near what it needs went from up to down.", 1, 1_000_000, log=True, whole=True,
+        "Failures of units placed near their dependencies.", 1, 1_000_000, log=True, whole=True,
     ),
     Figure(
         "near_unit_days", "Near units were up", "unit-days", 1_000_000, 0.001, _MOST,
@@ -38,7 +38,7 @@ def work(values: Values) -> Answer:
     rates = f"Near: {near:,.4g} failures in 1,000 unit-days; far: {far:,.4g}."
     return Answer(
         shown=_signed(found.ratio),
-        verdict="Distance makes a difference" if found.differs else "These figures cannot tell",
+        verdict="Distance makes a difference" if found.differs else "These figures do not decide",
         good=None,
         sentences=(ratio_sentence(found), rates),
         measures={

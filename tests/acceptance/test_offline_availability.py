@@ -59,7 +59,7 @@ def test_the_figure_of_the_talk_is_printed_from_a_file_of_outages() -> None:
         "analyze", "tor_availability", *arguments, stdin="".join(json.dumps(row) + "\n" for row in rows)
     )
     assert "99.99993 %" in told
-    assert told.splitlines()[1] == "quiet: nothing is to blame"
+    assert told.splitlines()[1] == "quiet: no component at fault"
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ PARAMS = (
 ANALYZER = Analyzer(
     name="availability",
     version="1.4.0",
-    title="Uptime, downtime by cause and nines of every component, and who is below target",
+    title="Uptime, downtime by cause and nines of every component, and components below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),
         Input("uptime_and_topology", (UPTIMES, FLEET)),

@@ -59,13 +59,13 @@ Floats = NDArray[np.float64]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 _CITED = {
-    "tomo": "Boolean tomography as in NetDiagnoser (Dhamdhere et al., CoNEXT 2007): nobody who lies on a good path "
-    "is blamed; of the others whoever is on most bad paths, by turns",
-    "score": "SCORE (Kompella et al., NSDI 2005): of those with mostly bad paths whoever is on most of them, by "
-    "turns; of the shares tried, the one with the cheapest answer (our reading)",
-    "coverage": "maximum coverage (Kompella et al., INFOCOM 2007): whoever is on most bad paths, by turns",
-    "pll": "PLL of deTector (Peng et al., ATC 2017): of those with mostly bad paths whoever explains most losses, "
-    "by turns",
+    "tomo": "Boolean tomography as in NetDiagnoser (Dhamdhere et al., CoNEXT 2007): components on a good path "
+    "are cleared; of the others the one on most bad paths is blamed, in turn",
+    "score": "SCORE (Kompella et al., NSDI 2005): of components with mostly bad paths the one on most of them is "
+    "blamed, in turn; of the shares tried, the one with the cheapest answer (our reading)",
+    "coverage": "maximum coverage (Kompella et al., INFOCOM 2007): the component on most bad paths is blamed, in turn",
+    "pll": "PLL of deTector (Peng et al., ATC 2017): of components with mostly bad paths the one that explains most "
+    "losses is blamed, in turn",
 }
 
 _RUNNERS = 8
@@ -127,13 +127,13 @@ def _of_layer(sums: Sums, layer: str) -> NDArray[np.bool_]:
 def _nothing_to_judge(seen: Incidence, bad: Bad, window: Window) -> str | None:
     where = _paths(window)
     if not seen.paths:
-        return f"No attempt of this window names what it passed (`{where}`), so there is nothing to compare."
+        return f"No attempt of this window names its path (`{where}`): paths cannot be compared."
     if not len(bad.failures):
         return None
     if seen.components == 1:
-        return "Every path holds the same components: there is nothing to compare."
+        return "All paths hold the same components: paths cannot be compared."
     if len(bad.failures) == seen.paths:
-        return f"All {count(seen.paths)} paths are bad: without a good one nobody can be told from another."
+        return f"All {count(seen.paths)} paths are bad: without a good path no component can be cleared."
     return None
 
 
@@ -152,10 +152,10 @@ def _suspect(seen: Incidence, bad: Bad, found: Found, when: tuple[datetime, date
     on = int(np.count_nonzero(seen.column == found.component))
     hit = round(float(bad.hit[found.component]) * on)
     first = (
-        f"{names[0]} lies on {count(found.paths)} bad paths that nobody else explains; {count(hit)} of its "
+        f"{names[0]} lies on {count(found.paths)} bad paths that no other component explains; {count(hit)} of its "
         f"{count(on)} paths are bad ({percent(hit / on)})."
     )
-    more = f" It may as well be {listed(names[1:])}: the paths cannot tell them apart." if names[1:] else ""
+    more = f" The paths do not separate it from {listed(names[1:])}." if names[1:] else ""
     return Suspect(
         names[0],
         None,
@@ -183,10 +183,10 @@ def _evidence(seen: Incidence, bad: Bad, found: Sequence[Found], params: Params)
             "share bad",
             "bad paths explained",
             "failures",
-            "cannot be told from",
+            "ambiguous with",
         )
         shown.append(
-            table("Blamed", columns, tuple(rows), "Explained: bad paths that nobody above it explains.")
+            table("Blamed", columns, tuple(rows), "Explained: bad paths that no component above it explains.")
         )
     if runners:
         figures = tuple(_figures(seen, bad, c) for c in runners)
@@ -203,7 +203,7 @@ def _evidence(seen: Incidence, bad: Bad, found: Sequence[Found], params: Params)
         f"explain at least {params['min_paths']} bad paths. The method knows no rates and no chance and gives no "
         "probability."
     )
-    shown.append(text("How this was concluded", account))
+    shown.append(text("Method", account))
     return tuple(shown)
 
 
@@ -333,7 +333,7 @@ def _topology(seen: Incidence, bad: Bad, found: Sequence[Found]) -> Assumption:
     doubtful = (open_ >= LEAST_PATHS) & (hit >= MOSTLY * on) & (hit < on)
     doubtful &= at_least(open_.astype(np.float64), on, rate) * seen.components <= CHANCE
     if not doubtful.any():
-        return Assumption("topology", True, "No component has mostly bad paths that nobody explains.")
+        return Assumption("topology", True, "No component has mostly unexplained bad paths.")
     worst = int(np.lexsort((seen.mark, -open_ * doubtful))[0])
     clear = int(on[worst] - hit[worst])
     said = (

@@ -36,7 +36,7 @@ PARAMS = (
     Param(
         "method",
         "tomo",
-        "tomo: nobody on a good path; score: large share of bad paths; coverage: most bad paths; pll: deTector's",
+        "tomo: no component on a good path; score: large share of bad paths; coverage: most bad paths; pll: deTector's",
         choices=("tomo", "score", "coverage", "pll"),
     ),
     Param("threshold", 0.01, "share of failed attempts above which a path is bad", low=0, high=0.999),
@@ -48,7 +48,7 @@ PARAMS = (
 ANALYZER = Analyzer(
     name="boolean",
     version="1.1.0",
-    title="Boolean baselines: what good and bad paths alone say about who is at fault",
+    title="Boolean baselines: components at fault by good and bad paths alone",
     inputs=INPUTS,
     params=PARAMS,
     analyze=Deferred("analyzers.builtin.boolean.analysis:analyze"),

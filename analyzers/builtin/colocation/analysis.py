@@ -208,7 +208,7 @@ def pieces(seen: Exposure, found: RateRatio | None) -> tuple[Evidence, ...]:
     out = [_rates(seen)]
     if seen.by_cause.any():
         out += [_by_cause(seen), _over_time(seen)]
-    return (*out, text("What it comes to", _account(seen, found)))
+    return (*out, text("Result", _account(seen, found)))
 
 
 def per_thousand(failures: float, days: float) -> float | None:
@@ -308,6 +308,6 @@ def ratio_sentence(found: RateRatio) -> str:
     settled = (
         "The interval excludes no difference."
         if found.differs
-        else "The interval includes no difference: this window cannot tell."
+        else "The interval includes no difference: this window does not decide."
     )
     return f"{ratio} {settled}"

@@ -9,7 +9,7 @@ PARAMS = (
     Param(
         "stratum_hours",
         24.0,
-        "near and far are compared within stretches of this length, so that a bad day biases nothing",
+        "near and far are compared within periods of this length, so that a bad day causes no bias",
         low=0.1,
         high=8784,
     ),

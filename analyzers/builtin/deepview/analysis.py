@@ -51,13 +51,11 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
     lost = window.sums["failing"].unmatched + seen.unknown
     if seen.total <= 0:
         if lost:
-            return (
-                f"{so_many(lost, 'failure')}, but no unit is placed on any path: there is nothing to compare."
-            )
+            return f"{so_many(lost, 'failure')}, but no unit is placed on a path: paths cannot be compared."
         return "No unit is placed on any path in this window."
     distinct = len(np.unique(alike(component_sets(window.sums["paths"]))))
     if distinct == 1 and seen.rows:
-        return "Every path holds the same components: there is nothing to compare."
+        return "All paths hold the same components: paths cannot be compared."
     if lost > seen.failures.sum() and lost >= 10:
         return f"{lost} of {lost + int(seen.failures.sum())} failures are of units that are placed nowhere."
     return None
@@ -86,7 +84,7 @@ def verdict_of(window: Window, outcome: Outcome, measures: Mapping[str, Any]) ->
     shown = show.charts(window, outcome.seen, blamed, noun)
     named = {name for charge in outcome.charges for name in (charge.name, *charge.ambiguous)}
     others = simpler(window, outcome.seen, base.units, named)
-    account = text("How this was concluded", _account(outcome, noun))
+    account = text("Method", _account(outcome, noun))
     evidence = (*_tables(outcome, noun), *shown, *([others] if others else []), account)
     if reason is not None:
         return Verdict("inconclusive", (), reason, figures, evidence, outcome.assumptions)
@@ -135,10 +133,10 @@ def _sentence(charge: Charge, noun: str) -> str:
     rate = charge.estimate
     sentence = (
         f"{charge.name} fails {percent(rate.failure_rate)} of what depends on it: {count(charge.lost)} of "
-        f"{count(charge.carried)} {noun} failed{on}, where about {count(charge.expected)} would be normal"
+        f"{count(charge.carried)} {noun} failed{on}; about {count(charge.expected)} expected"
     )
     if charge.ambiguous:
-        return f"{sentence}. It may as well be {listed(charge.ambiguous)}: the paths cannot tell them apart."
+        return f"{sentence}. The paths do not separate it from {listed(charge.ambiguous)}."
     return f"{sentence}. No other component explains these failures."
 
 
@@ -164,9 +162,11 @@ def _tables(outcome: Outcome, noun: str) -> tuple[Evidence, ...]:
             "needed",
             "p",
             "q",
-            "cannot be told from",
+            "ambiguous with",
         )
-        note = f"The failure rate is what the component itself adds, with its 95 % interval. {NATS} {CHANCE}"
+        note = (
+            f"Failure rate: the share that the component itself adds, with its 95 % interval. {NATS} {CHANCE}"
+        )
         tables.append(table("Blamed", ("component", noun, "failed", *figures), rows, note))
     if outcome.runners:
         cleared = tuple(
@@ -188,11 +188,9 @@ def _account(outcome: Outcome, noun: str) -> str:
             else "the window before this one"
         )
         if base.excluded:
-            source += (
-                f", each without what stood out in it ({listed(base.excluded).replace(' or ', ' and ')})"
-            )
+            source += f", each without its outliers ({listed(base.excluded).replace(' or ', ' and ')})"
     else:
-        source = "this window itself, for want of history"
+        source = "this window itself, because it has no history"
     witnesses = "hosts" if seen.testimony is not None else noun
     return (
         f"Baseline: {percent(base.units)} of {noun} fail in a healthy window (upper bound), from {source}. "

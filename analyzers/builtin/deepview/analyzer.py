@@ -104,7 +104,7 @@ PARAMS = (
         "min_rate", 0.001, "binomial: least share of a component's units worth an incident", low=0, high=0.5
     ),
     Param(
-        "min_witnesses", 2.0, "binomial: least number of hosts (else units) that must speak", low=1, high=1000
+        "min_witnesses", 2.0, "binomial: least number of hosts (else units) with failures", low=1, high=1000
     ),
     Param("alpha", 0.01, "lasso: level of the one-sided test", low=1e-9, high=0.5),
     Param("test", "z_mean", "lasso: which test against the mean", choices=("z_mean", "refit")),

@@ -317,10 +317,10 @@ def _reason(judges: Judges, blamed: Blamed, rules: Rules, component: int, theta:
     if hosts is not None and hosts < rules.witnesses[component]:
         return f"all its failures are on {hosts} host{'s' if hosts != 1 else ''}"
     if theta < rules.smallest:
-        return "what is left for it is below the smallest rate that counts"
+        return "remaining failure rate below min_rate"
     if left < needed:
         return f"evidence of {left:.1f} where {needed:.1f} is needed"
-    return "too few witnesses speak against it"
+    return "too few witnesses"
 
 
 _UNMATCHED = 0.05
@@ -368,7 +368,9 @@ def check_assumptions(
 
 def _history(baseline: Baseline) -> Assumption:
     if baseline.windows < ENOUGH_HISTORY:
-        detail = f"{so_many(baseline.windows, 'window')} of history, {ENOUGH_HISTORY} are needed to know what is usual."
+        detail = (
+            f"{so_many(baseline.windows, 'window')} of history, {ENOUGH_HISTORY} are needed for a baseline."
+        )
         return Assumption("history", False, detail)
     holds = 2 * baseline.faulty <= baseline.windows
     left_out = (
@@ -432,8 +434,8 @@ def _topology(judges: Judges, blamed: Blamed) -> Assumption:
     astray = failing + healthy
     holds = astray <= (0 if blamed.chosen else 1) or astray <= _STRAY * plain
     detail = (
-        f"{failing} of {so_many(paths, 'path')} fail badly with nobody blamed on them, and {healthy} hardly fail with "
-        "somebody."
+        f"{failing} of {so_many(paths, 'path')} fail badly without a blamed component, and {healthy} hardly fail with "
+        "one."
     )
     return Assumption("topology", holds, detail)
 

@@ -346,7 +346,7 @@ def simpler(window: Window, seen: Observed, normal: float, blamed: Collection[st
     placed = window.sums["paths"]
     sets = component_sets(placed)
     if len(sets) > MOST_PATHS:
-        return text(TITLE, f"Not asked: they are for windows of at most {MOST_PATHS:,} paths.")
+        return text(TITLE, f"Not computed: these methods take at most {MOST_PATHS:,} paths.")
     at = locate(sets, seen.row, seen.column, seen.rows)
     known = at >= 0
     failures = np.bincount(at[known], seen.failures[known], minlength=len(sets))

@@ -46,7 +46,7 @@ def verdict_of(window: Window, tested: Tested, params: Params, measures: Mapping
         *_estimates(tested, show.noun(window)),
         *show.charts(window, tested.seen, names, show.noun(window)),
         *([others] if others else []),
-        text("How this was concluded", _account(tested, params)),
+        text("Method", _account(tested, params)),
     )
     if not names:
         return quiet(figures, evidence)

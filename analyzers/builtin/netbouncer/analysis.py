@@ -55,11 +55,9 @@ def analyze(window: Window, params: Params) -> Verdict:
     seen = _observed(window, str(params["layer"]))
     measures: dict[str, Any] = {"paths": seen.paths, "components": seen.components}
     if seen.paths == 0:
-        return inconclusive("there are no probes that name what they passed", measures)
+        return inconclusive("no probe names its path", measures)
     if seen.paths == 1:
-        return inconclusive(
-            "all probes took one path: nothing on it can be told from anything else", measures
-        )
+        return inconclusive("all probes took one path: its components cannot be separated", measures)
     is_link = _links(window, seen)
     found = judge(seen, is_link, float(params["min_loss"]), float(params["lambda"]), float(params["alpha"]))
     measures |= {"noise": found.noise, "lossy_paths": int((~found.clean).sum())}

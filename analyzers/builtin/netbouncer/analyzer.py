@@ -37,7 +37,7 @@ ANALYZER = Analyzer(
         Param(
             "alpha",
             1e-4,
-            "how improbable by chance a link's losses must be for blame; beside other blamed ones less is asked",
+            "largest probability by chance of a blamed link's losses; larger next to other blamed links",
             low=1e-12,
             high=0.1,
         ),

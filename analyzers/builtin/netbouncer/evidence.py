@@ -25,7 +25,7 @@ def sentence(seen: Incidence, one: Blamed) -> str:
         said += ", and none of these paths is clean"
     if seen.alike[one.component]:
         others = ", ".join(seen.alike[one.component][:5])
-        return f"{said}. The same paths pass {others}: it may as well be one of these."
+        return f"{said}. The same paths pass {others} and do not separate it from them."
     return f"{said}."
 
 
@@ -64,7 +64,7 @@ def _blamed(seen: Incidence, found: Found) -> Evidence:
         )
     columns = (
         "component", "what", "loss (%)", "low (%)", "high (%)", "paths", "lossy paths", "probes sent", "lost",
-        "evidence (nats)", "p", "cannot be told from",
+        "evidence (nats)", "p", "ambiguous with",
     )  # fmt: skip
     note = (
         "The loss is the component's own, with its 95 % interval; p is how probable as much is by chance. "
@@ -85,7 +85,7 @@ def _cleared(seen: Incidence, found: Found) -> Evidence:
                 int(paths.sum()),
                 int((paths & found.clean).sum()),
                 round(max(ratio, 0.0) / 2, 1),
-                "noise and the blamed explain what its paths lost",
+                "losses explained by noise and blamed components",
             )
         )
     columns = (
@@ -141,7 +141,7 @@ def _losses(seen: Incidence, found: Found) -> Evidence:
 def _method(seen: Incidence, found: Found) -> Evidence:
     lossy = int((~found.clean).sum())
     return text(
-        "How this was concluded",
+        "Method",
         f"{seen.paths:,} paths over {seen.components:,} components; {lossy:,} paths lost more than noise "
         f"({100 * found.noise:.3g} % at most) explains. A device is blamed when no clean path crosses it. For the "
         "links on lossy paths a first estimate says which lose anything, leaning towards none or all by how many "

@@ -122,7 +122,7 @@ def _learnt(
 ) -> Judged | Unjudged | _Learnt:
     direction = direction_of(stratum.benchmark, stratum.metric, rules.higher, rules.lower)
     if direction is None:
-        return Unjudged(stratum, "direction", "no word of its name tells which way is worse")
+        return Unjudged(stratum, "direction", "its name does not say which direction is worse")
     if direction == "zero":
         return _tests(stratum, sample, rules)
     before = [one[stratum] for one in past if stratum in one]
@@ -133,9 +133,7 @@ def _learnt(
         return Unjudged(stratum, "few", f"{number} measured, {rules.min_nodes} are needed")
     criteria = similarity.learn(learning.quantiles, learning.runs, rules.similarity)
     if criteria is None:
-        return Unjudged(
-            stratum, "scale", "its usual value is not above 0, so that no share of it can be told"
-        )
+        return Unjudged(stratum, "scale", "its usual value is not above 0, so a share of it is undefined")
     return _Learnt(stratum, direction, sample, learning, criteria, _better(learning, criteria, direction))
 
 

@@ -194,7 +194,7 @@ def sentence(window: Window, found: Found, one: Finding) -> str:
             said = f"{name} fails: {voices} see {share} of their requests to it fail ({where}, {since})"
     if one.rivals:
         others = tuple(sorted(found.seen.components[other] for other in one.rivals))
-        return f"{said}. It may as well be {listed(others)}: the observations cannot tell them apart."
+        return f"{said}. The observations do not separate it from {listed(others)}."
     return f"{said}."
 
 
@@ -296,7 +296,7 @@ def _noise(found: Found) -> Assumption:
     return Assumption(
         "noise",
         share <= _MOST_FAR,
-        f"{percent(share)} of the pairs that nobody is blamed for fail far more than usual in a look-back; up to "
+        f"{percent(share)} of the pairs without a blamed component fail far more than usual in a look-back; up to "
         f"{percent(_MOST_FAR)} is chance.",
     )
 

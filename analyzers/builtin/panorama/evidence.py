@@ -40,7 +40,7 @@ def pieces(window: Window, found: Found) -> tuple[Evidence, ...]:
         out.append(_cleared(window, found))
     if found.findings:
         out += [_over_time(window, found), _grid(found)]
-    return (*out, text("How this was concluded", _account(found)))
+    return (*out, text("Method", _account(found)))
 
 
 def _clock(window: Window, seen: Observed, step: int) -> str:
@@ -69,7 +69,7 @@ def _blamed(window: Window, found: Found) -> Evidence:
         )
     columns = (
         "component", "what", "contexts", "witnesses", "failed", "observations", "failed (%)", "since", "until",
-        "evidence (nats)", "cannot be told from",
+        "evidence (nats)", "ambiguous with",
     )  # fmt: skip
     note = (
         "Witnesses are observers that complain about a subject, or subjects that an observer complains about. "
@@ -209,7 +209,7 @@ def _over_time(window: Window, found: Found) -> Evidence:
             "color": colour("view", names),
         },
     }
-    return chart("What is seen of the blamed over time", spec)
+    return chart("Observations of blamed components over time", spec)
 
 
 def _points(window: Window, found: Found, cells: Any, fold: int, label: str) -> list[Json]:
@@ -271,7 +271,7 @@ def _grid(found: Found) -> Evidence:
         "config": {"view": {"stroke": None}},
     }
     note = "A column of colour is a subject that fails; a row of colour is an observer that complains about everyone."
-    return chart("Who complains about whom", spec, note)
+    return chart("Complaints by observer and subject", spec, note)
 
 
 def _most(seen: Observed, owner: Ints, failed: Ints) -> list[int]:

@@ -30,7 +30,7 @@ def verdict_of(window: Window, seen: Observed, params: Params, measures: Mapping
     for place in places:
         if place.bad:
             bad.setdefault(place.subject, []).append(place)
-    evidence = (_table(seen, places, set(bad)), text("How this was concluded", _ACCOUNT))
+    evidence = (_table(seen, places, set(bad)), text("Method", _ACCOUNT))
     if not bad:
         return quiet(measures, evidence)
     order = sorted(
@@ -89,7 +89,7 @@ def _table(seen: Observed, places: list[Place], bad: set[int]) -> Evidence:
 
 
 _ACCOUNT = (
-    "Bounded look-back majority after Panorama (Huang et al., OSDI 2018): each observer's newest ten observations of a "
+    "Bounded look-back majority as in Panorama (Huang et al., OSDI 2018): each observer's newest ten observations of a "
     "context, read backwards until more than two differ from the newest; the majority of observers decides, a tie is "
     "unhealthy. Every observer counts the same, so that many overloaded observers carry the vote. No probability: "
     "the method has none."

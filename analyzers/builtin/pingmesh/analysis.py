@@ -76,17 +76,17 @@ def _doubt(seen: Observed, found: Found, table: list[Scope], persist: int) -> st
     """Why "all is well" cannot be said although nobody is named."""
     if not seen.answers.sum():
         return (
-            "no probe has an answer: the network, or whoever answers, is down, or the senders are cut off"
+            "no probe has an answer: the network or the answering servers are down, or the senders are cut off"
             if seen.lost.sum() >= seen.sent.sum()
             else "no probe carries a round-trip time: only black holes and silent servers could be looked for"
         )
     if found.pattern == "unclassified":
         return (
-            "answers between some podsets are dropped or late beyond the limits, but in no pattern that says whose "
-            "fault it is: see the heat map"
+            "answers between some podsets are dropped or late beyond the limits, without a pattern that points "
+            "to a component: see the heat map"
         )
     if found.crowd:
-        return f"more than half of the {found.crowd} are above a limit: it is what they share, and nothing says what"
+        return f"more than half of the {found.crowd} are above a limit: a shared cause, which the probes do not show"
     where = seen.places
     of = {"data centre": where.dc_of(), "podset": where.podset_of(), "pod": where.pod}
     for one in table:
@@ -95,7 +95,7 @@ def _doubt(seen: Observed, found: Found, table: list[Scope], persist: int) -> st
         members = (of[one.level] == one.place).nonzero()[0]
         if minutes_of(seen, one.broken, members).lasted(persist):
             what = "have packets dropped" if one.broken == "dropped" else "are answered late"
-            return f"probes from {one.name} {what} beyond the limit, but nothing says whose fault it is"
+            return f"probes from {one.name} {what} beyond the limit, without a pattern that points to a component"
     return None
 
 

@@ -69,7 +69,7 @@ def blamed(window: Window, culprits: list[Named], title: str, note: str) -> Evid
         "p",
         "seen",
         "minutes",
-        "cannot be told from",
+        "ambiguous with",
     )
     return table(title, columns, tuple(rows), note)
 
@@ -97,7 +97,7 @@ def sla(found: list[Scope]) -> Evidence:
     )
     columns = ("level", "from", "answers", "dropped (%)", "P50 (ms)", "P99 (ms)", "alert")
     note = (
-        "Of answered probes only: a probe without an answer may as well be a dead server. Times are known to 5 %. "
+        "Of answered probes only: an unanswered probe may also mean a dead server. Times are known to 5 %. "
         "An alert is above its limit by more than chance."
     )
     return table("Service level", columns, rows, note)
@@ -123,7 +123,7 @@ def cleared(seen: Observed, found: list[Scope], culprits: list[Named]) -> Eviden
         )
         if blamed_servers[members].any():
             continue
-        why = "above a limit, but not to and from nearly all peers" if scope.broken else "no more than chance"
+        why = "above a limit, but not to and from nearly all peers" if scope.broken else "within chance"
         rows.append(
             (scope.name, scope.level, int(scope.answers), int(scope.dropped), float(f"{scope.p:.3g}"), why)
         )
@@ -173,15 +173,15 @@ def advice(culprits: list[Named], budget: int) -> Evidence | None:
             f"Do not reload ToRs for {listed(tuple(above), 20)}: nearly all of them show the symptom, so the switches "
             "above are to be looked into by the network team."
         )
-    return text("What to do", " ".join(parts)) if parts else None
+    return text("Next steps", " ".join(parts)) if parts else None
 
 
 def method(window: Window, seen: Observed, drop_limit: float, p99_us: float, persist: int) -> Evidence:
     placed = int((seen.places.pod >= 0).sum())
     later = window.sums["places"].later if "places" in window.sums else 0
-    told = f" (known only since after the window's start: {so_many(later, 'place')})" if later else ""
+    told = f" (first known after the window's start: {so_many(later, 'place')})" if later else ""
     return text(
-        "How this was concluded",
+        "Method",
         f"{int(seen.sent.sum()):,} probes between {seen.pairs:,} pairs of {len(seen.servers):,} servers, of which "
         f"{placed:,} have a pod{told}. "
         "A packet was dropped where the answer took about 3 s or 9 s (the first packet of a "

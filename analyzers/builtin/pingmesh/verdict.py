@@ -188,7 +188,7 @@ _WHOSE = {1: "addresses", 2: "addresses and ports"}
 
 
 def _black_hole(one: Named, hole: BlackHole) -> str:
-    kind = "every probe" if hole.type == 1 else "some probes, whose repeated packets are lost, too"
+    kind = "every probe" if hole.type == 1 else "some probes, including their repeated packets"
     symptom = (
         f"{count(one.blamed.hits)} of {count(one.blamed.tries)} pairs of living servers lose {kind}; "
         f"{hole.servers} of {hole.among} servers have such peers"
@@ -216,7 +216,7 @@ def _title(one: Named) -> str:
 def _alike(one: Named) -> str:
     if not one.alike:
         return "."
-    return f". It may as well be {listed(one.alike)}: these probes cannot tell them apart."
+    return f". These probes do not separate it from {listed(one.alike)}."
 
 
 Floats = NDArray[np.float64]

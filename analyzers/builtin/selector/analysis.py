@@ -43,7 +43,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     try:
         model = fit(told, horizon, least)
     except HazardModelError as error:
-        return inconclusive(f"No probability can be told: {error}.", measures)
+        return inconclusive(f"No probability: {error}.", measures)
     tried = hold_out(told, horizon, least)
     model = model.scaled(correction(tried))
     at = window.end.timestamp() / 3600
@@ -215,7 +215,7 @@ def _came_true(tried: Trial) -> bool:
 def _sampling(state: State) -> Assumption:
     told = state.covariates[:, 1:]  # the first is the count of incidents, which is always known
     if not told.shape[1] or not len(told):
-        return Assumption("sampling", True, "No covariates are told: nodes differ by their incidents only.")
+        return Assumption("sampling", True, "No covariates: nodes differ by their incidents only.")
     known = float(np.mean(~np.isnan(told)))
     detail = f"{percent(known)} of the covariates of {so_many(len(told), 'node')} at risk are known."
     return Assumption("sampling", known >= _KNOWN, detail)

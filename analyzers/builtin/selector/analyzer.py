@@ -42,12 +42,12 @@ PARAMS = (
         high=1e6,
     ),
     Param(
-        "benchmark_hours", 0.5, "how long a benchmark takes whose duration nobody told", low=1e-3, high=1000
+        "benchmark_hours", 0.5, "duration of a benchmark without a stated one, in hours", low=1e-3, high=1000
     ),
     Param(
         "most_nodes",
         20,
-        "nodes recommended at once at most: what can be taken out of work",
+        "most nodes recommended at once: as many as can leave service",
         low=1,
         high=100_000,
     ),

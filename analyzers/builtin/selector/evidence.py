@@ -46,7 +46,7 @@ def recommended(risk: Risk, choices: Sequence[Choice], params: Params) -> tuple[
         f"probability within {params['horizon_hours']:g} h",
         "hours since the last incident",
         "incidents so far",
-        "what raises it most",
+        "largest factors",
         "benchmarks to run",
         "hours",
         "probability left",
@@ -135,7 +135,7 @@ def spared(risk: Risk, many: int, params: Params) -> tuple[Evidence, ...]:
         "node",
         f"probability within {params['horizon_hours']:g} h",
         "hours since the last incident",
-        "what raises it most",
+        "largest factors",
         "hours until it reaches the target",
     )
     return (table("Next in line", columns, rows),) if rows else ()
@@ -206,7 +206,7 @@ def effects(model: Model) -> tuple[Evidence, ...]:
         else ""
     )
     columns = ("known of a node", "risk (times)", "95 % interval")
-    return (table("What makes incidents likelier", columns, rows, note),) if rows else ()
+    return (table("Factors of incident probability", columns, rows, note),) if rows else ()
 
 
 def benchmarks(past: Past, steps: Sequence[Step], params: Params) -> tuple[Evidence, ...]:
@@ -227,9 +227,9 @@ def benchmarks(past: Past, steps: Sequence[Step], params: Params) -> tuple[Evide
     ]
     note = f"{len(past.defects)} defects were found in past results. "
     if not steps:
-        note += "As none was found, nobody can say which benchmark finds them."
+        note += "No defect was found, so the benchmark that finds them is unknown."
     elif any(past.hours[step.benchmark] is None for step in steps):
-        note += f"Where no duration is told, {params['benchmark_hours']:g} h is taken."
+        note += f"Without a stated duration {params['benchmark_hours']:g} h is taken."
     columns = ("benchmark", "defects it found", "hours it takes", "coverage up to here", "hours up to here")
     return (table("Benchmarks, by new defects found per hour", columns, tuple(rows), note),)
 
@@ -241,7 +241,7 @@ def account(params: Params, tried: Trial | None) -> Evidence:
         else " There was too little data to hold some out and try the probabilities on it."
     )
     return text(
-        "How this was concluded",
+        "Method",
         "Nodes that had an incident soon after a moment of the past were told from those that had none by a logistic "
         "regression on what was known of them (covariates, own rate of incidents, time since the last one), which "
         f"gives the probability now. Nodes above {percent(float(params['target_probability']))} should be validated, "

@@ -185,7 +185,7 @@ def _not_named(found: Measured) -> str:
     return (
         f"The class stands at {found.standing.shown} and needs {evidence.needed(found.standing)}, but "
         f"{so_many(len(found.seen.spells), 'outage')} may come by chance in a class that is good enough "
-        f"(p = {found.chance:.2g}), and no device stands out. A longer window tells."
+        f"(p = {found.chance:.2g}), and no device stands out. A longer window is needed."
     )
 
 
@@ -193,7 +193,7 @@ def _undecided(found: Measured) -> str:
     names, more = found.seen.unended[:3], len(found.seen.unended) - 3
     told = f"{', '.join(names)}{f' and {more} more' if more > 0 else ''}"
     return (
-        f"Of outages of {told} no end was told. If they ended as others do, the class stands at "
+        f"Of outages of {told} no end was reported. If they ended as others do, the class stands at "
         f"{found.standing.shown} and keeps the {evidence.needed(found.standing)} that it needs; if they still last, at "
         f"{found.worst.shown}. Send their ends, or set open_hours to have them counted in full."
     )

@@ -61,7 +61,7 @@ def _target_evidence(found: Measured) -> Evidence:
         ("days", f"{seen.period / 1440:.4g}"),
         ("unplanned outages", count(len(seen.spells))),
         ("still going on", count(seen.ongoing)),
-        ("begun long ago, no end told", count(len(seen.unended))),
+        ("began long ago, no end reported", count(len(seen.unended))),
         ("availability if those still last", found.worst.shown),
         ("out, unplanned", show_minutes(float(seen.lost.sum()))),
         ("out, planned (not counted)", show_minutes(float(seen.planned.sum()))),
@@ -145,7 +145,7 @@ def _by_label(found: Measured) -> Evidence:
         for one in found.groups[:_GROUPS]
     )
     columns = ("label", "devices", "outages", "out (min)", "outages a device", "outages a device without it")
-    return table("What devices have in common", columns, rows, "Labels are those of the topology.")
+    return table("Common properties of devices", columns, rows, "Labels are those of the topology.")
 
 
 def _over_time(found: Measured) -> Evidence:

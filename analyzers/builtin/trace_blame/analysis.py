@@ -133,8 +133,8 @@ def _too_little(measures: dict[str, Any], params: Params) -> str | None:
         return f"There are {measures['traces']} traces in this window; min_traces is {params['min_traces']}."
     if measures["history_traces"] < int(params["min_history"]):
         return (
-            f"The windows before this one hold {measures['history_traces']} traces: nothing says what is "
-            f"normal (min_history is {params['min_history']})."
+            f"The windows before this one hold {measures['history_traces']} traces, too few for a "
+            f"baseline (min_history is {params['min_history']})."
         )
     return None
 

@@ -21,7 +21,7 @@ _MOST_FACTS = 8
 _MOST_BARS = 10
 _RUNNERS_UP = 3
 
-_KINDS = {"own": "own time", "way": "on the way", "call": "told by callers alone"}
+_KINDS = {"own": "own time", "way": "on the way", "call": "reported by callers only"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _changes_table(facts: list[Fact], component: str) -> Evidence:
     )
     columns = ("what", "where", "spans before", "spans now", "normal", "now", "evidence (nats)")
     return table(
-        f"What changed at {component}",
+        f"Changes at {component}",
         columns,
         rows,
         "Own times and ways are means in milliseconds; outcomes and mixes are shares of the spans; records are counts, "
@@ -215,7 +215,7 @@ def _cleared_table(seen: ObservedWindow, decision: Decision, cleared: list[int])
                 round(float(decision.odds[service]), 1),
                 round(own, 1),
                 len(shared),
-                "what changed there is explained by the blamed" if shared else "too little changed there",
+                "changes there are explained by blamed services" if shared else "too little changed there",
             )
         )
     return table(
@@ -314,7 +314,7 @@ def summary(facts: Sequence[Fact], component: str) -> str:
         return f"{name} itself spends {_ms(top.now)} in {top.what} ({normal}){more}."
     if top.kind == "on the way":
         return f"{name} is slow to reach: {_ms(top.now)} pass on the way where {top.what} ({normal}){more}."
-    if top.kind == "told by callers alone":
+    if top.kind == "reported by callers only":
         return (
             f"Callers wait {_ms(top.now)} where {top.what} ({normal}), and {name} has no spans of it{more}."
         )
@@ -333,7 +333,7 @@ def summary(facts: Sequence[Fact], component: str) -> str:
 def sentence_of(facts: Sequence[Fact]) -> str:
     """The end of a title that begins with the component, in at most 200 characters and without names."""
     if not facts or facts[0].support <= 0:
-        return "explains best what changed in traces"
+        return "is the best explanation of changes in traces"
     top = facts[0]
     if top.kind == "outcome never seen":
         if top.failed >= 0.5:
@@ -347,7 +347,9 @@ def sentence_of(facts: Sequence[Fact]) -> str:
         return f"logs {top.now:,.0f} failures of one kind where {top.normal or 0:,.1f} are normal"
     if top.kind == "records never seen":
         return f"writes {top.now:,.0f} log records of a kind never seen before"
-    where = {"on the way": " to reach", "told by callers alone": ", its callers say"}.get(top.kind, "")
+    where = {"on the way": " to reach", "reported by callers only": ", as reported by its callers"}.get(
+        top.kind, ""
+    )
     if top.normal is None:
         return f"is slow{where}: {_ms(top.now)} where nothing was seen before"
     ratio = top.now / max(top.normal, 1e-3)

@@ -190,12 +190,12 @@ def silent_table(spans: Spans, found: tuple[Silent, ...]) -> Evidence:
         for one in found[:_MOST]
     )
     columns = (
-        "instance", "service", "spans a window before", "last span", "calls of the service told by callers alone",
-        "of them failed", "calls it made, told by the called alone", "reading",
+        "instance", "service", "spans a window before", "last span", "calls of the service reported by callers only",
+        "of them failed", "calls it made, reported by the called service only", "reading",
     )  # fmt: skip
     note = (
         "A call that ends without an error, and not too fast to have been served, was served: its missing side is "
-        "lost telemetry and accuses nobody. That it was slow or failed still counts."
+        "lost telemetry, not a fault. Its duration and outcome still count."
     )
     return table("Spans that stopped arriving", columns, rows, note)
 

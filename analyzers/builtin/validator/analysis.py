@@ -424,7 +424,7 @@ def _history(outcome: Outcome, learnt: Sequence[Judged], window: Window) -> Assu
         more = f" (and in {so_many(len(far) - 1, 'other metric')})" if len(far) > 1 else ""
         return Assumption("history", False, f"{detail}{more}: nodes are compared with each other only.")
     if changed:
-        detail = f"{so_many(changed, 'metric')} did not repeat from one time to the next and judged nobody."
+        detail = f"{so_many(changed, 'metric')} did not repeat between rounds and were not used."
         return Assumption("history", False, detail)
     return Assumption("history", True, f"{so_many(len(moved), 'metric')} repeat from the window before.")
 
@@ -485,6 +485,6 @@ def _labels(outcome: Outcome, kinds: Sequence[Shift]) -> Assumption:
         )
         return Assumption("topology", False, detail)
     if split:
-        detail = f"In {so_many(split, 'metric')} the nodes are of two kinds, which no label tells apart."
+        detail = f"In {so_many(split, 'metric')} the nodes are of two kinds, and no label separates them."
         return Assumption("topology", False, detail)
     return Assumption("topology", True, "The results of each node agree with its sku.")

@@ -62,7 +62,7 @@ PARAMS = (
     Param(
         "most_false",
         0.02,
-        "share of the blamed that may be healthy by chance, and of healthy fleets in which anyone is blamed",
+        "largest share of healthy nodes among the blamed, and of healthy fleets with a blamed node",
         low=0.0001,
         high=1,
     ),
@@ -88,7 +88,7 @@ HISTORY = 3
 ANALYZER = Analyzer(
     name="validator",
     version="2.1.0",
-    title="Names nodes whose benchmark results are worse than the fleet's own criteria",
+    title="Nodes with benchmark results worse than the fleet's own criteria",
     inputs=(
         Input("benchmark_and_topology", (SAMPLES, PARENTS, NEEDS, LABELS)),
         Input("benchmark", (SAMPLES,)),

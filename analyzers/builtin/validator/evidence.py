@@ -54,7 +54,7 @@ def of_the_blamed(
         *_cleared(outcome),
         _criteria(outcome),
         *_unjudged(outcome),
-        text("How this was concluded", _account(params)),
+        text("Method", _account(params)),
     )
 
 
@@ -64,7 +64,7 @@ def of_the_quiet(outcome: Outcome, params: Params) -> tuple[Evidence, ...]:
         *_cleared(outcome),
         _criteria(outcome),
         *_unjudged(outcome),
-        text("How this was concluded", _account(params)),
+        text("Method", _account(params)),
     )
 
 
@@ -85,7 +85,7 @@ def of_shifts(found: Sequence[Shift], window: Window) -> tuple[Evidence, ...]:
         rows += [
             (node, stratum.shown, before.get(node), after.get(node), len(one.metrics)) for node in one.nodes
         ]
-    columns = ("node", "metric", "mean before", "mean now", "metrics that tell the same")
+    columns = ("node", "metric", "mean before", "mean now", "equivalent metrics")
     note = "Changes of the fleet fall into two groups that are far apart; these nodes are the worse one."
     return (table("Nodes that became worse together", columns, tuple(rows[:_DOTS]), note),) if rows else ()
 
@@ -101,8 +101,8 @@ def of_violations(wrong: Sequence[Violation]) -> tuple[Evidence, ...]:
         for one in wrong
         for node in one.nodes
     )
-    columns = ("node", "category", "what it violates", "checks failed")
-    note = "By the rules and the baseline that were given as parameters, not by the other nodes."
+    columns = ("node", "category", "violation", "checks failed")
+    note = "Judged by the rules and the baseline of the parameters, not against other nodes."
     return (table("Violations of the given limits", columns, rows[:_ROWS], note),) if rows else ()
 
 
@@ -133,7 +133,7 @@ def _failures(outcome: Outcome, most: float) -> Evidence:
     )
     note += f" {hidden} more metrics of these nodes are not shown." if hidden else ""
     columns = ("node", *_COLUMNS, "probability of the node")
-    return table("Blamed nodes and what they failed in", columns, tuple(rows), note)
+    return table("Blamed nodes and their failed metrics", columns, tuple(rows), note)
 
 
 def _probability(charge: Charge, most: float) -> float | None:
@@ -206,10 +206,10 @@ def _criteria(outcome: Outcome) -> Evidence:
         )
     hidden = len(outcome.judged) - len(rows)
     note = "The spread is how far healthy nodes differ from each other." + (
-        f" {hidden} more metrics, in which nobody failed, are not shown." if hidden else ""
+        f" {hidden} more metrics without a failed node are not shown." if hidden else ""
     )
     columns = ("metric", "nodes", "learnt from", "typical mean", "spread", "repeatability", "failing")
-    return table("What the fleet takes for normal", columns, tuple(rows), note)
+    return table("Normal values of the fleet", columns, tuple(rows), note)
 
 
 def _unjudged(outcome: Outcome) -> tuple[Evidence, ...]:

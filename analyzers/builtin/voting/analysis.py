@@ -84,14 +84,14 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
     """Why the window cannot be judged at all, or None."""
     where = "hops" if window.input == "probe" else "components"
     if seen.sent <= 0:
-        return f"No probe of this window names what it passed (`{where}`), so there is nothing to compare."
+        return f"No probe of this window names its path (`{where}`): paths cannot be compared."
     if seen.without_path > seen.lost and seen.without_path >= 10:
         return (
             f"{count(seen.without_path)} of {count(seen.without_path + seen.lost)} losses are of rows that do not say "
             f"what they passed (`{where}`)."
         )
     if seen.components == 1 and seen.failing.rows:
-        return "Every path holds the same components: there is nothing to compare."
+        return "All paths hold the same components: paths cannot be compared."
     return None
 
 
@@ -130,8 +130,8 @@ def _outvoted_by_failures(seen: Observed, found: Outvoting, rules: Rules, params
     account = (
         "Only failing flows name their path, so that what a component carried is not known. A component is blamed "
         "when the failing flows of more pairs of hosts pass it than those of its peers, as far as other blamed ones do "
-        "not explain them. How many usually pass one is learnt from the flows that nobody blamed explains; traffic and "
-        "usual losses may each be uneven by 70 %. Loss rates are not known. The setting is that of 007 as deployed "
+        "not explain them. How many usually pass one is learnt from the flows that no blamed component explains; traffic "
+        "and usual losses may each be uneven by 70 %. Loss rates are not known. The setting is that of 007 as deployed "
         "(Arzani et al., NSDI 2018)."
     )
     return VotingResult(charges, cleared, by_flow(found.share), "evidence (nats)", account)
@@ -186,7 +186,7 @@ def _reason(
     if left < needed:
         return f"evidence of {left:.1f} where {needed:.1f} is needed"
     if rate < rules.min_loss:
-        return f"what it loses itself is less than {percent(rules.min_loss)}"
+        return f"own loss rate is below {percent(rules.min_loss)}"
     return f"its losses are those of fewer than {rules.min_flows} pairs"
 
 
@@ -339,7 +339,7 @@ def _evidence(
         shown.append(show.over_time(window, seen, owner, names, said))
         shown.append(show.flows_table(seen, owner, names, said))
         shown.append(simpler_methods(seen.paths, BAD_PATH, blamed))
-    shown.append(text("How this was concluded", told.account))
+    shown.append(text("Method", told.account))
     return tuple(one for one in shown if one is not None)
 
 
@@ -358,13 +358,13 @@ def _nothing_known(
             return None
         return (
             f"{count(failing)} {said.flows} lost {said.packets} and no component stands out among them. Mostly failing "
-            f"{said.flows} are reported, so that nothing says how much is lost."
+            f"{said.flows} are reported, so the loss rate is unknown."
         )
     share = (seen.lost if sampled else seen.lost + seen.without_path) / max(sent, 1.0)
     lost = f"{percent(share)} of {count(sent)} {said.packets} are lost"
     if len(charges) > 1 and share >= CONTRAST:
         return (
-            f"{lost}: too little is healthy to tell components apart. The cause may lie outside the paths, or in "
+            f"{lost}: too few are healthy to separate components. The cause may lie outside the paths, or in "
             "the telemetry."
         )
     if charges or (share < EVERYWHERE and not noise):
@@ -409,7 +409,7 @@ def _sentence(charge: Charge, said: show.Words) -> str:
         f"{said.pairs}"
     )
     if charge.expected:
-        sentence += f", where about {count(charge.expected)} would be normal"
+        sentence += f"; about {count(charge.expected)} expected"
     return f"{sentence}. {_only(charge)}"
 
 

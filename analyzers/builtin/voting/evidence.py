@@ -58,7 +58,7 @@ def blamed_table(charges: Sequence[Charge], said: Words, strength: str) -> Evide
     )  # fmt: skip
     columns = (
         "component", f"{said.packets} sent", "lost there", "normal", "loss rate (%)", "low (%)", "high (%)",
-        said.flows, said.pairs, strength, "needed", "p", "q", "cannot be told from",
+        said.flows, said.pairs, strength, "needed", "p", "q", "ambiguous with",
     )  # fmt: skip
     note = "The loss rate is the component's own, with the ends of its 95 % interval."
     note += f" {NATS} {CHANCE}" if "nats" in strength else ""

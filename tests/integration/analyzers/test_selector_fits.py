@@ -92,7 +92,7 @@ def test_the_hot_node_is_recommended_with_its_reason_and_without_a_score() -> No
 
 def test_the_evidence_shows_whether_probabilities_hold_and_who_is_next() -> None:
     titles = {one["title"] for one in verdict_of(fleet(2, "n07"), target_probability=0.1)["evidence"]}
-    assert titles >= {"Do the probabilities hold?", "Next in line", "What makes incidents likelier"}
+    assert titles >= {"Do the probabilities hold?", "Next in line", "Factors of incident probability"}
 
 
 def test_no_more_are_recommended_than_can_be_taken_out_of_work() -> None:
@@ -120,9 +120,7 @@ def test_without_covariates_the_time_since_the_last_incident_still_tells() -> No
 
 def test_incidents_of_all_nodes_at_once_do_not_break_it() -> None:
     rows = [row(f"n{n}", hour, kind) for n in range(20) for hour, kind in ((0, "observed"), (5, "ecc"))]
-    assert verdict_of(rows, 48, target_probability=0.9)["reason"].startswith(
-        "No probability can be told: no moment"
-    )
+    assert verdict_of(rows, 48, target_probability=0.9)["reason"].startswith("No probability: no moment")
 
 
 def test_predictions_that_do_not_come_true_are_corrected_and_told() -> None:

@@ -53,7 +53,7 @@ def test_the_published_ratio_is_where_colocation_begins() -> None:
 
 def test_few_failures_cannot_tell_near_from_far() -> None:
     few = defaults(COLOCATION, near_failures=10, far_failures=11)
-    assert answer(COLOCATION, few).verdict == "These figures cannot tell"
+    assert answer(COLOCATION, few).verdict == "These figures do not decide"
 
 
 def test_a_ratio_needs_failures_on_both_sides() -> None:

@@ -74,7 +74,7 @@ def test_what_is_usual_after_a_repair_does_not_make_the_failure_last(late: int, 
 
 def test_the_other_methods_are_heard_in_the_evidence() -> None:
     titles = [one["title"] for one in verdict_on(grid("left/2"))["evidence"]]
-    assert titles == ["Blamed", "Looked into and cleared", "Bad paths", TITLE, "How this was concluded"]
+    assert titles == ["Blamed", "Looked into and cleared", "Bad paths", TITLE, "Method"]
 
 
 def test_bad_paths_that_nobody_explains_are_counted() -> None:
@@ -84,7 +84,7 @@ def test_bad_paths_that_nobody_explains_are_counted() -> None:
 
 def test_without_a_good_path_it_does_not_guess() -> None:
     verdict = verdict_on(dict.fromkeys(grid(""), (100, 50)))
-    assert verdict["reason"] == "All 16 paths are bad: without a good one nobody can be told from another."
+    assert verdict["reason"] == "All 16 paths are bad: without a good path no component can be cleared."
 
 
 def test_a_healthy_window_is_quiet() -> None:

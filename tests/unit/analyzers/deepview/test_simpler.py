@@ -33,7 +33,7 @@ def test_where_a_simple_method_differs_is_said() -> None:
     verdict = verdict_on(window_of(grid(), spared))
     assert [one["component"] for one in verdict["suspects"]] == [S1]
     tomography = opinions(verdict)["rows"][METHODS.index("tomo")]
-    assert tomography[1:] == ["nobody", "none of the blamed"]
+    assert tomography[1:] == ["none", "none of the blamed"]
 
 
 def test_bad_paths_are_counted_on_the_paths_of_the_window() -> None:

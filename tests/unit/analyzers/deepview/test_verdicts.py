@@ -113,8 +113,8 @@ def test_evidence_is_a_table_a_course_a_grid_and_an_account(gray: dict[str, Any]
         "Looked into and cleared",
         "Failures over time",
         "Failures where compute cluster and storage cluster cross",
-        "What simpler methods would have said",
-        "How this was concluded",
+        "Answers of simpler methods",
+        "Method",
     ]
 
 

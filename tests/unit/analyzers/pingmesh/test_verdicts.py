@@ -95,14 +95,14 @@ def test_reloads_above_the_budget_are_advised_to_wait() -> None:
     assert len({fault.component for fault in faults}) == 2
     window = seen(scene(MESH, rng, faults), rng)
     verdict = verdict_of(window, reloads_per_day=1)
-    (advice,) = [one["text"] for one in verdict["evidence"] if one["title"] == "What to do"]
+    (advice,) = [one["text"] for one in verdict["evidence"] if one["title"] == "Next steps"]
     assert advice.startswith(f"Reload {verdict['suspects'][0]['component']}:")
     assert f"Let wait until tomorrow: {verdict['suspects'][1]['component']}." in advice
 
 
 def test_a_black_hole_above_the_tors_is_no_reason_to_reload_them() -> None:
     verdict = verdict_of(drawn(2, "leaf_black_hole").window)
-    (advice,) = [one["text"] for one in verdict["evidence"] if one["title"] == "What to do"]
+    (advice,) = [one["text"] for one in verdict["evidence"] if one["title"] == "Next steps"]
     assert advice.startswith("Do not reload ToRs")
 
 

@@ -66,13 +66,13 @@ def test_what_was_known_at_a_time_ends_there() -> None:
         ([], "No node was seen in this window."),
         (
             [row("a", 0), row("b", 1)],
-            "No probability can be told: no incident follows a sighting; 10 are needed.",
+            "No probability: no incident follows a sighting; 10 are needed.",
         ),
         (
             [row("a", 0), row("a", 5, "ecc")],
-            "No probability can be told: one incident follows a sighting; 10 are needed.",
+            "No probability: one incident follows a sighting; 10 are needed.",
         ),
-        ([row("a", 0, "ecc")], "No probability can be told: no incident follows a sighting; 10 are needed."),
+        ([row("a", 0, "ecc")], "No probability: no incident follows a sighting; 10 are needed."),
     ],
 )
 def test_too_little_is_inconclusive_with_the_reason(rows: list[dict[str, Any]], reason: str) -> None:

@@ -160,7 +160,7 @@ def test_samples_without_times_name_the_node_all_the_same() -> None:
 def test_the_evidence_shows_the_failure_the_runs_and_who_was_cleared() -> None:
     verdict = verdict_of(fleet_window())
     titles = {one["title"]: one for one in verdict["evidence"]}
-    failures = titles["Blamed nodes and what they failed in"]
+    failures = titles["Blamed nodes and their failed metrics"]
     row = dict(zip(failures["columns"], failures["rows"][0], strict=True))
     assert (row["node"], row["metric"]) == (GRAY, "gemm-flops/fp16_tc_flops")
     assert row["similarity"] == pytest.approx(0.9, abs=0.01)
@@ -437,7 +437,7 @@ def test_results_that_do_not_repeat_judge_no_one() -> None:
 def test_an_unknown_direction_is_told_and_can_be_given() -> None:
     values = nodes(30) | {"node/bad": [80.0]}
     unknown = verdict_of(of_values("score", values))
-    assert unknown["reason"] == "mine/score: no word of its name tells which way is worse."
+    assert unknown["reason"] == "mine/score: its name does not say which direction is worse."
     assert named(of_values("score", values), higher="score") == ["node/bad"]
     assert named(of_values("score", values), lower="score") == []
 

@@ -130,7 +130,7 @@ def test_links_that_all_flows_share_are_one_entry() -> None:
     ]
     (suspect,) = verdict_on(window_of(rows))["suspects"]
     assert {suspect["component"], *suspect["ambiguous_with"]} == {BAD, "link/twin"}
-    assert "cannot tell them apart" in suspect["summary"]
+    assert "do not separate it from" in suspect["summary"]
 
 
 def test_the_cleared_are_shown_with_the_reason() -> None:
@@ -176,7 +176,7 @@ def test_packets_that_were_never_sent_prove_nothing() -> None:
 
 def test_a_single_lossy_path_has_nothing_to_be_compared_with() -> None:
     verdict = verdict_on(window_of([(["link/1"], "host/1", "host/2", 100, 50)]))
-    assert verdict["reason"] == "Every path holds the same components: there is nothing to compare."
+    assert verdict["reason"] == "All paths hold the same components: paths cannot be compared."
 
 
 def test_a_single_healthy_path_is_quiet() -> None:
