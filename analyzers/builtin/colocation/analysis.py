@@ -289,7 +289,7 @@ def _account(seen: Exposure, found: RateRatio | None) -> str:
         "2018, three months of Azure)."
     )
     if found is None:
-        return f"There is nothing to compare. {method}"
+        return f"Near and far units cannot be compared. {method}"
     wide = ""
     if found.dispersion > 1.05:
         wide = (

@@ -277,7 +277,7 @@ def _split(criteria: Criteria, far: NDArray[np.bool_], rules: Rules) -> str | No
         unlike = max(worse, nodes - similar)
         return f"{unlike} of {nodes} nodes are unlike the others: two kinds of node, or a roll-out half done?"
     if 2 * similar < nodes:
-        return f"only {similar} of {nodes} nodes are alike: there is nothing to compare with"
+        return f"only {similar} of {nodes} nodes are alike: too few for a comparison"
     return None
 
 

@@ -98,8 +98,8 @@ def _undecided(found: Found, doubtful: Sequence[Finding]) -> str | None:
         )
     if found.findings and found.crowd > _CROWD:
         return (
-            f"{percent(found.crowd)} of the observers complain about everyone they observe: whether they or what they "
-            "share (a network, a dependency) is at fault cannot be told from what they see."
+            f"{percent(found.crowd)} of the observers complain about every subject: their observations do not "
+            "separate a fault of the observers from one of what they share (a network, a dependency)."
         )
     if not found.findings and found.partition is not None:
         sides = " and ".join(str(one) for one in found.partition.sizes)
@@ -330,7 +330,7 @@ def _witnesses(found: Found) -> Assumption:
         "witnesses",
         share >= _WITNESSED,
         f"{percent(share)} of {so_many(len(observers), 'subject')} have two observers or more; a single observer "
-        "cannot be told from its subject.",
+        "cannot be separated from its subject.",
     )
 
 

@@ -156,7 +156,7 @@ def black_holes(seen: Observed, found: Symptoms) -> Evidence | None:
 
 
 def advice(culprits: list[Named], budget: int) -> Evidence | None:
-    """What to do about black holes; nothing is done by itself."""
+    """Next steps for black holes, as text; no action is taken."""
     tors = [one.component for one in culprits if one.blamed.kind == "black_hole"]
     above = [one.component for one in culprits if one.blamed.kind in ("black_hole_leaf", "black_hole_spine")]
     parts = []

@@ -55,7 +55,7 @@ def rate_ratio(strata: Sequence[Stratum]) -> RateRatio:
     both = [one for one in strata if one.near_time > 0 and one.far_time > 0]
     if not both:
         raise TooFewCountsError(
-            "near and far units are never seen in the same stratum: there is nothing to compare"
+            "near and far units are never seen in the same stratum: they cannot be compared"
         )
     near, far = sum(one.near_failures for one in both), sum(one.far_failures for one in both)
     if near <= 0 or far <= 0:

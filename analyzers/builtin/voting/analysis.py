@@ -130,9 +130,9 @@ def _outvoted_by_failures(seen: Observed, found: Outvoting, rules: Rules, params
     account = (
         "Only failing flows name their path, so that what a component carried is not known. A component is blamed "
         "when the failing flows of more pairs of hosts pass it than those of its peers, as far as other blamed ones do "
-        "not explain them. How many usually pass one is learnt from the flows that no blamed component explains; traffic "
-        "and usual losses may each be uneven by 70 %. Loss rates are not known. The setting is that of 007 as deployed "
-        "(Arzani et al., NSDI 2018)."
+        "not explain them. How many usually pass one is learnt from the flows that no blamed component explains; "
+        "traffic and usual losses may each be uneven by 70 %. Loss rates are not known. The setting is that of 007 as "
+        "deployed (Arzani et al., NSDI 2018)."
     )
     return VotingResult(charges, cleared, by_flow(found.share), "evidence (nats)", account)
 
@@ -415,5 +415,5 @@ def _sentence(charge: Charge, said: show.Words) -> str:
 
 def _only(charge: Charge) -> str:
     if charge.names[1:]:
-        return f"It may as well be {listed(charge.names[1:])}: the paths cannot tell them apart."
+        return f"The paths do not separate it from {listed(charge.names[1:])}."
     return "No other component explains these losses."

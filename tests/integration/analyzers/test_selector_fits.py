@@ -107,7 +107,7 @@ def test_covariates_of_some_nodes_are_used_with_what_is_unknown() -> None:
         one["covariates"].pop("heat", None)
     rows = [one for one in rows if one["kind"] == "gpu_failure" or int(one["node"][-2:]) % 3]
     only_some = [{**one, "covariates": {}} if int(one["node"][-2:]) % 2 else one for one in rows]
-    (effects,) = (one for one in verdict_of(only_some)["evidence"] if one["title"].startswith("What makes"))
+    (effects,) = (one for one in verdict_of(only_some)["evidence"] if one["title"].startswith("Factors of"))
     assert {"heat", "heat_unknown"} & {name for name, *_ in effects["rows"]}
 
 

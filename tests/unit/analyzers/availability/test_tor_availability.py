@@ -203,7 +203,7 @@ OPEN: list[Outage] = [("tor/a", 1000.0, None, "soft")]
 def test_an_outage_of_weeks_without_an_end_leaves_it_open_whether_the_class_is_good_enough() -> None:
     verdict = tor(of([*TALK, *OPEN]), devices=10_000)
     assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
-    assert "Of outages of tor/a no end was told" in verdict["reason"]
+    assert "Of outages of tor/a no end was reported" in verdict["reason"]
 
 
 def test_an_outage_without_an_end_is_taken_to_last_as_long_as_the_others() -> None:

@@ -171,7 +171,7 @@ def test_a_loss_below_the_noise_of_all_others_is_nobodys() -> None:
 @pytest.mark.parametrize(
     ("sets", "sent", "lost", "reason"),
     [
-        ([], [], [], "no probes that name"),
+        ([], [], [], "no probe names its path"),
         ([("link/a", "link/b")], [100], [50], "took one path"),
         ([(f"link/{i}",) for i in range(6)], [100] * 6, [90, 80, 70, 90, 85, 60], "nothing healthy"),
     ],

@@ -162,7 +162,7 @@ def test_every_server_slow_accuses_none_of_them_where_nothing_says_what_they_sha
     rows = [(f"host/{a}", f"host/{b}", 500, 0, [9e3] * 500) for a in "abcdef" for b in "abcdef" if a != b]
     verdict = verdict_of(mesh_of(rows, minutes=1))
     assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
-    assert "what they share" in verdict["reason"]
+    assert "shared cause" in verdict["reason"]
 
 
 def mesh_of(rows: Sequence[tuple[str, str, int, int, list[float]]], minutes: int = 10) -> Window:
