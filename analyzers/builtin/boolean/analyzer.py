@@ -47,7 +47,7 @@ PARAMS = (
 
 ANALYZER = Analyzer(
     name="boolean",
-    version="1.1.0",
+    version="1.1.1",
     title="Boolean baselines: components at fault by good and bad paths alone",
     inputs=INPUTS,
     params=PARAMS,

@@ -115,7 +115,7 @@ HISTORY = 12
 
 ANALYZER = Analyzer(
     name="deepview",
-    version="2.1.1",
+    version="2.1.2",
     title="Blames the component that failing paths share and healthy paths avoid",
     inputs=INPUTS,
     params=PARAMS,

@@ -24,7 +24,7 @@ _OUTCOMES = Input(
 
 ANALYZER = Analyzer(
     name="netbouncer",
-    version="1.4.0",
+    version="1.4.1",
     title="Infers each link's loss from probes over known paths",
     inputs=(_PROBES, _OUTCOMES),
     params=(

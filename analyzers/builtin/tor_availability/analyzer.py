@@ -15,7 +15,7 @@ PARAMS = (
 
 ANALYZER = Analyzer(
     name="tor_availability",
-    version="1.3.0",
+    version="1.3.1",
     title="Availability of a device class, such as ToRs, against the tier that depends on it",
     inputs=(Input("fleet", (OUTAGES, FLEET)), Input("outages", (OUTAGES,))),
     params=PARAMS,

@@ -87,7 +87,7 @@ HISTORY = 3
 
 ANALYZER = Analyzer(
     name="validator",
-    version="2.1.0",
+    version="2.1.1",
     title="Nodes with benchmark results worse than the fleet's own criteria",
     inputs=(
         Input("benchmark_and_topology", (SAMPLES, PARENTS, NEEDS, LABELS)),
