@@ -105,7 +105,15 @@ def _suspects(suspects: Sequence[Mapping[str, Any]], style: Style) -> list[str]:
     heads = ("#", "suspect", "probability", "failure rate (95 %)", "p", "ambiguous with")
     told = [place for place in range(len(heads)) if any(row[place] != "–" for row in rows)]
     lines = _grid([heads[place] for place in told], [[row[place] for place in told] for row in rows], style)
-    return [*lines, "", *(f"{one['rank']}. {one['summary']}" for one in suspects)]
+    return [*lines, "", *(line for one in suspects for line in _summary_lines(one))]
+
+
+def _summary_lines(suspect: Mapping[str, Any]) -> list[str]:
+    """The summary of a suspect, its indicator and its path."""
+    indent = " " * (len(str(suspect["rank"])) + 2)
+    lines = [f"{suspect['rank']}. {suspect['summary']}"]
+    lines += [f"{indent}indicator: {suspect['indicator']}"] if suspect.get("indicator") else []
+    return lines + ([f"{indent}path: {' > '.join(suspect['path'])}"] if suspect.get("path") else [])
 
 
 def _also(suspect: Mapping[str, Any]) -> str:

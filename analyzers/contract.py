@@ -151,6 +151,9 @@ class Suspect:
     `says` is what is wrong in words, for titles: the end of a sentence that begins with the component, without the
     full stop, at most 200 characters. `forecast` says that nothing has failed yet and something is expected to: its
     incident is one of severity `info`, and it is no witness that the component is at fault.
+
+    `indicator` names the signal that shows the fault, such as `all_reduce duration`, at most 100 characters. `path`
+    are the components from the cause to the symptom: the suspect first, each once, at least two.
     """
 
     component: str
@@ -165,6 +168,8 @@ class Suspect:
     last_failure: datetime | None = None
     says: str = ""
     forecast: bool = False
+    indicator: str = ""
+    path: tuple[str, ...] = ()
 
 
 ASSUMPTIONS = {

@@ -221,7 +221,7 @@ def _suspects(suspects: Sequence[Suspect]) -> list[dict[str, Any]]:
 
 
 def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
-    for name in (suspect.component, *suspect.ambiguous_with):
+    for name in (suspect.component, *suspect.ambiguous_with, *suspect.path):
         if not is_component(name):
             raise ValueError(f"component {name!r} is not of the form {COMPONENT_FORM}")
     if suspect.component in suspect.ambiguous_with or list(suspect.ambiguous_with) != sorted(
@@ -235,6 +235,14 @@ def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
         raise ValueError(f"{where} does not say in 200 characters, without a full stop: {suspect.says!r}")
     if suspect.forecast and (suspect.score is not None or suspect.sure):
         raise ValueError(f"{where} is a forecast: nothing is at fault yet, so no score, and it is not sure")
+    if len(suspect.indicator) > 100 or not suspect.indicator.isprintable():
+        raise ValueError(f"the indicator of {where} is not one line of at most 100 characters")
+    if suspect.path and (
+        suspect.path[0] != suspect.component or not 1 < len(set(suspect.path)) == len(suspect.path)
+    ):
+        raise ValueError(
+            f"the path of {where} does not begin with it, or names fewer than two components, or one twice"
+        )
     return {
         "component": suspect.component,
         "rank": rank,
@@ -249,6 +257,8 @@ def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
         "last_failure": None if suspect.last_failure is None else _instant(suspect.last_failure),
         **({"says": suspect.says} if suspect.says else {}),
         **({"forecast": True} if suspect.forecast else {}),
+        **({"indicator": suspect.indicator} if suspect.indicator else {}),
+        **({"path": list(suspect.path)} if suspect.path else {}),
     }
 
 

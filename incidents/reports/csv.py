@@ -10,7 +10,8 @@ from typing import Any
 from incidents.domain.csv import inert
 
 COLUMNS = (
-    "section", "name", "region", "team", "severity", "count", "value", "score", "first", "last", "title", "outcome"
+    "section", "name", "region", "team", "severity", "count", "value", "score", "first", "last", "title", "outcome",
+    "indicator", "path"
 )  # fmt: skip
 Row = dict[str, Any]
 Body = Mapping[str, Any]
@@ -98,6 +99,8 @@ def _analyses(report: Body) -> Iterator[Row]:
                 "name": suspect["component"],
                 "score": suspect["score"],
                 "title": suspect["summary"],
+                "indicator": suspect.get("indicator"),
+                "path": " > ".join(suspect.get("path") or ()) or None,
             }
 
 

@@ -60,6 +60,10 @@ class OpinionShape(s.Serializer[Any]):
     ambiguous_with = s.ListField(child=s.CharField())
     score = s.FloatField(allow_null=True, help_text="its own probability, 0 to 1; null where it gives none")
     failure_rate = s.FloatField(allow_null=True)
+    indicator = s.CharField(help_text="signal that shows the fault; empty: not stated")
+    path = s.ListField(
+        child=s.CharField(), help_text="components from the cause to the symptom; empty: not stated"
+    )
     run = s.CharField(help_text="the run that said so")
     schedules = s.ListField(child=s.CharField(), help_text="schedules that still say so")
     window = s.DictField(help_text="start and end of the telemetry that it rests on")

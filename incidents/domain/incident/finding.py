@@ -47,6 +47,8 @@ class Finding:
     evidence: tuple[Mapping[str, Any], ...]
     phrase: str = FAILS
     forecast: bool = False
+    indicator: str = ""
+    path: tuple[str, ...] = ()
 
     @property
     def cause(self) -> frozenset[str]:
@@ -78,6 +80,8 @@ class Finding:
             "failure_rate": self.failure_rate,
             "phrase": self.phrase,
             "forecast": self.forecast,
+            "indicator": self.indicator,
+            "path": list(self.path),
             "summary": self.summary,
             "sure": self.sure,
             "first_failure": None if self.first_failure is None else rfc3339(self.first_failure),
@@ -104,6 +108,8 @@ def finding_from(body: Mapping[str, Any]) -> Finding:
         failure_rate=None if estimate is None else estimate["failure_rate"],
         phrase=suspect.get("says") or (estimate or {}).get("phrase", FAILS),
         forecast=bool(suspect.get("forecast")),
+        indicator=suspect.get("indicator") or "",
+        path=tuple(suspect.get("path") or ()),
         summary=suspect.get("summary") or "",
         sure=bool(suspect.get("sure")),
         first_failure=optional_time(suspect.get("first_failure")),

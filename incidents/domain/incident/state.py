@@ -82,6 +82,8 @@ class Opinion:
     first_at: datetime | None
     phrase: str = FAILS
     forecast: bool = False
+    indicator: str = ""
+    path: tuple[str, ...] = ()
 
     @property
     def cause(self) -> frozenset[str]:
@@ -103,6 +105,8 @@ class Opinion:
             "failure_rate": self.failure_rate,
             "phrase": self.phrase,
             "forecast": self.forecast,
+            "indicator": self.indicator,
+            "path": list(self.path),
             "run": self.run,
             "schedules": list(self.schedules),
             "window": {"start": rfc3339(self.window_start), "end": rfc3339(self.window_end)},
@@ -122,6 +126,8 @@ def opinion_from(body: Mapping[str, Any]) -> Opinion:
         failure_rate=body["failure_rate"],
         phrase=body.get("phrase", FAILS),
         forecast=body.get("forecast", False),
+        indicator=body.get("indicator", ""),
+        path=tuple(body.get("path", ())),
         run=body["run"],
         schedules=tuple(body["schedules"]),
         window_start=parse_rfc3339(body["window"]["start"]),
@@ -152,6 +158,8 @@ def blaming(before: Opinion | None, finding: Mapping[str, Any], leads: bool, at:
         failure_rate=finding["failure_rate"],
         phrase=finding.get("phrase", FAILS),
         forecast=finding.get("forecast", False),
+        indicator=finding.get("indicator", ""),
+        path=tuple(finding.get("path", ())),
         run=finding["run"],
         schedules=same if schedule is None else tuple(sorted({*same, schedule})),
         window_start=parse_rfc3339(finding["window"]["start"]),
@@ -197,6 +205,8 @@ def after_word(before: Opinion | None, word: Stance) -> Opinion | None:
             failure_rate=before.failure_rate,
             phrase=before.phrase,
             forecast=before.forecast,
+            indicator=before.indicator,
+            path=before.path,
         )
     if before.weight > 0 and not taken_back:
         return None

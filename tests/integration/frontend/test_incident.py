@@ -48,6 +48,14 @@ def test_the_verdict_says_what_else_it_could_be_before_the_actions(alice: Client
     assert [(one.component, one.standing) for one in shown] == [("storage_cluster/s8", "indistinguishable")]
 
 
+def test_a_suspect_shows_its_indicator_and_its_path(alice: Client) -> None:
+    traced = {"indicator": "all_reduce duration", "path": ["nic/h3-1", "job/pretrain"]}
+    run(0, suspect("nic/h3-1", sure=True) | traced)
+    body = body_of(alice, "/incidents/1")
+    assert "all_reduce duration" in body
+    assert [f'href="/components/{name}"' in body for name in traced["path"]] == [True, True]
+
+
 def test_what_was_looked_into_is_cleared_with_its_figures(alice: Client) -> None:
     number = content.report_finding()
     shown = context(alice, f"/incidents/{number}")["alternatives"]

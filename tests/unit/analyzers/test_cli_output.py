@@ -76,6 +76,15 @@ def test_what_only_some_suspects_have_is_a_dash_for_the_others() -> None:
     assert any(line.split()[:3] == ["2", "storage_cluster/s7", "–"] for line in lines)
 
 
+def test_indicator_and_path_follow_the_summary() -> None:
+    traced = {**SUSPECT, "indicator": "timeouts", "path": ["storage_cluster/s7", "vm/1"]}
+    assert whole(verdict(suspects=[traced]))[6:9] == [
+        "1. Storage cluster s7 fails 2.1 % of the disks that depend on it.",
+        "   indicator: timeouts",
+        "   path: storage_cluster/s7 > vm/1",
+    ]
+
+
 def test_rows_without_times_are_not_said_to_be_of_1970() -> None:
     epoch = {"start": "1970-01-01T00:00:00Z", "end": "1970-01-01T00:00:00Z"}
     assert whole(verdict(window=epoch))[0] == "deepview 1.0.0  (rows without times)"

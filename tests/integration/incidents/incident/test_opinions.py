@@ -199,6 +199,16 @@ def test_a_row_from_before_opinions_is_folded_from_the_log() -> None:
     assert rebuild().differed == ()
 
 
+def test_indicator_and_path_of_a_suspect_stay_with_the_opinion() -> None:
+    run("c4d", suspect(T1, indicator="all_reduce duration", path=[T1, "job/j"]))
+    run("voting", suspect(T1, 0.8))
+    run("c4d", minute=5)
+    view = queries.get("1").as_json(UNKNOWN)
+    shown = {one["analyzer"]: (one["indicator"], one["path"]) for one in view["opinions"]}
+    assert shown == {"c4d": ("all_reduce duration", [T1, "job/j"]), "voting": ("", [])}
+    assert rebuild().differed == ()
+
+
 def test_a_later_quiet_window_takes_the_agreement_back() -> None:
     run("deepview", suspect(T1))
     run("voting", suspect(T1, 0.8))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from incidents.domain.incident.evolve import EVENT_TYPES, fold
+from incidents.domain.incident.finding import finding_from
 from incidents.domain.incident.timeline import actor_name, sentence
 from ingest.log import types
 from tests.places import EVENTS
@@ -33,6 +34,14 @@ def test_every_recorded_event_folds_for_ever(type_: str, schema: int) -> None:
 @pytest.mark.parametrize(("type_", "schema"), SCHEMAS)
 def test_every_event_reads_as_a_sentence(type_: str, schema: int) -> None:
     assert len(sentence(golden(type_, schema))) > 5
+
+
+def test_a_finding_without_indicator_and_path_is_read_and_one_with_them_keeps_them() -> None:
+    body = json.loads((EVENTS / "finding.reported.v1.json").read_text())
+    traced = {"indicator": "timeouts", "path": ["storage_cluster/s7", "vm/1"]}
+    told = finding_from({**body, "suspect": body["suspect"] | traced})
+    assert (finding_from(body).indicator, finding_from(body).path) == ("", ())
+    assert {name: told.reference()[name] for name in traced} == traced
 
 
 def test_the_opening_of_a_blamed_component_explains_itself() -> None:
