@@ -100,6 +100,17 @@ def test_a_failure_that_is_uneven_over_its_paths_does_not_accuse_what_lies_below
     assert (right, wrong) == (8, 0)
 
 
+@pytest.mark.parametrize("before", [0, CALM])
+def test_three_of_five_clusters_are_named_in_the_place_of_what_they_share(before: int) -> None:
+    struck = {"compute_cluster/c0": 0.9, "compute_cluster/c4": 0.7, "compute_cluster/c6": 0.6}
+    right = 0
+    for seed in range(110, 113):
+        region = Region(seed)
+        hours = [region.hour(at, struck if at == before else {}) for at in range(before + 1)]
+        right += named(verdicts(hours, 1)[0]) == set(struck)
+    assert right == 3
+
+
 def test_the_parent_of_few_paths_recorded_wrongly_does_not_accuse_what_lies_below_it() -> None:
     right, wrong = 0, 0
     for seed in range(40, 46):
