@@ -15,17 +15,6 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL("CREATE SEQUENCE incident_number", "DROP SEQUENCE incident_number"),
         migrations.CreateModel(
-            name="EndedSuppression",
-            fields=[
-                ("alert", models.UUIDField(primary_key=True, serialize=False)),
-                ("why", models.TextField()),
-                ("at", models.DateTimeField(db_index=True)),
-            ],
-            options={
-                "db_table": "incident_ended_suppression",
-            },
-        ),
-        migrations.CreateModel(
             name="PendingAutoAssign",
             fields=[
                 ("incident", models.UUIDField(primary_key=True, serialize=False)),
@@ -42,6 +31,7 @@ class Migration(migrations.Migration):
                 ("silence", models.UUIDField()),
                 ("why", models.TextField()),
                 ("at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(db_index=True, null=True)),
             ],
             options={
                 "db_table": "incident_suppressed_alert",
@@ -324,7 +314,7 @@ class Migration(migrations.Migration):
                 ),
                 ("version", models.IntegerField()),
                 ("alert", models.UUIDField()),
-                ("resting", models.BooleanField()),
+                ("resolved", models.BooleanField()),
                 ("at", models.DateTimeField()),
                 (
                     "incident",
@@ -339,7 +329,7 @@ class Migration(migrations.Migration):
                 "db_table": "incident_alert",
                 "indexes": [
                     models.Index(fields=["alert"], name="incident_alert_alert"),
-                    models.Index(fields=["incident", "resting", "-at", "-id"], name="incident_alert_page"),
+                    models.Index(fields=["incident", "resolved", "-at", "-id"], name="incident_alert_page"),
                 ],
                 "constraints": [
                     models.UniqueConstraint(fields=("incident", "alert"), name="an_alert_joins_once")

@@ -146,7 +146,7 @@ class Migration(migrations.Migration):
                 ("holder", models.IntegerField(null=True)),
                 ("message", models.UUIDField(null=True)),
                 ("state", models.CharField(default="waiting", max_length=8)),
-                ("held", models.TextField(default="")),
+                ("delay_reason", models.TextField(default="")),
                 ("why", models.TextField(default="")),
                 ("ended_at", models.DateTimeField(null=True)),
                 (

@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Schedule",
+            name="OnCallSchedule",
             fields=[
                 (
                     "id",
@@ -100,7 +100,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="feeds",
-                        to="oncall.schedule",
+                        to="oncall.oncallschedule",
                     ),
                 ),
             ],
@@ -131,7 +131,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="overrides",
-                        to="oncall.schedule",
+                        to="oncall.oncallschedule",
                     ),
                 ),
             ],
