@@ -81,7 +81,7 @@ def _without_secrets(request: HttpRequest) -> str:
 class BodyLimit:
     """Pages and the API take bodies up to `MOST`, and refuse larger ones unread.
 
-    A form is read, whole and into memory, before it is asked who sent it: a stranger's, too. The doors of machines,
+    A form is read, whole and into memory, before it is asked who sent it: a stranger's, too. The endpoints of machines,
     which take more and know their sender first, are answered before this. A body without a length is none to Django.
     """
 

@@ -56,7 +56,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """What no view, door or middleware answered: a database that is away is no mistake of ours, and passes."""
+    """What no view, endpoint or middleware answered: a database that is away is no mistake of ours, and passes."""
     if database_is_away(sys.exception()):
         return _unavailable(request)
     return server_error(request)

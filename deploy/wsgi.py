@@ -1,4 +1,4 @@
-"""Pages, API and doors: a WSGI application, served by threads."""
+"""Pages, API and endpoints: a WSGI application, served by threads."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from django.middleware.security import SecurityMiddleware
 
 
 class ShortWay:
-    """Hands what machines send to their doors to the doors, and everything else to Django's own application.
+    """Hands requests of machines to their endpoints, everything else to Django's own application.
 
-    A body of a hundred rows costs more to bring to its door through signals, middleware that has nothing to do with it
-    and an answer that is given out piece by piece, than to read. What a door needs of that is here: what every request
-    passes (`RequestContext`), a look at the connection, the headers of `SecurityMiddleware`, an answer to any error.
+    A body of a hundred rows costs more to bring to its endpoint through signals, middleware that has nothing to do
+    with it and an answer that is given out piece by piece, than to read. What an endpoint needs of that is here: what
+    every request passes (`RequestContext`), a look at the connection, the headers of `SecurityMiddleware`, an answer to
+    any error.
     """
 
     def __init__(self, pages: WSGIApplication) -> None:

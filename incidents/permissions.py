@@ -57,7 +57,7 @@ def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> No
     """Raises ForbiddenError where a person may not configure what belongs to the `team` of each of these, before and
     after.
 
-    Who is staff, or a manager of some team, the door has asked for; here it is asked which team's.
+    Who is staff, or a manager of some team, the endpoint has asked for; here it is asked which team's.
     """
     name = actor_name(context)
     who = None if name is None else person(name)

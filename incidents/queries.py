@@ -254,7 +254,7 @@ def counts(
 
 
 def unanswered() -> dict[str, int]:
-    """How many hand-overs of each team wait to be accepted or bounced back."""
+    """How many hand-overs of each team wait to be accepted or rejected."""
     waiting = IncidentRow.objects.filter(handed_from__isnull=False).values_list("handed_from")
     return {str(team): count for team, count in waiting.annotate(n=Count("pk")).order_by()}
 

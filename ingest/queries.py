@@ -1,6 +1,6 @@
 """What the floors above may ask of ingest."""
 
-from ingest.alerts.changes import DOOR as CHANGES_DOOR
+from ingest.alerts.changes import ENDPOINT as CHANGES_ENDPOINT
 from ingest.alerts.changes import ReportedChange, changes
 from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
@@ -65,7 +65,7 @@ from ingest.topology.snapshot import topology_snapshot
 from ingest.topology.upstream import Dependencies, dependencies_of
 
 __all__ = [
-    "CHANGES_DOOR",
+    "CHANGES_ENDPOINT",
     "LOG_CHANNEL",
     "TELEMETRY_KINDS",
     "Alert",

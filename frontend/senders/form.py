@@ -30,8 +30,8 @@ class Sender:
     title: str
     scope: str
     views: tuple[str, ...]
-    door: str
-    """As a key's `doors` name it; empty where keys are bound to kinds of telemetry instead."""
+    endpoint: str
+    """As a key's `endpoints` name it; empty where keys are bound to kinds of telemetry instead."""
     says: str
     configuration: tuple[tuple[str, str], ...]
     """Where to paste it, and what; with HTTPS for the address and KEY for the key."""

@@ -45,8 +45,7 @@ def docs(request: HttpRequest) -> HttpResponse:
 @require_safe
 def read_document(request: HttpRequest, slug: str) -> HttpResponse:
     """A page of the documentation with the address and the settings of this Dossier in it."""
-    old = slug.removeprefix("doors/")
-    if moved := MOVED.get(slug) or (f"integrate/{old}" if old != slug else None):
+    if moved := MOVED.get(slug):
         return HttpResponseRedirect(reverse("document", args=[moved]))
     try:
         names = documents.part_names(documents.source(slug))

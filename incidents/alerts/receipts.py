@@ -17,7 +17,7 @@ from incidents.domain.incident.state import Incident
 from incidents.domain.time import rfc3339
 from incidents.incident.repository import stream_of
 from ingest.queries import (
-    CHANGES_DOOR,
+    CHANGES_ENDPOINT,
     AlertDelivery,
     Event,
     TelemetryReceipt,
@@ -84,13 +84,13 @@ def _alerts(id: str) -> tuple[str, dict[str, Any]] | None:
     delivery = alert_delivery(id)
     if delivery is None:
         return None
-    told = _change(delivery) if delivery.door == CHANGES_DOOR else _delivered(delivery)
+    told = _change(delivery) if delivery.endpoint == CHANGES_ENDPOINT else _delivered(delivery)
     return f"key:{delivery.integration}", {**told, "payload": _payload(delivery)}
 
 
 def _payload(delivery: AlertDelivery) -> dict[str, Any]:
     return {
-        "door": delivery.door,
+        "endpoint": delivery.endpoint,
         "content_type": delivery.content_type,
         "bytes": len(delivery.payload),
         "sha256": delivery.sha256,

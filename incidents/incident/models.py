@@ -46,7 +46,7 @@ class IncidentRow(models.Model):
     alert_at = models.DateTimeField(null=True)
     findings = models.IntegerField()
     hops = models.IntegerField()
-    bounces = models.IntegerField(default=0)
+    rejections = models.IntegerField(default=0)
     handed_over = models.JSONField(null=True)
     handed_from = models.CharField(max_length=60, null=True)
     accepted_at = models.DateTimeField(null=True)

@@ -70,7 +70,7 @@ def changes_since(incident_id: str, command: Command, context: Context) -> tuple
 # ----------------------------------------------------------------------------------------------------------
 MOVES = Counter(
     "dossier_incident_moves",
-    "Hand-overs, bounces and hand-overs taken back, committed by this process",
+    "Hand-overs, rejections and hand-overs taken back, committed by this process",
     ["kind", "source", "target"],
 )
 TEAM_SECONDS = Counter(

@@ -89,12 +89,12 @@ class View:
             "firing": i.firing,
             "findings": i.findings,
             "hops": i.hops,
-            "bounces": i.bounces,
+            "rejections": i.rejections,
             "handed_from": i.handed_from,
             "accepted_at": optional_rfc3339(i.accepted_at),
             "accepted_by": i.accepted_by,
             "team_since": rfc3339(i.team_since),
-            "custody": {
+            "ownership": {
                 "teams": dict(i.team_seconds),
                 "owners": dict(i.owner_seconds),
                 "until": rfc3339(i.counted_at),

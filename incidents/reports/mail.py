@@ -108,7 +108,7 @@ def message(
             "List-Unsubscribe": f"<{leave}>",
             "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
             "Auto-Submitted": "auto-generated",
-            OWN_HEADER: settings.PUBLIC_URL,  # our own door of mail refuses it: no circles
+            OWN_HEADER: settings.PUBLIC_URL,  # our own endpoint of mail refuses it: no circles
         },
         connection=connection,
     )

@@ -23,7 +23,7 @@ from incidents.domain.values import (
 )
 from incidents.incident.models import IncidentRow, MemberAlert
 from incidents.teams.models import routing_table, rules_as_written, services_by_slug, teams_by_slug
-from ingest.api.test_alerts import DOORS, read_pasted
+from ingest.api.test_alerts import ENDPOINTS, read_pasted
 from ingest.integrations.normalized import Alert as Read
 from ingest.integrations.normalized import InvalidPayloadError
 from ingest.queries import Alert, Position, alerts, position_at, read_all
@@ -82,17 +82,17 @@ class Pasted:
 
 
 def explain_pasted(
-    door: object, integration: object, payload: Any, at: datetime, table: RoutingTable
+    endpoint: object, integration: object, payload: Any, at: datetime, table: RoutingTable
 ) -> Pasted:
-    """A payload read as its door reads it, by the mapping of an integration if one is named; kept nowhere.
+    """A payload read as its endpoint reads it, by the mapping of an integration if one is named; kept nowhere.
 
-    Raises InvalidValueError, of `door`, `integration` or the place in `payload`.
+    Raises InvalidValueError, of `endpoint`, `integration` or the place in `payload`.
     """
-    if not isinstance(door, str) or door not in DOORS:
-        raise InvalidValueError("door", f"must be one of {', '.join(DOORS)}")
+    if not isinstance(endpoint, str) or endpoint not in ENDPOINTS:
+        raise InvalidValueError("endpoint", f"must be one of {', '.join(ENDPOINTS)}")
     sender = check_line("integration", integration) if integration else None
     try:
-        parsed = read_pasted(door, sender, payload)
+        parsed = read_pasted(endpoint, sender, payload)
     except InvalidPayloadError as bad:
         raise InvalidValueError(f"payload.{bad.field}" if bad.field else "payload", bad.reason) from None
     except LookupError as error:

@@ -207,8 +207,8 @@ PARAMETERS: dict[str, tuple[str, Operator, Reader, str]] = {
     "alerts_max": ("alerts", "max", _integer, "greatest number of alerts"),
     "hops_min": ("hops", "min", _integer, "least number of hand-overs"),
     "hops_max": ("hops", "max", _integer, "greatest number of hand-overs"),
-    "bounces_min": ("bounces", "min", _integer, "least number of times that it was bounced back"),
-    "bounces_max": ("bounces", "max", _integer, "greatest number of times that it was bounced back"),
+    "rejections_min": ("rejections", "min", _integer, "least number of rejected hand-overs"),
+    "rejections_max": ("rejections", "max", _integer, "greatest number of rejected hand-overs"),
     "handed_from": (
         "handed_from",
         "in",

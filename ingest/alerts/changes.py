@@ -34,7 +34,7 @@ from ingest.integrations.pagerduty import Change
 from ingest.log.append import append, retrying
 from ingest.log.types import Context, Head, NewEvent
 
-DOOR = "pagerduty-change"
+ENDPOINT = "pagerduty-change"
 SHORTEST_NAME = 3
 """Characters of a name without its kind that two things may meet by: `host/1` and `disk/1` have nothing in common."""
 _COLUMNS = "id, integration, summary, source, component, details, links, notes, at, received_at, receipt"
@@ -140,7 +140,7 @@ def _body(id_: str, change: Change, prepared: PendingDelivery) -> dict[str, Any]
     return {
         "change": id_,
         "integration": prepared.delivery.integration,
-        "door": prepared.delivery.door,
+        "endpoint": prepared.delivery.endpoint,
         "summary": change.summary,
         "source": change.source,
         "component": _component(change),

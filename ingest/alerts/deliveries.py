@@ -27,10 +27,10 @@ from ingest.log.append import array, plain_array
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How alerts came: by which integration (the name of its key) and door, and the payload as received."""
+    """How alerts came: by which integration (the name of its key) and endpoint, and the payload as received."""
 
     integration: str
-    door: str
+    endpoint: str
     content_type: str
     payload: bytes
     trace: str | None = None
@@ -87,7 +87,7 @@ def keeping(
             told.receipt,
             now,
             one.delivery.integration,
-            one.delivery.door,
+            one.delivery.endpoint,
             one.delivery.content_type[:200],
             one.sha256,
             one.delivery.payload,
@@ -103,7 +103,7 @@ def keeping(
     ]
     places = f"({', '.join(['%s'] * len(values[0]))})"
     sql = (
-        "INSERT INTO alert_delivery (receipt, received_at, integration, door, content_type, sha256, payload,"
+        "INSERT INTO alert_delivery (receipt, received_at, integration, endpoint, content_type, sha256, payload,"
         f" alerts, versions, outcomes, whys, refused, left_out, trace) VALUES {', '.join([places] * len(values))}"
     )
     return sql, list(itertools.chain.from_iterable(values))
@@ -130,7 +130,7 @@ class Delivered:
     receipt: str
     received_at: datetime
     integration: str
-    door: str
+    endpoint: str
     content_type: str
     sha256: str
     payload: bytes
@@ -147,19 +147,19 @@ def delivered(receipt: str) -> Delivered | None:
         return None
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT receipt::text, received_at, integration, door, content_type, sha256, payload, alerts::text[],"
+            "SELECT receipt::text, received_at, integration, endpoint, content_type, sha256, payload, alerts::text[],"
             " versions, outcomes, whys, refused, left_out FROM alert_delivery WHERE receipt = %s",
             (receipt,),
         )
         row = cursor.fetchone()
     if row is None:
         return None
-    id_, received_at, integration, door, content_type, digest, payload, *fates, refused, left_out = row
+    id_, received_at, integration, endpoint, content_type, digest, payload, *fates, refused, left_out = row
     return Delivered(
         receipt=id_,
         received_at=received_at,
         integration=integration,
-        door=door,
+        endpoint=endpoint,
         content_type=content_type,
         sha256=bytes(digest).hex(),
         payload=bytes(payload),
@@ -241,7 +241,7 @@ class Latest:
 
     receipt: str
     received_at: datetime
-    door: str
+    endpoint: str
     titles: tuple[str, ...]
     refused: tuple[tuple[int, str, str], ...]
 
@@ -250,7 +250,7 @@ def latest(integration: str, since: datetime, limit: int) -> list[Latest]:
     """What an integration delivered since then, the newest first. Reads the days in between: keep them few."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT d.receipt::text, d.received_at, d.door, d.refused,"
+            "SELECT d.receipt::text, d.received_at, d.endpoint, d.refused,"
             " (SELECT array_agg(a.title ORDER BY a.title) FROM alert AS a WHERE a.id = ANY(d.alerts))"
             " FROM alert_delivery AS d WHERE d.integration = %s AND d.received_at >= %s"
             " ORDER BY d.received_at DESC LIMIT %s",
@@ -258,8 +258,8 @@ def latest(integration: str, since: datetime, limit: int) -> list[Latest]:
         )
         rows = cursor.fetchall()
     return [
-        Latest(receipt, at, door, tuple(titles or ()), tuple(tuple(one) for one in json.loads(refused)))
-        for receipt, at, door, refused, titles in rows
+        Latest(receipt, at, endpoint, tuple(titles or ()), tuple(tuple(one) for one in json.loads(refused)))
+        for receipt, at, endpoint, refused, titles in rows
     ]
 
 

@@ -46,7 +46,9 @@ def _expire(now: datetime) -> int:
     # Read again now that they are held: one may have been repeated since.
     still = rows.current_alerts(f"id = ANY(%s::uuid[]) AND {_OVER}", (over, now))
     for one in still:
-        batch.change(one.id, one.alert, "expired", By(one.integration, one.door), Context("system:alerts"))
+        batch.change(
+            one.id, one.alert, "expired", By(one.integration, one.endpoint), Context("system:alerts")
+        )
     batch.write()
     return len(still)
 
@@ -69,7 +71,7 @@ def expire_alerts(ids: Sequence[str], said_at: datetime, position: Position, con
     place = (position.epoch, str(position.txid), position.seq)
     over = rows.current_alerts(_SETTLES, (list(ids), *place))
     for one in over:
-        by = By(one.integration, one.door)
+        by = By(one.integration, one.endpoint)
         batch.change(one.id, one.alert, "settled", by, context, settled_until=said_at + SETTLED)
     batch.write()
     return len(over)

@@ -18,7 +18,7 @@ from ingest.integrations.heartbeat import Heartbeat
 from ingest.integrations.normalized import Parsed
 from ingest.log.append import retrying
 
-DOOR = "heartbeat"
+ENDPOINT = "heartbeat"
 _COLUMNS = "integration, name, every, grace, severity, component, heard_at"
 _OVERDUE = "NOT missed AND heard_at + every + grace < %s"
 
@@ -61,7 +61,7 @@ def _fire_next(now: datetime) -> bool:
         return False
     integration, heard_at = row[0], row[6]
     alert = Heartbeat(*row[1:6]).alert(missed_since=heard_at)
-    receive(Parsed((alert,)), Delivery(integration, DOOR, "", b""))
+    receive(Parsed((alert,)), Delivery(integration, ENDPOINT, "", b""))
     return True
 
 

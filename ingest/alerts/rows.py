@@ -56,7 +56,7 @@ class Written(Struct, frozen=True):
 
     id: str
     integration: str
-    door: str
+    endpoint: str
     alert: Alert
     status: str
     expired: bool
@@ -114,7 +114,7 @@ def locking(ids: Iterable[str]) -> list[Statement]:
 _COLUMNS: Mapping[str, str] = {
     "id": "uuid",
     "integration": "text",
-    "door": "text",
+    "endpoint": "text",
     "key": "text",
     "status": "text",
     "expired": "boolean",
@@ -139,7 +139,7 @@ _COLUMNS: Mapping[str, str] = {
     "hash": "bytea",
     "annotations": "text",
 }
-_QUOTED = frozenset({"integration", "door", "key", "title", "group_name", "component", "description", "labels",
+_QUOTED = frozenset({"integration", "endpoint", "key", "title", "group_name", "component", "description", "labels",
     "links", "images", "notes", "fired", "hash",
     "annotations"})  # fmt: skip
 _NEW = ", ".join(f"new_{name}" for name in _COLUMNS)
@@ -174,7 +174,7 @@ def _row(row: Written) -> tuple[Any, ...]:
     return (
         row.id,
         row.integration,
-        row.door,
+        row.endpoint,
         alert.key,
         row.status,
         "t" if row.expired else "f",
@@ -243,7 +243,7 @@ class CurrentAlert:
 
     id: str
     integration: str
-    door: str
+    endpoint: str
     alert: Alert
     status: str
     expired: bool
@@ -260,8 +260,8 @@ class CurrentAlert:
 
 
 _SHOWN = (
-    "id::text, integration, door, key, status, expired, severity, title, group_name, component, description, labels,"
-    " links, images, notes, starts_at, expires_at, fired, changed_at, last_seen, repeats, receipt::text,"
+    "id::text, integration, endpoint, key, status, expired, severity, title, group_name, component, description,"
+    " labels, links, images, notes, starts_at, expires_at, fired, changed_at, last_seen, repeats, receipt::text,"
     " annotations"
 )
 
@@ -291,7 +291,7 @@ def _select(condition: str, order: str) -> str:
 
 
 def _current_alert(
-    id_: str, integration: str, door: str, key: str, status: str, expired: bool, severity: Severity, title: str,
+    id_: str, integration: str, endpoint: str, key: str, status: str, expired: bool, severity: Severity, title: str,
     group: str, component: str | None, description: str, labels: str, links: str, images: str, notes: str,
     starts_at: datetime | None, expires_at: datetime | None, fired: str, changed_at: datetime, last_seen: datetime,
     repeats: int, receipt: str | None, annotations: str | None,
@@ -302,7 +302,7 @@ def _current_alert(
         annotations=None if annotations is None else _read(annotations),
     )  # fmt: skip
     return CurrentAlert(
-        id_, integration, door, alert, status, expired, fired, changed_at, last_seen, repeats, receipt
+        id_, integration, endpoint, alert, status, expired, fired, changed_at, last_seen, repeats, receipt
     )
 
 
@@ -315,7 +315,7 @@ def reported(event: Event) -> CurrentAlert:
         _at(body["expires_at"]), tuple(body["notes"]), annotations=body.get("annotations"),
     )  # fmt: skip
     return CurrentAlert(
-        body["alert"], body["integration"], body["door"], alert, body["status"],
+        body["alert"], body["integration"], body["endpoint"], alert, body["status"],
         body["change"] in ("expired", "settled"), "", event.occurred_at, event.occurred_at, 0, body["receipt"],
     )  # fmt: skip
 

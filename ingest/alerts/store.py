@@ -40,7 +40,7 @@ class By(Struct, frozen=True):
     """What a change came with; receipt and payload's SHA-256 (hex) are None where time alone did it."""
 
     integration: str
-    door: str
+    endpoint: str
     receipt: str | None = None
     sha256: str | None = None
 
@@ -91,7 +91,8 @@ class Batch:
         event = NewEvent(REPORTED.name, _body(id_, alert, status, outcome, len(fired), by), self.now)
         expired = outcome in ("expired", "settled")
         row = Written(
-            id_, by.integration, by.door, alert, status, expired, settled_until, fired, self.now, by.receipt, Head.NEW
+            id_, by.integration, by.endpoint, alert, status, expired, settled_until, fired, self.now, by.receipt,
+            Head.NEW,
         )  # fmt: skip
         events = [event] if changed is None else [*changed.events, event]
         self._changed[id_] = _Changed(after, events, context, row)
@@ -159,7 +160,7 @@ def _body(id_: str, alert: Alert, status: str, change: Outcome, fired: int, by: 
     return {
         "alert": id_,
         "integration": by.integration,
-        "door": by.door,
+        "endpoint": by.endpoint,
         "key": alert.key,
         "change": change,
         "status": status,
@@ -275,7 +276,7 @@ def _taken(
     batch: Batch, one: PendingDelivery, ids: Sequence[str], unread: Collection[str]
 ) -> DeliveryReceipt:
     delivery = one.delivery
-    by = By(delivery.integration, delivery.door, one.receipt, one.sha256.hex())
+    by = By(delivery.integration, delivery.endpoint, one.receipt, one.sha256.hex())
     context = Context(f"key:{by.integration}", trace=delivery.trace)
     outcomes = list[AlertOutcome]()
     for id_, alert in zip(ids, one.parsed.alerts, strict=True):

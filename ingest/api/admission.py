@@ -151,15 +151,15 @@ def in_turn(size: int) -> Iterator[None]:
 
 
 @contextmanager
-def admitted(key: str, door: str) -> Iterator[None]:
+def admitted(key: str, endpoint: str) -> Iterator[None]:
     """As `Intake.admitted` of this process, and counts who was refused. Raises OverloadedError."""
     try:
-        if door in TELEMETRY and disk.state() != "enough":
+        if endpoint in TELEMETRY and disk.state() != "enough":
             raise DiskFullError
         with intake().admitted(key):
             yield
     except OverloadedError as error:
-        _refused(door, error.why).inc()
+        _refused(endpoint, error.why).inc()
         raise
 
 

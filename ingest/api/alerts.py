@@ -27,7 +27,7 @@ from ingest.api.problem_details import down, problem
 from ingest.api.rejections import note, note_unread
 from ingest.db import database
 from ingest.integrations import grafana, prometheus, recognition
-from ingest.integrations import heartbeat as heartbeats_door
+from ingest.integrations import heartbeat as heartbeats_endpoint
 from ingest.integrations.generic import apply
 from ingest.integrations.json_body import LARGEST_ASKED, read_object, scalar
 from ingest.integrations.normalized import InvalidPayloadError, Parsed
@@ -61,21 +61,21 @@ class AlertEndpoint:
     """Whether a payload that gives no alert is stored: its mapping can be written afterwards."""
 
 
-def serve(door: AlertEndpoint, request: HttpRequest, who: Callable[[], Key | None]) -> HttpResponse:
-    """Take one delivery of whose key `who` looks for. The sender is refused by `door.refuse`, whatever is wrong."""
+def serve(endpoint: AlertEndpoint, request: HttpRequest, who: Callable[[], Key | None]) -> HttpResponse:
+    """Take one delivery of whose key `who` looks for. The sender is refused by `endpoint.refuse`, whatever is wrong."""
     key = None
     try:
-        if request.method not in door.methods:
-            raise RequestRefusedError(405, f"Only {' and '.join(door.methods)} here.")
+        if request.method not in endpoint.methods:
+            raise RequestRefusedError(405, f"Only {' and '.join(endpoint.methods)} here.")
         key = who()
-        allowed(key, door.name)
+        allowed(key, endpoint.name)
         assert key is not None
-        with admitted(key.name, door.name):
+        with admitted(key.name, endpoint.name):
             body = body_of(request)
             with in_turn(len(body)):  # the objects of a large body take ten times its room
-                parsed = door.parse(body, key)
-                taken = stored(request, door.name, key, parsed, body, keeps_unread=door.keeps_unread)
-        answer = door.accept(taken, parsed)
+                parsed = endpoint.parse(body, key)
+                taken = stored(request, endpoint.name, key, parsed, body, keeps_unread=endpoint.keeps_unread)
+        answer = endpoint.accept(taken, parsed)
         answer["Dossier-Receipt"] = taken.receipt
     except (
         RequestRefusedError,
@@ -86,11 +86,11 @@ def serve(door: AlertEndpoint, request: HttpRequest, who: Callable[[], Key | Non
         OperationalError,
         InterfaceError,
     ) as error:
-        answer = refused(door.refuse, error, door.overloaded)
+        answer = refused(endpoint.refuse, error, endpoint.overloaded)
         if key is not None:
-            note(key.name, door.name, answer.status_code, str(error))
+            note(key.name, endpoint.name, answer.status_code, str(error))
         if answer.status_code == 405:
-            answer["Allow"] = ", ".join(door.methods)
+            answer["Allow"] = ", ".join(endpoint.methods)
     return answer
 
 
@@ -114,14 +114,14 @@ def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResp
     return answer
 
 
-def allowed(key: Key | None, door: str) -> None:
+def allowed(key: Key | None, endpoint: str) -> None:
     """Raises RequestRefusedError for no good key, or one that may not send alerts."""
     if key is None:
         raise RequestRefusedError(401, "This endpoint needs a good integration key.")
     if not key.allows("alerts"):
         raise RequestRefusedError(403, f"The key {key.name} lacks the scope alerts.")
-    if not key.allows_format(door):
-        raise RequestRefusedError(403, f"The key {key.name} may not use the endpoint {door}.")
+    if not key.allows_format(endpoint):
+        raise RequestRefusedError(403, f"The key {key.name} may not use the endpoint {endpoint}.")
 
 
 def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
@@ -136,7 +136,13 @@ def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
 
 
 def stored(
-    request: HttpRequest, door: str, key: Key, parsed: Parsed, payload: bytes, *, keeps_unread: bool = False
+    request: HttpRequest,
+    endpoint: str,
+    key: Key,
+    parsed: Parsed,
+    payload: bytes,
+    *,
+    keeps_unread: bool = False,
 ) -> DeliveryReceipt:
     """Commits a delivery. Raises RequestRefusedError when there was something in it and nothing of that was good,
     unless `keeps_unread`: then the payload is stored, and an alert says that it could not be read."""
@@ -144,10 +150,10 @@ def stored(
     if unread and not keeps_unread:
         raise RequestRefusedError(400, f"Nothing was stored: {parsed.refused[0]}.")
     trace = getattr(request, "trace", None)
-    taken = receive(parsed, Delivery(key.name, door, request.content_type or "", payload, trace))
+    taken = receive(parsed, Delivery(key.name, endpoint, request.content_type or "", payload, trace))
     database.note_use()
     if unread:
-        note_unread(key.name, door, str(parsed.refused[0]))
+        note_unread(key.name, endpoint, str(parsed.refused[0]))
     return taken
 
 
@@ -256,10 +262,10 @@ def grafana_webhook(request: HttpRequest, key: str = "") -> HttpResponse:
 def generic_webhook(request: HttpRequest, key: str = "") -> HttpResponse:
     """POST /integrations/generic, also with /{key}: any JSON or form, through the mapping of the integration."""
     parse = partial(_through_mapping, request.content_type or "")
-    door = AlertEndpoint(
+    endpoint = AlertEndpoint(
         "generic", ("POST", "PUT"), parse, _counted_or_unread, refused_as_problem, keeps_unread=True
     )
-    return serve(door, request, partial(key_at, request, key))
+    return serve(endpoint, request, partial(key_at, request, key))
 
 
 @csrf_exempt
@@ -270,13 +276,13 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
         if request.method not in ("GET", "POST"):
             raise RequestRefusedError(405, "Only GET and POST here.")
         found = key_at(request, key)
-        allowed(found, heartbeats.DOOR)
+        allowed(found, heartbeats.ENDPOINT)
         assert found is not None
-        with admitted(found.name, heartbeats.DOOR):
+        with admitted(found.name, heartbeats.ENDPOINT):
             said, media_type, payload = _request_parts(request)
-            told = heartbeats_door.heartbeat(said)
+            told = heartbeats_endpoint.heartbeat(said)
             trace = getattr(request, "trace", None)
-            delivery = Delivery(found.name, heartbeats.DOOR, media_type, payload, trace)
+            delivery = Delivery(found.name, heartbeats.ENDPOINT, media_type, payload, trace)
             now = datetime.now(UTC)
             taken = heartbeats.receive_heartbeat(told, delivery, now)
     except (
@@ -290,7 +296,7 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
     ) as error:
         answer = refused(refused_as_problem, error)
         if found is not None:
-            note(found.name, heartbeats.DOOR, answer.status_code, str(error))
+            note(found.name, heartbeats.ENDPOINT, answer.status_code, str(error))
         return answer
     due = (now + told.every + told.grace).isoformat(timespec="seconds").replace("+00:00", "Z")
     answer = JsonResponse({"heartbeat": told.name, "due": due, "receipt": taken.receipt})

@@ -21,8 +21,8 @@ def cloudevents(request: HttpRequest, key: str = "") -> HttpResponse:
     if request.method == "OPTIONS":
         return HttpResponse(status=200, headers=handshake(request.headers))
     parse = partial(_parse, request)
-    door = AlertEndpoint("cloudevents", ("POST",), parse, counted, refused_as_problem, overloaded=429)
-    return serve(door, request, partial(key_at, request, key))
+    endpoint = AlertEndpoint("cloudevents", ("POST",), parse, counted, refused_as_problem, overloaded=429)
+    return serve(endpoint, request, partial(key_at, request, key))
 
 
 def _parse(request: HttpRequest, body: bytes, key: Key) -> Parsed:

@@ -34,7 +34,9 @@ OVERLAP, LONGEST = 86_400, 31 * 86_400
 class IntegrationShape(s.Serializer[Any]):
     name = s.CharField(max_length=100)
     scopes = s.ListField(child=s.ChoiceField(choices=keys.SCOPES), allow_empty=False)
-    doors = s.ListField(child=s.CharField(), required=False, help_text="endpoints of alerts; none for all")
+    endpoints = s.ListField(
+        child=s.CharField(), required=False, help_text="endpoints of alerts; none for all"
+    )
     region = s.CharField(required=False, allow_blank=True, max_length=100)
     mapping = s.JSONField(
         required=False, allow_null=True, help_text="how its generic endpoint reads payloads"
@@ -136,7 +138,7 @@ class IntegrationsView(_Admin):
                 body["scopes"],
                 body.get("region", ""),
                 mapping=body.get("mapping"),
-                doors=body.get("doors", ()),
+                endpoints=body.get("endpoints", ()),
                 expires_at=body.get("expires_at"),
                 who=_context_of(request),
             )

@@ -46,7 +46,7 @@ class Key:
     scopes: frozenset[str]
     region: str = ""
     kinds: frozenset[str] = frozenset()
-    doors: frozenset[str] = frozenset()
+    endpoints: frozenset[str] = frozenset()
     mapping: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def allows(self, scope: str) -> bool:
@@ -56,9 +56,9 @@ class Key:
         """Whether rows of this kind may be sent, by a key that may send telemetry."""
         return not self.kinds or kind in self.kinds
 
-    def allows_format(self, door: str) -> bool:
+    def allows_format(self, endpoint: str) -> bool:
         """Whether alerts may come through this endpoint, by a key that may send alerts."""
-        return not self.doors or door in self.doors
+        return not self.endpoints or endpoint in self.endpoints
 
 
 class KeyNameTakenError(ValueError):
@@ -75,13 +75,13 @@ def create(
     scopes: Iterable[str],
     region: str = "",
     mapping: Mapping[str, Any] | None = None,
-    doors: Iterable[str] = (),
+    endpoints: Iterable[str] = (),
     *,
     expires_at: datetime | None = None,
     who: Context | None = None,
 ) -> str:
     """Make a key and return it; it cannot be had again. `mapping` is how its generic endpoint reads payloads;
-    `doors` are those that it may use, none for all. With `who` the change is recorded, as by all commands here.
+    `endpoints` are those that it may use, none for all. With `who` the change is recorded, as by all commands here.
 
     Raises ValueError for an unknown scope, InvalidMappingError (one, too) for a mapping, KeyNameTakenError.
     """
@@ -101,7 +101,7 @@ def create(
                 scopes=wanted,
                 region=region,
                 mapping=mapping,
-                doors=sorted(set(doors)),
+                endpoints=sorted(set(endpoints)),
                 expires_at=expires_at,
             )
             _record(row.name, None, key_as_json(row), who)
@@ -123,7 +123,7 @@ def key_as_json(row: IntegrationKey) -> dict[str, Any]:
     return {
         "name": row.name,
         "scopes": list(row.scopes),
-        "doors": list(row.doors),
+        "endpoints": list(row.endpoints),
         "kinds": list(row.kinds),
         "region": row.region,
         "mapping": row.mapping,
@@ -179,10 +179,10 @@ def change(name: str, fields: Mapping[str, Any], who: Context | None = None) -> 
     given = dict(fields)
     if (mapping := given.get("mapping")) is not None:
         apply.mapping(mapping)
-    for listed in ("scopes", "doors"):
+    for listed in ("scopes", "endpoints"):
         if listed in given:
             given[listed] = sorted(set(given[listed]))
-    if not given.keys() <= {"scopes", "doors", "region", "mapping", "expires_at"} or not set(
+    if not given.keys() <= {"scopes", "endpoints", "region", "mapping", "expires_at"} or not set(
         given.get("scopes", ())
     ) <= set(SCOPES):
         raise ValueError("that of a key does not change so")
@@ -266,7 +266,7 @@ def mail_token(digest: bytes) -> str:
 
 def mail_address(row: IntegrationKey) -> str | None:
     """Where alerts may be sent to by mail; None where the key may not send any, or the endpoint is closed."""
-    may = {"alerts", "admin"} & set(row.scopes) and (not row.doors or "mail" in row.doors)
+    may = {"alerts", "admin"} & set(row.scopes) and (not row.endpoints or "mail" in row.endpoints)
     return (
         f"{mail_token(bytes(row.digest))}@{settings.INBOUND_EMAIL_DOMAIN}"
         if may and settings.INBOUND_EMAIL_PORT
@@ -302,7 +302,7 @@ def _remembered(known_by: bytes, look_up: Callable[[datetime], IntegrationKey | 
     if row.last_used_at is None or now - row.last_used_at > USE_NOTED_EVERY:
         IntegrationKey.objects.filter(pk=row.pk).update(last_used_at=now)
     key = Key(
-        row.name, frozenset(row.scopes), row.region, frozenset(row.kinds), frozenset(row.doors), row.mapping
+        row.name, frozenset(row.scopes), row.region, frozenset(row.kinds), frozenset(row.endpoints), row.mapping
     )  # fmt: skip
     if len(_seen) >= MOST_REMEMBERED:
         _seen.clear()

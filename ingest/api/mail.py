@@ -34,7 +34,7 @@ from ingest.integrations import mail
 from ingest.integrations.generic import apply
 from ingest.integrations.normalized import InvalidPayloadError
 
-DOOR = "mail"
+ENDPOINT = "mail"
 KEPT_WHOLE = 2**20
 """Bytes of a mail whose attachments are kept, too."""
 THREADS = 4
@@ -59,7 +59,7 @@ def integration_of(address: str) -> keys.Key | None:
     Raises django.db.Error.
     """
     key = keys.find_by_mail(_token(address))
-    return key if key is not None and key.allows("alerts") and key.allows_format(DOOR) else None
+    return key if key is not None and key.allows("alerts") and key.allows_format(ENDPOINT) else None
 
 
 def _token(address: str) -> str:
@@ -74,14 +74,14 @@ def store(address: str, raw: bytes) -> str:
         key = integration_of(address)
         if key is None:
             return "550 5.1.1 No integration has this address any more"
-        with admitted(key.name, DOOR):
+        with admitted(key.name, ENDPOINT):
             how = mail.DEFAULT if key.mapping is None else apply.mapping(key.mapping)
             parsed = mail.alerts(raw, how)
             if parsed.refused and not parsed.alerts:
                 return _refused(key, str(parsed.refused[0]))
             kept = raw if len(raw) <= KEPT_WHOLE else mail.headers_of(raw)
             payload = mail.without_token(kept, _token(address))
-            taken = receive(parsed, Delivery(key.name, DOOR, MEDIA_TYPE, payload[:KEPT_WHOLE]))
+            taken = receive(parsed, Delivery(key.name, ENDPOINT, MEDIA_TYPE, payload[:KEPT_WHOLE]))
     except InvalidPayloadError as error:
         return _refused(key, f"this mail {error}")
     except OverloadedError as error:
@@ -94,7 +94,7 @@ def store(address: str, raw: bytes) -> str:
 
 def _refused(key: keys.Key | None, why: str) -> str:
     if key is not None:
-        note(key.name, DOOR, 554, why)
+        note(key.name, ENDPOINT, 554, why)
     return f"554 5.6.0 Not stored: {_one_line(why)}"
 
 
@@ -164,9 +164,9 @@ class _Server(SMTP):
     line_length_limit = LONGEST_LINE
     open = 0
 
-    def __init__(self, door: SmtpHandler, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, endpoint: SmtpHandler, tls: ssl.SSLContext | None) -> None:
         super().__init__(
-            door,
+            endpoint,
             data_size_limit=settings.INBOUND_EMAIL_MAX_BODY,
             enable_SMTPUTF8=True,
             hostname=settings.INBOUND_EMAIL_DOMAIN,
@@ -217,7 +217,7 @@ def certificate() -> ssl.SSLContext | None:
 
 
 async def listen(
-    where: tuple[str, int] | socket.socket, door: SmtpHandler, tls: ssl.SSLContext | None = None
+    where: tuple[str, int] | socket.socket, endpoint: SmtpHandler, tls: ssl.SSLContext | None = None
 ) -> asyncio.Server:
     """A server of this loop, on a socket that is bound or at an address; its port may be 0, for one that is free.
 
@@ -226,7 +226,7 @@ async def listen(
     logging.getLogger("mail.log").setLevel(logging.WARNING)  # its lines hold addresses, which are secrets
 
     def connected() -> asyncio.BaseProtocol:
-        return _Full() if _Server.open >= MOST_CONNECTIONS else _Server(door, tls)
+        return _Full() if _Server.open >= MOST_CONNECTIONS else _Server(endpoint, tls)
 
     loop = asyncio.get_running_loop()
     if isinstance(where, socket.socket):
@@ -239,10 +239,10 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; mails that are being stored are finished. `ready` hears the port. Raises
     OSError."""
-    end, door = asyncio.Event(), SmtpHandler()
+    end, endpoint = asyncio.Event(), SmtpHandler()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
-    server = await listen(where, door, tls)
+    server = await listen(where, endpoint, tls)
     ready(server.sockets[0].getsockname()[1])
     while not end.is_set():
         heartbeat.progress("event loop", LONGEST_TURN)
@@ -250,4 +250,4 @@ async def serve(
             await asyncio.wait_for(end.wait(), TURN)
     heartbeat.rest("event loop")
     server.close()
-    door.close()
+    endpoint.close()

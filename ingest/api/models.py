@@ -10,7 +10,7 @@ class IntegrationKey(models.Model):
     region = models.CharField(max_length=100, blank=True)
     kinds = models.JSONField(default=list)
     """Telemetry kinds that it may send; empty for all."""
-    doors = models.JSONField(default=list)
+    endpoints = models.JSONField(default=list)
     """Alert endpoints that it may use; empty for all."""
     mapping = models.JSONField(null=True, default=None)
     """How the generic endpoint reads its payloads; None for the built-in mapping."""
@@ -36,7 +36,7 @@ class Rejection(models.Model):
     """
 
     integration = models.CharField(max_length=100)
-    door = models.CharField(max_length=100)
+    endpoint = models.CharField(max_length=100)
     status = models.PositiveSmallIntegerField()
     reason = models.TextField()
     times = models.BigIntegerField(default=1)
@@ -45,7 +45,9 @@ class Rejection(models.Model):
     class Meta:
         db_table = "integration_rejection"
         ordering = ("-at",)
-        constraints = (models.UniqueConstraint(fields=("integration", "door"), name="one_refusal_a_door"),)
+        constraints = (
+            models.UniqueConstraint(fields=("integration", "endpoint"), name="one_rejection_per_endpoint"),
+        )
 
     def __str__(self) -> str:
-        return f"{self.integration} at {self.door}: {self.status}"
+        return f"{self.integration} at {self.endpoint}: {self.status}"

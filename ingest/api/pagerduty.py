@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.alerts.changes import DOOR as CHANGES
+from ingest.alerts.changes import ENDPOINT as CHANGES
 from ingest.alerts.changes import take_change
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.api.admission import OverloadedError, admitted

@@ -36,23 +36,23 @@ WARNED_FOR: Final = timedelta(hours=1)
 SHOWN: Final = frozenset({400, 403, 409, 413, 415, 422, 554})
 """Statuses (554 of a mail) that tell of something to be put right at the sender; what passes by itself is left out."""
 
-log = structlog.get_logger("doors")
+log = structlog.get_logger("endpoints")
 _lock = threading.Lock()
 _noted: dict[tuple[str, str, str], tuple[float, int]] = {}
 
 _SQL = """
-INSERT INTO integration_rejection (integration, door, status, reason, times, at) VALUES (%s, %s, %s, %s, %s, now())
-ON CONFLICT (integration, door) DO UPDATE SET status = excluded.status, reason = excluded.reason,
+INSERT INTO integration_rejection (integration, endpoint, status, reason, times, at) VALUES (%s, %s, %s, %s, %s, now())
+ON CONFLICT (integration, endpoint) DO UPDATE SET status = excluded.status, reason = excluded.reason,
     times = integration_rejection.times + excluded.times, at = excluded.at
 """
 
 
-def note(integration: str, door: str, status: int, reason: str) -> None:
+def note(integration: str, endpoint: str, status: int, reason: str) -> None:
     """Remember that a request of this key was refused at this endpoint. A database that is away is logged,
     not raised: the sender is told all the same, and the next refusal that is written counts those that were not."""
     if status not in SHOWN:
         return
-    place, now = (database.name(), integration, door), time.monotonic()
+    place, now = (database.name(), integration, endpoint), time.monotonic()
     with _lock:
         until, left_out = _noted.get(place, (0.0, 0))
         if now < until:
@@ -64,25 +64,25 @@ def note(integration: str, door: str, status: int, reason: str) -> None:
     try:
         with connection.cursor() as cursor:
             text = reason.replace("\0", "")[:REASON]
-            cursor.execute(_SQL, (integration, door, status, text, left_out + 1))
-        if status in LOST and door in ALERT_FORMATS and _is_known(integration):
+            cursor.execute(_SQL, (integration, endpoint, status, text, left_out + 1))
+        if status in LOST and endpoint in ALERT_FORMATS and _is_known(integration):
             warn(
                 integration,
-                door,
+                endpoint,
                 f"Alerts from {integration} are refused ({status}): {text}",
-                f"The endpoint {door} rejected a request of a known key. Most senders do not repeat it, so its alerts"
-                f" are lost.\n\n{text}\n\nSee Integrations, {integration}.",
+                f"The endpoint {endpoint} rejected a request of a known key. Most senders do not repeat it, so its"
+                f" alerts are lost.\n\n{text}\n\nSee Integrations, {integration}.",
             )
     except (OperationalError, InterfaceError) as error:
-        log.warning("a refusal was not noted", integration=integration, door=door, reason=str(error))
+        log.warning("a refusal was not noted", integration=integration, endpoint=endpoint, reason=str(error))
         with _lock:
             until, since = _noted.get(place, (0.0, 0))
             _noted[place] = (until, since + left_out + 1)
 
 
-def note_unread(integration: str, door: str, reason: str) -> None:
+def note_unread(integration: str, endpoint: str, reason: str) -> None:
     """Say that a payload was stored and gave no alert: its sender has a 2xx and tells nobody."""
-    place, now = (database.name(), integration, f"{door} unread"), time.monotonic()
+    place, now = (database.name(), integration, f"{endpoint} unread"), time.monotonic()
     with _lock:
         until, _ = _noted.get(place, (0.0, 0))
         if now < until:
@@ -91,24 +91,26 @@ def note_unread(integration: str, door: str, reason: str) -> None:
     try:
         warn(
             integration,
-            door,
+            endpoint,
             f"Payloads from {integration} are stored and give no alert: {reason}",
             "They need a mapping. The page of the integration shows the latest of them with a mapping to try and save."
             f"\n\n{reason}",
             "unread",
         )
     except (OperationalError, InterfaceError) as error:
-        log.warning("an unread payload was not told", integration=integration, door=door, reason=str(error))
+        log.warning(
+            "an unread payload was not told", integration=integration, endpoint=endpoint, reason=str(error)
+        )
 
 
-def end_unread(integration: str, door: str) -> None:
+def end_unread(integration: str, endpoint: str) -> None:
     """End the alert of `note_unread`: the integration has another mapping."""
-    over = Alert(key=_key(door, "unread"), status="resolved", title="Payloads can be read")
-    receive(Parsed((over,)), Delivery(integration, door, "", b""))
+    over = Alert(key=_key(endpoint, "unread"), status="resolved", title="Payloads can be read")
+    receive(Parsed((over,)), Delivery(integration, endpoint, "", b""))
 
 
-def _key(door: str, what: str) -> str:
-    return f"dossier:{door}:{what}"
+def _key(endpoint: str, what: str) -> str:
+    return f"dossier:{endpoint}:{what}"
 
 
 def _is_known(integration: str) -> bool:
@@ -118,26 +120,26 @@ def _is_known(integration: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def warn(integration: str, door: str, title: str, description: str, what: str = "refused") -> None:
+def warn(integration: str, endpoint: str, title: str, description: str, what: str = "refused") -> None:
     """Fire an alert of the integration itself: what it sends does not arrive, which its team has to know."""
     notes = Notes()
     alert = Alert(
-        key=_key(door, what),
+        key=_key(endpoint, what),
         status="firing",
         title=notes.line("the title", title),
         severity="error" if what == "refused" else "warning",
         description=description,
-        labels={"integration": integration, "door": door, "origin": "dossier"},
+        labels={"integration": integration, "endpoint": endpoint, "origin": "dossier"},
         expires_at=datetime.now(UTC) + WARNED_FOR,
         notes=tuple(notes.told),
     )
-    receive(Parsed((alert,)), Delivery(integration, door, "", b""))
+    receive(Parsed((alert,)), Delivery(integration, endpoint, "", b""))
 
 
-def noted(answer: HttpResponse, integration: str, door: str) -> HttpResponse:
+def noted(answer: HttpResponse, integration: str, endpoint: str) -> HttpResponse:
     """The answer; where it is a refusal it is remembered with the reason that a problem document gives."""
     if answer.status_code in SHOWN:
-        note(integration, door, answer.status_code, reason_of(answer.content))
+        note(integration, endpoint, answer.status_code, reason_of(answer.content))
     return answer
 
 

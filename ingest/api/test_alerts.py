@@ -121,7 +121,7 @@ def _read_otlp(body: bytes, now: datetime) -> Parsed:
 _CLOUDEVENTS = "application/cloudevents+json"
 _BATCH = "application/cloudevents-batch+json"
 _MEDIA_TYPES = {"cloudevents": _CLOUDEVENTS, "mail": "message/rfc822"}
-_DOORS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datetime], Parsed]]] = {
+_ENDPOINTS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datetime], Parsed]]] = {
     "alertmanager-api": (_prometheus, prometheus.alerts),
     "alertmanager": (_alertmanager, lambda body, _: prometheus.webhook(body)),
     "grafana": (_grafana, lambda body, _: grafana.webhook(body)),
@@ -144,18 +144,18 @@ _READ_AS: Mapping[str, Callable[[bytes, apply.Mapping | None], Parsed]] = {
 }
 READ_BY_MAPPINGS = ("generic", "cloudevents", "mail")
 """Where an integration has a mapping of its own, the sample of these would not be what it takes."""
-DOORS = tuple(_DOORS)
+ENDPOINTS = tuple(_ENDPOINTS)
 
 
-def read_pasted(door: str, integration: str | None, payload: Any) -> Parsed:
-    """What an endpoint (one of DOORS) makes of a payload as its sender sends it; stores nothing.
+def read_pasted(endpoint: str, integration: str | None, payload: Any) -> Parsed:
+    """What an endpoint (one of ENDPOINTS) makes of a payload as its sender sends it; stores nothing.
 
     `payload` is JSON, or a text: a mail, or JSON as text. With an `integration` it is read by the mapping of that name.
     Raises InvalidPayloadError, and LookupError where there is no such integration.
     """
     body = payload.encode(errors="replace") if isinstance(payload, str) else json.dumps(payload).encode()
-    if (read := _READ_AS.get(door)) is None:
-        return _DOORS[door][1](body, datetime.now(UTC))
+    if (read := _READ_AS.get(endpoint)) is None:
+        return _ENDPOINTS[endpoint][1](body, datetime.now(UTC))
     try:
         return read(body, None if integration is None else _mapping_of(integration))
     except UnsupportedContentTypeError as error:
@@ -169,18 +169,18 @@ def _mapping_of(integration: str) -> apply.Mapping | None:
     return None if row.mapping is None else apply.mapping(row.mapping)
 
 
-def sample(door: str, now: datetime) -> Any:
-    """What a sender of an endpoint (one of DOORS) would send: JSON, or the bytes of a mail."""
-    return _DOORS[door][0](now)
+def sample(endpoint: str, now: datetime) -> Any:
+    """What a sender of an endpoint (one of ENDPOINTS) would send: JSON, or the bytes of a mail."""
+    return _ENDPOINTS[endpoint][0](now)
 
 
-def send_sample(integration: str, door: str, who: str) -> DeliveryReceipt:
-    """Deliver the sample of an endpoint (one of DOORS) for an integration. `who` asked for it.
+def send_sample(integration: str, endpoint: str, who: str) -> DeliveryReceipt:
+    """Deliver the sample of an endpoint (one of ENDPOINTS) for an integration. `who` asked for it.
 
     It is information, whatever its sender would take it for: a test calls nobody.
     """
     now = datetime.now(UTC)
-    told, read = sample(door, now), _DOORS[door][1]
+    told, read = sample(endpoint, now), _ENDPOINTS[endpoint][1]
     payload = told if isinstance(told, bytes) else json.dumps(told).encode()
     alerts = tuple(
         structs.replace(
@@ -188,5 +188,5 @@ def send_sample(integration: str, door: str, who: str) -> DeliveryReceipt:
         )
         for alert in read(payload, now).alerts
     )
-    media_type = _MEDIA_TYPES.get(door, "application/json")
-    return receive(Parsed(alerts), Delivery(integration, door, media_type, payload))
+    media_type = _MEDIA_TYPES.get(endpoint, "application/json")
+    return receive(Parsed(alerts), Delivery(integration, endpoint, media_type, payload))

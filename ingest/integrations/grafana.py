@@ -52,7 +52,9 @@ def webhook(body: bytes) -> Parsed:
             "alerts", "is missing; is this Grafana's own body, without a custom payload?"
         )
     if message.get("version") != VERSION:
-        raise InvalidPayloadError("version", 'must be "1"; Alertmanager sends "4", and has a door of its own')
+        raise InvalidPayloadError(
+            "version", 'must be "1"; Alertmanager sends "4", and has an endpoint of its own'
+        )
     return each(alerts_of(message), lambda item: _delivered(item, message))
 
 

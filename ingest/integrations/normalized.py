@@ -1,6 +1,6 @@
-"""The form that every alert door brings alerts into, whatever its sender writes. Pure.
+"""The form that every alert endpoint brings alerts into, whatever its sender writes. Pure.
 
-A door never refuses an alert for being long or odd: what an incident cannot show whole is shortened and says so in
+An endpoint never refuses an alert for being long or odd: what an incident cannot show whole is shortened and says so in
 `notes`, and the payload is kept as it came. It refuses what has no meaning: no labels, no summary, a word that is no
 status. Times are aware datetimes in UTC.
 """
@@ -94,7 +94,7 @@ class Refused:
 
 
 class InvalidPayloadError(ValueError):
-    """The whole body is not what this door takes: the field that is wrong ("" for the body) and why."""
+    """The whole body is not what this endpoint takes: the field that is wrong ("" for the body) and why."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}" if field else reason)
@@ -104,7 +104,7 @@ class InvalidPayloadError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a body holds. On doors that take all or nothing `refused` is empty: they raise InvalidPayloadError."""
+    """What a body holds. On endpoints that take all or nothing `refused` is empty: they raise InvalidPayloadError."""
 
     alerts: tuple[Alert, ...]
     refused: tuple[Refused, ...] = ()

@@ -73,7 +73,7 @@ def reads(payload: Any) -> Checked:
 
 
 def apply(how: Checked | None, payload: Any) -> Preview:
-    """What the generic door makes of a payload: through the integration's mapping, None for one without. Raises
+    """What the generic endpoint makes of a payload: through the integration's mapping, None for one without. Raises
     InvalidPayloadError."""
     return generic.apply(reads(payload) if how is None else how, payload)
 

@@ -1,4 +1,4 @@
-"""The form of a component's name, the same on every floor: what a door takes in must be nameable on an incident."""
+"""The form of a component's name, the same in every layer: what an endpoint takes must be nameable on an incident."""
 
 from __future__ import annotations
 

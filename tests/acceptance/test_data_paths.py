@@ -33,7 +33,7 @@ from tests.tracing import Stage, distinct, report, traced
 
 pytestmark = pytest.mark.usefixtures("log_database")
 SICK = "storage_cluster/s4"
-DOOR, TELEMETRY, ALERT = 16, 90, 53
+ENDPOINT, TELEMETRY, ALERT = 16, 90, 53
 """Ceilings, a few files above what was last measured: 15, 88 and 51. The aims are 15, 70 and 50."""
 
 
@@ -51,15 +51,17 @@ def pager() -> Iterator[HookSink]:
 
 def telemetry_to_page() -> list[Stage]:
     """A row of a failing unit, the run over its hour, the finding, and the page of the incident."""
-    door = Door(keep_schedules=True)
+    endpoint = Door(keep_schedules=True)
     schedule = hourly()
-    door.post(placed(), kind="placement")
-    door.post([{"time": TOP.isoformat(), "unit": "vm/0"}, *failures(0)], kind="unit_failure")
-    door.post(failures(1, sick=SICK), kind="unit_failure")
+    endpoint.post(placed(), kind="placement")
+    endpoint.post([{"time": TOP.isoformat(), "unit": "vm/0"}, *failures(0)], kind="unit_failure")
+    endpoint.post(failures(1, sick=SICK), kind="unit_failure")
     _queue_and_run(schedule, Stage("warm"))
     late = {"time": (TOP + 2 * HOUR + timedelta(minutes=2)).isoformat(), "unit": "vm/1"}
     with traced("HTTP request, row committed") as taken:
-        answer = door.client.post("/api/v1/telemetry/unit_failure", json.dumps([late]), "application/json")
+        answer = endpoint.client.post(
+            "/api/v1/telemetry/unit_failure", json.dumps([late]), "application/json"
+        )
     assert answer.status_code == 202, answer.content
     with traced("data clock, window due") as due:
         scheduler.catch_up()
@@ -123,7 +125,7 @@ def show(text: str) -> None:
 def test_a_telemetry_row_to_the_page_of_its_incident() -> None:
     stages = telemetry_to_page()
     show(report("telemetry row -> page of the incident", stages))
-    assert len(stages[0].files) <= DOOR
+    assert len(stages[0].files) <= ENDPOINT
     assert len(distinct(stages)) <= TELEMETRY
 
 

@@ -149,7 +149,7 @@ def test_the_wrong_team_is_called_it_bounces_the_ticket_and_it_is_settled(pager:
     story.clock.now = datetime.now(UTC)
     story.later(60)
     done = queries.get(story.id).incident
-    assert (done.state, done.team, done.hops, done.bounces) == ("resolved", "storage", 2, 1)
+    assert (done.state, done.team, done.hops, done.rejections) == ("resolved", "storage", 2, 1)
     assert set(done.team_seconds) == {"storage", "network"}
     assert done.seconds_to_team is not None
     assert all(

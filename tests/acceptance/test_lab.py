@@ -67,7 +67,7 @@ def test_a_second_lab_is_refused_while_one_runs() -> None:
 
 
 def tickets_after(fault: Fault) -> list[dict[str, Any]]:
-    """Probes through the telemetry door, a run of `voting` over them, and the incidents that are there then."""
+    """Probes through the telemetry endpoint, a run of `voting` over them, and the incidents that are there then."""
     rows = probed(fault, rounds=5)
     collector = Client(
         headers={"Authorization": f"Bearer {keys.create('lab', ['telemetry', 'incidents:read'])}"}

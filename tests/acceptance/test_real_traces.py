@@ -1,4 +1,4 @@
-"""Faults that others injected into real applications: offline, and through the door to an incident.
+"""Faults that others injected into real applications: offline, and through the endpoint to an incident.
 
 The recorded spans are read through `TRACES_DIR` and are no part of the project. What the method reaches on
 all of them is a benchmark (`tests/benchmarks/real_traces.py`), no test; here, one fault goes the whole way.
@@ -87,7 +87,7 @@ def client() -> Client:
 
 
 def send(by: Client, rows: Path) -> int:
-    """Through the telemetry door; how many rows it took."""
+    """Through the telemetry endpoint; how many rows it took."""
     body = rows.read_bytes()
     answer = by.post("/api/v1/telemetry/path_outcome", body, content_type="application/x-ndjson")
     assert answer.status_code == 202, answer.content

@@ -42,9 +42,11 @@ def web(little: None, web: Web) -> Web:  # noqa: ARG001
 @pytest.mark.skipif(bool(missing(ALERTMANAGER)), reason=missing(ALERTMANAGER))
 def test_senders_that_are_told_to_come_later_come_again(web: Web, tmp_path: Path) -> None:
     senders = {"otlp-logs": log_errors, "pagerduty": trigger, "alertmanager": notify}
-    of = {door: keys.create(door, ["alerts"]) for door in senders}
+    of = {endpoint: keys.create(endpoint, ["alerts"]) for endpoint in senders}
     with ThreadPoolExecutor() as threads:
-        done = [threads.submit(send, web.address, of[door], tmp_path) for door, send in senders.items()]
+        done = [
+            threads.submit(send, web.address, of[endpoint], tmp_path) for endpoint, send in senders.items()
+        ]
     assert [one.exception() for one in done] == [None] * len(senders)
     wait_for(lambda: stored() == dict.fromkeys(senders, SENT), 60, "all alerts")
     with urllib.request.urlopen(f"{web.address}/metrics", timeout=20) as answer:

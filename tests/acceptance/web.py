@@ -17,7 +17,7 @@ from tests.places import ROOT
 
 
 class Web:
-    """The pages-and-doors processes as the supervisor would start them: on one socket, which outlives them."""
+    """The pages-and-endpoints processes as the supervisor would start them: on one socket, which outlives them."""
 
     def __init__(self, database_url: str, log: Path, workers: int) -> None:
         self.log, self.port, self.workers = log, free_port(), workers

@@ -1,4 +1,4 @@
-"""Analyzers come in by one door and know nothing of Django or of each other."""
+"""Analyzers come in by one endpoint and know nothing of Django or of each other."""
 
 import ast
 import functools

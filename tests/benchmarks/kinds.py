@@ -42,15 +42,15 @@ Row = dict[str, Any]
 def main() -> list[Row]:
     """Rows of name, value, unit, bar and a note. Takes about two minutes."""
     with stack("kinds") as (home, port, secret):
-        figures = through_the_door(port, secret)
+        figures = through_the_endpoint(port, secret)
         os.environ.update(DJANGO_SETTINGS_MODULE="deploy.settings", DATABASE_URL=home.database_url)
         django.setup()
         return figures + among_intervals()
 
 
-# The door
+# The endpoint
 # ----------------------------------------------------------------------------------------------------------
-def through_the_door(port: int, secret: str) -> list[Row]:
+def through_the_endpoint(port: int, secret: str) -> list[Row]:
     requests = {
         (kind, media_type): [request(kind, media_type, seed, secret) for seed in range(BODIES)]
         for kind in KINDS

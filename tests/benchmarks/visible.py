@@ -1,6 +1,6 @@
-"""From the last failing row accepted by the door to the incident on the screen, on the real set of processes.
+"""From the last failing row accepted by the endpoint to the incident on the screen, on the real set of processes.
 
-Ten times a ToR of the demo's region stops. Its failures go through the public door, then one confirmed placement
+Ten times a ToR of the demo's region stops. Its failures go through the public endpoint, then one confirmed placement
 whose time ends the window; the clock starts when the failures are acknowledged. It stops when the incident API shows
 the incident, and when a browser with the inbox open has announced it, was asked to show it and does (where there is a
 Chromium).

@@ -52,13 +52,15 @@ def firing_until(end: float) -> list[dict[str, Any]]:
 
 
 def record_prometheus(directory: Path) -> None:
-    with Recorder() as door:
+    with Recorder() as endpoint:
         # Prometheus looks for its Alertmanagers 5 s after it started.
         rules = firing_until(time.time() + 12)
-        with prometheus(directory, rules, [{"static_configs": [{"targets": [f"127.0.0.1:{door.port}"]}]}]):
+        with prometheus(
+            directory, rules, [{"static_configs": [{"targets": [f"127.0.0.1:{endpoint.port}"]}]}]
+        ):
             # A firing alert is said to end 20 s later, four times the delay of repeats.
-            keep("prometheus/firing.json", door.wait_for(lambda request: disks_fired(request) > 15))
-            keep("prometheus/resolved.json", door.wait_for(lambda request: 0 < disks_fired(request) < 15))
+            keep("prometheus/firing.json", endpoint.wait_for(lambda request: disks_fired(request) > 15))
+            keep("prometheus/resolved.json", endpoint.wait_for(lambda request: 0 < disks_fired(request) < 15))
 
 
 def disks_fired(request: Recorded) -> float:
@@ -71,14 +73,14 @@ def disks_fired(request: Recorded) -> float:
 
 
 def record_alertmanager(directory: Path) -> None:
-    with Recorder(answer=lambda request: (202 if "enqueue" in request.path else 200, b"{}")) as door:
+    with Recorder(answer=lambda request: (202 if "enqueue" in request.path else 200, b"{}")) as endpoint:
         receivers = [
-            {"name": "all", "webhook_configs": [{"url": f"{door.url}/all", "send_resolved": True}]},
-            {"name": "short", "webhook_configs": [{"url": f"{door.url}/short", "max_alerts": 1}]},
+            {"name": "all", "webhook_configs": [{"url": f"{endpoint.url}/all", "send_resolved": True}]},
+            {"name": "short", "webhook_configs": [{"url": f"{endpoint.url}/short", "max_alerts": 1}]},
             {
                 "name": "pagerduty",
                 "pagerduty_configs": [
-                    {"routing_key": KEY, "url": f"{door.url}/v2/enqueue", "severity": "critical"}
+                    {"routing_key": KEY, "url": f"{endpoint.url}/v2/enqueue", "severity": "critical"}
                 ],
             },
         ]
@@ -93,7 +95,7 @@ def record_alertmanager(directory: Path) -> None:
                     ("pagerduty-trigger", "/v2/enqueue", "trigger"),
                     ("pagerduty-resolve", "/v2/enqueue", "resolve"),
                 ):
-                    keep(f"alertmanager/{name}.json", door.wait_for(_about_disks(path, status)))
+                    keep(f"alertmanager/{name}.json", endpoint.wait_for(_about_disks(path, status)))
 
 
 def _about_disks(path: str, status: str) -> Callable[[Recorded], bool]:
@@ -110,7 +112,7 @@ def _about_disks(path: str, status: str) -> Callable[[Recorded], bool]:
 
 
 def record_amtool(_: Path) -> None:
-    with Recorder() as door:
+    with Recorder() as endpoint:
         told = [
             "alertname=Drill",
             "severity=warning",
@@ -118,9 +120,9 @@ def record_amtool(_: Path) -> None:
             "--annotation=summary=Only a drill",
         ]
         link = "--generator-url=https://wiki.example.com/drill"
-        command = [AMTOOL, f"--alertmanager.url={door.url}", "alert", "add", *told, link]
+        command = [AMTOOL, f"--alertmanager.url={endpoint.url}", "alert", "add", *told, link]
         subprocess.run(command, check=True, capture_output=True)
-        keep("alertmanager/amtool.json", door.wait_for(lambda request: request.path == "/api/v2/alerts"))
+        keep("alertmanager/amtool.json", endpoint.wait_for(lambda request: request.path == "/api/v2/alerts"))
 
 
 def record_pagerduty(directory: Path) -> None:
@@ -132,9 +134,9 @@ def record_pagerduty(directory: Path) -> None:
             {"status": "success", "dedup_key": told.get("dedup_key", "made-here")}
         ).encode()
 
-    with Recorder(answer, certificate) as door:
+    with Recorder(answer, certificate) as endpoint:
         trusting = ssl.create_default_context(cafile=str(certificate[0]))
-        with pagerduty.EventsApiV2Client(KEY, base_url=door.url, verify=trusting) as client:
+        with pagerduty.EventsApiV2Client(KEY, base_url=endpoint.url, verify=trusting) as client:
             client.trigger(
                 "Ping of db-1 fails",
                 "db-1.example.com",
@@ -163,57 +165,63 @@ def record_pagerduty(directory: Path) -> None:
                 datetime.now(UTC).isoformat(),
             )
         names = ("trigger", "trigger-without-key", "acknowledge", "resolve", "change")
-        for name, request in zip(names, door.requests, strict=True):
+        for name, request in zip(names, endpoint.requests, strict=True):
             keep(f"pagerduty/{name}.json", request)
 
 
 def record_checker(
     start: Callable[[Path, str], AbstractContextManager[Watched]], name: str, directory: Path
 ) -> None:
-    with Recorder() as door, start(directory, f"{door.url}/integrations/generic/KEY") as watched:
+    with Recorder() as endpoint, start(directory, f"{endpoint.url}/integrations/generic/KEY") as watched:
         watched.say(
             "db-1-disk",
             2,
             'DISK CRITICAL - 98% of "/var" \\ used, äöü; soon $5 & <full>|/var=98%\nSecond line',
         )
-        firing = door.wait_for(lambda request: b"type=PROBLEM" in request.body)
+        firing = endpoint.wait_for(lambda request: b"type=PROBLEM" in request.body)
         keep(f"{name}/service-problem.form", firing)
         watched.acknowledge("db-1", "disk /var", "alice", 'Alice: "looking" at it')
         keep(
             f"{name}/service-acknowledgement.form",
-            door.wait_for(lambda request: b"type=ACKN" in request.body),
+            endpoint.wait_for(lambda request: b"type=ACKN" in request.body),
         )
         watched.say("db-1-disk", 0, "DISK OK")
-        keep(f"{name}/service-recovery.form", door.wait_for(lambda request: b"type=RECOVERY" in request.body))
-        mark = len(door.requests)
+        keep(
+            f"{name}/service-recovery.form",
+            endpoint.wait_for(lambda request: b"type=RECOVERY" in request.body),
+        )
+        mark = len(endpoint.requests)
         watched.say("db-1", 2, "PING CRITICAL - 100% lost")
         keep(
             f"{name}/host-problem.form",
-            door.wait_for(lambda r: b"type=PROBLEM" in r.body and r in door.requests[mark:]),
+            endpoint.wait_for(lambda r: b"type=PROBLEM" in r.body and r in endpoint.requests[mark:]),
         )
         watched.say("db-1", 0, "PING OK")
         keep(
             f"{name}/host-recovery.form",
-            door.wait_for(lambda r: b"type=RECOVERY" in r.body and r in door.requests[mark:]),
+            endpoint.wait_for(lambda r: b"type=RECOVERY" in r.body and r in endpoint.requests[mark:]),
         )
 
 
 def record_zabbix(directory: Path) -> None:
-    with Recorder() as door, zabbix(directory, f"{door.url}/integrations/generic/KEY") as server:
+    with Recorder() as endpoint, zabbix(directory, f"{endpoint.url}/integrations/generic/KEY") as server:
         server.send(98)
-        keep("zabbix/problem.json", door.wait_for(lambda request: b'"firing"' in request.body))
+        keep("zabbix/problem.json", endpoint.wait_for(lambda request: b'"firing"' in request.body))
         server.acknowledge("Alice looks at it")
-        keep("zabbix/acknowledgement.json", door.wait_for(lambda request: b'"acknowledged"}' in request.body))
+        keep(
+            "zabbix/acknowledgement.json",
+            endpoint.wait_for(lambda request: b'"acknowledged"}' in request.body),
+        )
         server.send(10)
-        keep("zabbix/recovery.json", door.wait_for(lambda request: b'"resolved"' in request.body))
+        keep("zabbix/recovery.json", endpoint.wait_for(lambda request: b'"resolved"' in request.body))
 
 
 def record_cloudevents(_: Path) -> None:
-    with Recorder(lambda _: (200, b"{}")) as door:
+    with Recorder(lambda _: (200, b"{}")) as endpoint:
         at = datetime.now(UTC)
-        post_event(f"{door.url}/structured", "firing", at)
-        post_event(f"{door.url}/binary", "resolved", at + timedelta(minutes=5), mode="binary")
-        for request in door.requests:
+        post_event(f"{endpoint.url}/structured", "firing", at)
+        post_event(f"{endpoint.url}/binary", "resolved", at + timedelta(minutes=5), mode="binary")
+        for request in endpoint.requests:
             name = request.path.removeprefix("/")
             keep(f"cloudevents/{name}.json", request)
             # In binary mode the attributes of the event are headers.
@@ -226,20 +234,23 @@ def record_cloudevents(_: Path) -> None:
 
 
 def record_opentelemetry(_: Path) -> None:
-    with Recorder(lambda _: (200, b"")) as door:
-        export_metrics(door.url, KEY)
-        export_span(door.url, KEY)
-        export_error(door.url, KEY, "no space on disk 7")
+    with Recorder(lambda _: (200, b"")) as endpoint:
+        export_metrics(endpoint.url, KEY)
+        export_span(endpoint.url, KEY)
+        export_error(endpoint.url, KEY, "no space on disk 7")
         for name in ("metrics", "traces", "logs"):
             keep(
                 f"opentelemetry/{name}.pb",
-                door.wait_for(lambda request, name=name: request.path == f"/v1/{name}"),  # type: ignore[misc]
+                endpoint.wait_for(lambda request, name=name: request.path == f"/v1/{name}"),  # type: ignore[misc]
             )
 
 
 def record_remote_write(directory: Path) -> None:
-    with Recorder(lambda _: (204, b"")) as door, writing_prometheus(directory, door.url, KEY):
-        keep("prometheus/remote-write.snappy", door.wait_for(lambda request: request.path == "/api/v1/write"))
+    with Recorder(lambda _: (204, b"")) as endpoint, writing_prometheus(directory, endpoint.url, KEY):
+        keep(
+            "prometheus/remote-write.snappy",
+            endpoint.wait_for(lambda request: request.path == "/api/v1/write"),
+        )
 
 
 def keep(name: str, request: Recorded) -> None:

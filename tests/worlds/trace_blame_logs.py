@@ -1,4 +1,4 @@
-"""The worlds of `trace_blame` with their log lines counted as the doors count them: rows of `span` and `log_count`."""
+"""The worlds of `trace_blame` with log lines counted as the endpoints count them: rows of `span` and `log_count`."""
 
 from __future__ import annotations
 

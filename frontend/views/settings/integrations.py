@@ -86,8 +86,10 @@ def integrations(request: HttpRequest) -> HttpResponse:
 def make_key(sender: Sender, name: str, expires_at: datetime | None, who: Context) -> str:
     """A key that does what this sender needs and no more. Raises KeyNameTakenError."""
     scopes = [sender.scope, *(["alerts"] if sender.slug == "otlp" else [])]
-    doors = [sender.door] if sender.door and sender.scope == "alerts" else []
-    return keys.create(name, scopes, mapping=sender.mapping, doors=doors, expires_at=expires_at, who=who)
+    endpoints = [sender.endpoint] if sender.endpoint and sender.scope == "alerts" else []
+    return keys.create(
+        name, scopes, mapping=sender.mapping, endpoints=endpoints, expires_at=expires_at, who=who
+    )
 
 
 @page
@@ -214,7 +216,7 @@ def _integration_context(
     return {
         "it": row,
         "senders": _senders(row),
-        "doors": _endpoints(row),
+        "endpoints": _endpoints(row),
         "mapped": _mapped(row),
         "refusals": refusals.get(row.name, []),
         # An address is as good as a key for sending mail.
@@ -281,7 +283,7 @@ def _senders(row: IntegrationKey) -> list[Sender]:
         for one in SENDERS
         if one.mapping is None
         and (one.scope in row.scopes or "admin" in row.scopes)
-        and (not row.doors or one.door in row.doors)
+        and (not row.endpoints or one.endpoint in row.endpoints)
     ]
 
 
@@ -290,11 +292,11 @@ def _endpoints(row: IntegrationKey) -> list[str]:
     if not {"alerts", "admin"} & set(row.scopes):
         return []
     return [
-        door
-        for door in test_alerts.DOORS
-        if (not row.doors or door in row.doors)
-        and not (door in test_alerts.READ_BY_MAPPINGS and row.mapping)
-        and (door != "mail" or settings.INBOUND_EMAIL_PORT)
+        endpoint
+        for endpoint in test_alerts.ENDPOINTS
+        if (not row.endpoints or endpoint in row.endpoints)
+        and not (endpoint in test_alerts.READ_BY_MAPPINGS and row.mapping)
+        and (endpoint != "mail" or settings.INBOUND_EMAIL_PORT)
     ]
 
 
@@ -302,7 +304,7 @@ def _mapped(row: IntegrationKey) -> bool:
     """Whether a mapping can play a part in what it sends."""
     if not {"alerts", "admin"} & set(row.scopes):
         return False
-    return not row.doors or bool({"generic", "cloudevents", "mail"} & set(row.doors))
+    return not row.endpoints or bool({"generic", "cloudevents", "mail"} & set(row.endpoints))
 
 
 def _row(pk: int) -> IntegrationKey:
@@ -333,10 +335,10 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
         return _confirmed(request, row)
     if verb == "reread":
         return _taken_again(request, row)
-    door = request.POST.get("door", "")
-    if verb != "test" or door not in _endpoints(row):
+    endpoint = request.POST.get("endpoint", "")
+    if verb != "test" or endpoint not in _endpoints(row):
         raise Http404(verb)
-    taken = test_alerts.send_sample(row.name, door, user_name(request))
+    taken = test_alerts.send_sample(row.name, endpoint, user_name(request))
     messages.success(request, "Sent. The incident opens within seconds and resolves in five minutes.")
     return HttpResponseRedirect(reverse("receipt", args=[taken.receipt]))
 

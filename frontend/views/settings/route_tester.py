@@ -14,14 +14,14 @@ from incidents.domain.routing.rules import RoutingTable, Subject, read_matchers
 from incidents.domain.values import InvalidValueError
 from incidents.routing import replay
 from ingest.api.models import IntegrationKey
-from ingest.api.test_alerts import DOORS
+from ingest.api.test_alerts import ENDPOINTS
 
 PASTE: Final = "paste"
 """What the form says to do that a payload is pasted into: it is too long for an address."""
 DESCRIBED: Final = ("component", "labels", "severity", "integration", "analyzer", "confidence")
 LONGEST: Final = 4_000
 """Characters of an address that everything on the way takes."""
-PASTED: Final = ("door", "sender", "payload")
+PASTED: Final = ("endpoint", "sender", "payload")
 _FORMATS: Final = {
     "alertmanager": "Alertmanager, as a webhook",
     "alertmanager-api": "Prometheus or vmalert, as to an Alertmanager",
@@ -56,7 +56,8 @@ class Tested:
 def alert_formats() -> list[tuple[str, str]]:
     """What can read a payload, with its name for people; the ones that have none last."""
     return sorted(
-        ((one, _FORMATS.get(one, one)) for one in DOORS), key=lambda one: [*_FORMATS, one[0]].index(one[0])
+        ((one, _FORMATS.get(one, one)) for one in ENDPOINTS),
+        key=lambda one: [*_FORMATS, one[0]].index(one[0]),
     )
 
 
@@ -93,7 +94,7 @@ def _pasted(request: HttpRequest, table: RoutingTable) -> Tested:
     asked = {name: request.POST.get(name, "") for name in PASTED}
     try:
         told = replay.explain_pasted(
-            asked["door"], asked["sender"].strip(), asked["payload"], replay.now(), table
+            asked["endpoint"], asked["sender"].strip(), asked["payload"], replay.now(), table
         )
     except InvalidValueError as error:
         return Tested(None, asked, {PASTE: str(error)})

@@ -157,7 +157,7 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         "problem": tried.problem,
         "pasted": tried.pasted,
         "shared": tried.address,
-        "doors": alert_formats(),
+        "endpoints": alert_formats(),
         "senders": senders(),
         "latest": replay.latest_alerts(LATEST),
         "days": DAYS,

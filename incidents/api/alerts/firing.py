@@ -109,7 +109,7 @@ class _Shown:
             "annotations": dict(one.annotations) if one.annotations is not None else _described(one),
             "endsAt": one.expires_at or self.alert.last_seen + FOREVER,
             # The key of what Prometheus posts is its fingerprint.
-            "fingerprint": one.key if self.alert.door == "alertmanager-api" else fingerprint(one.labels),
+            "fingerprint": one.key if self.alert.endpoint == "alertmanager-api" else fingerprint(one.labels),
             "receivers": [receiver_of(self.receiver)],
             "startsAt": starts,
             "status": {

@@ -70,7 +70,7 @@ def _as_json(one: Alert, why: str | None, *, past: bool) -> dict[str, Any]:
         "images": [dict(image) for image in told.images],
         "notes": list(told.notes),
         "integration": one.integration,
-        "door": one.door,
+        "endpoint": one.endpoint,
         "key": told.key,
         "starts_at": optional_rfc3339(told.starts_at),
         "changed_at": rfc3339(one.changed_at),

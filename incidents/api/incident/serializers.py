@@ -135,15 +135,17 @@ class IncidentShape(s.Serializer[Any]):
     still_blamed = s.BooleanField(help_text="whether the latest window of a schedule suspects it")
     alerts = s.IntegerField(help_text="reports with a dedup key that opened or joined it")
     findings = s.IntegerField(help_text="findings that opened, joined or were recorded on it")
-    hops = s.IntegerField(help_text="how often it moved to another team, bounces included")
-    bounces = s.IntegerField(help_text="how often it was bounced back to the team that had handed it over")
+    hops = s.IntegerField(help_text="number of moves to another team, rejections included")
+    rejections = s.IntegerField(
+        help_text="number of rejected hand-overs: it returned to the team that sent it"
+    )
     handed_from = s.CharField(
-        allow_null=True, help_text="the team whose hand-over waits to be accepted or bounced back"
+        allow_null=True, help_text="the team whose hand-over waits to be accepted or rejected"
     )
     accepted_at = s.DateTimeField(allow_null=True, help_text="when its team accepted the last hand-over")
     accepted_by = s.CharField(allow_null=True)
     team_since = s.DateTimeField(help_text="when it came to the team that has it")
-    custody = OwnershipShape(help_text="how long each team and each owner had it")
+    ownership = OwnershipShape(help_text="how long each team and each owner had it")
     seconds_to_team = s.FloatField(
         allow_null=True,
         help_text="once resolved: from its opening until it came to the team that resolved it, to stay",
@@ -340,7 +342,7 @@ class MemberAlertShape(s.Serializer[Any]):
     images = s.ListField(child=s.DictField(), help_text="src, href and alt")
     notes = s.ListField(child=s.CharField(), help_text="what was shortened or left out")
     integration = s.CharField(help_text="the key that it came with")
-    door = s.CharField()
+    endpoint = s.CharField()
     key = s.CharField(help_text="the sender's own: two alerts with the same one are the same")
     starts_at = s.DateTimeField(allow_null=True)
     changed_at = s.DateTimeField()

@@ -27,7 +27,7 @@ from incidents.domain.values import SEVERITIES
 from incidents.routing import replay as routes
 from incidents.teams.models import routing_table
 from ingest.api.authentication import HasScope
-from ingest.api.test_alerts import DOORS
+from ingest.api.test_alerts import ENDPOINTS
 
 NO_ALERT = {404: OpenApiResponse(PROBLEM, "There is no such alert.")}
 DAYS = 7
@@ -50,9 +50,11 @@ class ToExplainShape(SubjectShape):
     payload = s.JSONField(
         required=False,
         help_text="what a sender sends, as it is (a mail as text): its first alert that fires, else its first, is"
-        " explained; beside it `door`, `integration`, `at` and `routes`",
+        " explained; beside it `endpoint`, `integration`, `at` and `routes`",
     )
-    door = s.ChoiceField(choices=DOORS, required=False, help_text="what reads the payload; default: generic")
+    endpoint = s.ChoiceField(
+        choices=ENDPOINTS, required=False, help_text="what reads the payload; default: generic"
+    )
     routes = s.ListField(child=s.DictField(), required=False, help_text=ROUTES)
 
 
@@ -167,19 +169,19 @@ class ExplainView(_Trial):
             return Response({**explained_json(told.explanation), "incident": told.incident, **_NO_PAYLOAD})
         if "payload" in body:
             return Response(_pasted(body, table))
-        if "door" in body:
-            raise InvalidValueError("door", "reads a `payload`, and there is none")
+        if "endpoint" in body:
+            raise InvalidValueError("endpoint", "reads a `payload`, and there is none")
         subject = routes.subject_from(body, time_of("at", body.get("at")) or routes.now())
         return Response({**explained_json(explain(subject, table)), "incident": None, **_NO_PAYLOAD})
 
 
 def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
     """A payload read as its endpoint reads it, and where its first alert goes."""
-    if others := sorted(set(body) - {"payload", "door", "integration", "at", "routes"}):
+    if others := sorted(set(body) - {"payload", "endpoint", "integration", "at", "routes"}):
         raise InvalidValueError(others[0], "cannot stand beside `payload`, which says it")
     at = time_of("at", body.get("at")) or routes.now()
     told = routes.explain_pasted(
-        body.get("door", "generic"), body.get("integration"), body["payload"], at, table
+        body.get("endpoint", "generic"), body.get("integration"), body["payload"], at, table
     )
     return {
         **explained_json(told.explanation),

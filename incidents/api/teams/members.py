@@ -50,7 +50,7 @@ class TeamsView(Catalog):
             raise ConflictError(f"{team.name} has incidents that are not resolved; hand them over first.")
         if unresolved.filter(handed_from=team.slug).exists():
             raise ConflictError(
-                f"{team.name} handed over incidents that may still be bounced back to it; have them accepted first."
+                f"{team.name} handed over incidents that may still be returned to it; have them accepted first."
             )
         if named := named_by("team", team.slug):
             raise ConflictError(f"{team.name} is used by {named}; change that first.")

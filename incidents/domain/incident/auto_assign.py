@@ -1,7 +1,7 @@
 """When an incident goes on by itself to the team that was learned for it: where its route says so, and nobody was there
 before. Pure.
 
-It is a hand-over as people make them, so it can be bounced back or undone; what was done to it once, by anybody, leaves
+It is a hand-over as people make them, so it can be rejected or undone; what was done to it once, by anybody, leaves
 the incident to people.
 """
 

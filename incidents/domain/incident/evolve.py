@@ -280,7 +280,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.assigned": _assigned,
     "incident.reassigned": ownership.handed_over,
     "incident.reassignment_accepted": ownership.accepted,
-    "incident.reassignment_rejected": ownership.bounced,
+    "incident.reassignment_rejected": ownership.rejected,
     "incident.reassignment_undone": ownership.hand_over_undone,
     "incident.snoozed": snooze.snoozed,
     "incident.unsnoozed": snooze.unsnoozed,

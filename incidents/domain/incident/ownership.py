@@ -1,8 +1,8 @@
-"""Who has an incident: hand over, accept, bounce back, and how long each team and person had it.
+"""Ownership of an incident: hand over, accept, reject, and how long each team and person had it.
 
-A hand-over waits for an answer: the receiving team accepts it, bounces it back to the team that sent it, or passes
-it on. Time with a team counts from opening to resolution, also while nobody there has looked; so the sum over teams
-is how long the incident was open.
+A hand-over waits for an answer: the receiving team accepts it, rejects it (it returns to the sender), or passes it on.
+Time with a team counts from opening to resolution, also while nobody there has looked; so the sum over
+teams is how long the incident was open.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def accepted(state: Incident, event: Fact) -> Incident:
     return replace(state, handed_over=None, accepted_at=event.occurred_at, accepted_by=person(event.actor))
 
 
-def bounced(state: Incident, event: Fact) -> Incident:
+def rejected(state: Incident, event: Fact) -> Incident:
     """Back to whoever had it there: who sends an incident away must not lose sight of it."""
     sent = state.handed_over
     return moved(
@@ -136,7 +136,7 @@ def bounced(state: Incident, event: Fact) -> Incident:
         event.body["to"],
         event.occurred_at,
         hops=state.hops + 1,
-        bounces=state.bounces + 1,
+        rejections=state.rejections + 1,
         owner=None if sent is None else sent.owner,
     )
 

@@ -381,7 +381,7 @@ class Incident:
     findings: int = 0
     hops: int = 0
     """How often it moved to another team."""
-    bounces: int = 0
+    rejections: int = 0
     """How often it came back because it was not theirs; each is a hop, too."""
     handed_over: HandedOver | None = None
     accepted_at: datetime | None = None
@@ -430,7 +430,7 @@ class Incident:
 
     @property
     def handed_from(self) -> str | None:
-        """The team whose hand-over waits to be accepted or bounced back."""
+        """The team whose hand-over waits to be accepted or rejected."""
         return None if self.handed_over is None else self.handed_over.team
 
     @property

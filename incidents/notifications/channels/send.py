@@ -85,7 +85,7 @@ def _message(outgoing: Outgoing, connection: BaseEmailBackend) -> EmailMessage:
             # The same when it is sent again, so that a mail server or a reader can drop the second.
             "Message-ID": f"<{outgoing.id}@{domain}>",
             "Auto-Submitted": "auto-generated",
-            OWN_HEADER: settings.PUBLIC_URL,  # our own door of mail refuses it: no circles
+            OWN_HEADER: settings.PUBLIC_URL,  # our own endpoint of mail refuses it: no circles
         },
         connection=connection,
     )

@@ -10,7 +10,7 @@ ALERTS = """
 CREATE TABLE alert (
     id uuid PRIMARY KEY,
     integration text NOT NULL,
-    door text NOT NULL,
+    endpoint text NOT NULL,
     key text NOT NULL,
     status text NOT NULL,
     expired boolean NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE alert_delivery (
     receipt uuid NOT NULL,
     received_at timestamptz NOT NULL,
     integration text NOT NULL,
-    door text NOT NULL,
+    endpoint text NOT NULL,
     content_type text NOT NULL,
     sha256 bytea NOT NULL,
     payload bytea NOT NULL,
@@ -115,7 +115,7 @@ $$;
 
 INSERT = """
 CREATE FUNCTION alert_insert(
-    id_ uuid[], integration_ text[], door_ text[], key_ text[], status_ text[], expired_ boolean[],
+    id_ uuid[], integration_ text[], endpoint_ text[], key_ text[], status_ text[], expired_ boolean[],
     settled_until_ timestamptz[], severity_ text[], title_ text[], group_name_ text[], component_ text[],
     description_ text[], labels_ text[], links_ text[], images_ text[], notes_ text[], starts_at_ timestamptz[],
     expires_at_ timestamptz[], fired_ text[], changed_at_ timestamptz[], last_seen_ timestamptz[],
@@ -123,16 +123,16 @@ CREATE FUNCTION alert_insert(
 ) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     INSERT INTO alert (
-        id, integration, door, key, status, expired, settled_until, severity, title, group_name, component,
+        id, integration, endpoint, key, status, expired, settled_until, severity, title, group_name, component,
         description, labels, links, images, notes, starts_at, expires_at, fired, changed_at, last_seen,
         repeats, receipt, version, hash, annotations
     )
     SELECT * FROM unnest(
-        id_, integration_, door_, key_, status_, expired_, settled_until_, severity_, title_, group_name_,
+        id_, integration_, endpoint_, key_, status_, expired_, settled_until_, severity_, title_, group_name_,
         component_, description_, labels_, links_, images_, notes_, starts_at_, expires_at_, fired_,
         changed_at_, last_seen_, repeats_, receipt_, version_, hash_, annotations_
     ) AS new (
-        new_id, new_integration, new_door, new_key, new_status, new_expired, new_settled_until, new_severity,
+        new_id, new_integration, new_endpoint, new_key, new_status, new_expired, new_settled_until, new_severity,
         new_title, new_group_name, new_component, new_description, new_labels, new_links, new_images,
         new_notes, new_starts_at, new_expires_at, new_fired, new_changed_at, new_last_seen, new_repeats,
         new_receipt, new_version, new_hash, new_annotations

@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ("scopes", models.JSONField(default=list)),
                 ("region", models.CharField(blank=True, max_length=100)),
                 ("kinds", models.JSONField(default=list)),
-                ("doors", models.JSONField(default=list)),
+                ("endpoints", models.JSONField(default=list)),
                 ("mapping", models.JSONField(default=None, null=True)),
                 ("previous_digest", models.BinaryField(max_length=32, null=True, unique=True)),
                 ("previous_until", models.DateTimeField(null=True)),
@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("integration", models.CharField(max_length=100)),
-                ("door", models.CharField(max_length=100)),
+                ("endpoint", models.CharField(max_length=100)),
                 ("status", models.PositiveSmallIntegerField()),
                 ("reason", models.TextField()),
                 ("times", models.BigIntegerField(default=1)),
@@ -56,7 +56,9 @@ class Migration(migrations.Migration):
                 "db_table": "integration_rejection",
                 "ordering": ("-at",),
                 "constraints": [
-                    models.UniqueConstraint(fields=("integration", "door"), name="one_refusal_a_door")
+                    models.UniqueConstraint(
+                        fields=("integration", "endpoint"), name="one_rejection_per_endpoint"
+                    )
                 ],
             },
         ),

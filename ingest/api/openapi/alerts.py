@@ -99,8 +99,8 @@ _COUNTED: Final = {
 def describe_alert_endpoints(result: Told, **_: Any) -> Told:
     """A hook of drf-spectacular; after the one that says how other operations answer what is wrong."""
     result["components"]["securitySchemes"]["integrationKeyAsPassword"] = {"type": "http", "scheme": "basic"}
-    doors = (_alertmanager(), _webhooks(), _heartbeat(), _pagerduty(), _otlp(), _remote_write())
-    for path, operations in (pair for door in doors for pair in door.items()):
+    endpoints = (_alertmanager(), _webhooks(), _heartbeat(), _pagerduty(), _otlp(), _remote_write())
+    for path, operations in (pair for endpoint in endpoints for pair in endpoint.items()):
         result["paths"].setdefault(path, {}).update(operations)
         if path.endswith("/{key}"):
             by_header = {method: _by_header(told) for method, told in operations.items()}
@@ -132,8 +132,8 @@ def _send(
     }
 
 
-def _like(door: str, schema: Mapping[str, Any]) -> Told:
-    return {"schema": dict(schema), "example": sample(door, _AT)}
+def _like(endpoint: str, schema: Mapping[str, Any]) -> Told:
+    return {"schema": dict(schema), "example": sample(endpoint, _AT)}
 
 
 def _alertmanager() -> Told:
@@ -264,7 +264,7 @@ def _pagerduty() -> Told:
         _400="`errors` says what is wrong, a routing key that is none, too.",
     )
 
-    def door(name: str, words: str, answer: Told, content: Told, docs: str) -> Told:
+    def endpoint(name: str, words: str, answer: Told, content: Told, docs: str) -> Told:
         answers = {"202": {**in_json(record(answer), "It is on disk."), "headers": RECEIPT}, **no}
         told = _send(name, words, answers, {JSON: content}, _ENCODED, format_of=docs)
         return {"post": told}
@@ -272,14 +272,14 @@ def _pagerduty() -> Told:
     change = {"routing_key": "the key of this integration", "payload": {"summary": "Deployed cart 2.31"}}
     docs = "https://developer.pagerduty.com/docs/send-{}-event"
     return {
-        "/v2/enqueue": door(
+        "/v2/enqueue": endpoint(
             "pagerduty_enqueue",
             "An alert triggered, acknowledged or resolved, as to PagerDuty. The routing key is an integration key.",
             {**done, "dedup_key": TEXT},
             _like("pagerduty", record({"routing_key": TEXT, "event_action": TEXT}, ["routing_key"])),
             docs.format("alert"),
         ),
-        "/v2/change/enqueue": door(
+        "/v2/change/enqueue": endpoint(
             "pagerduty_change",
             "A change, which is shown beside incidents and opens none.",
             done,
@@ -309,7 +309,7 @@ def _otlp() -> Told:
     }
     answers = {"200": done, **refusals(_AS_STATUS, 400, 401, 403, 413, 415, 429, 503)}
 
-    def door(signal: str, words: str, holds: str) -> Told:
+    def endpoint(signal: str, words: str, holds: str) -> Told:
         request = {"type": "object", "properties": {holds: array(_OBJECT)}}
         content = {JSON: {"schema": request, "example": {holds: []}}, PROTOBUF: _BINARY}
         told = _send(
@@ -318,7 +318,7 @@ def _otlp() -> Told:
         )  # fmt: skip
         return {"post": told}
 
-    return {f"/v1/{signal}": door(signal, *told) for signal, told in _SIGNALS.items()}
+    return {f"/v1/{signal}": endpoint(signal, *told) for signal, told in _SIGNALS.items()}
 
 
 def _remote_write() -> Told:

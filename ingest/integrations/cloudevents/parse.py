@@ -30,7 +30,7 @@ _PREFIX = "ce-"
 
 
 class UnsupportedContentTypeError(ValueError):
-    """The body is in no form that this door reads; HTTP calls it 415."""
+    """The body is in no form that this endpoint reads; HTTP calls it 415."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The mapping of the generic door where an integration has none of its own: the names that senders commonly use."""
+"""The mapping of the generic endpoint where an integration has none of its own: the names that senders commonly use."""
 
 from __future__ import annotations
 

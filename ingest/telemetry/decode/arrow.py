@@ -1,4 +1,4 @@
-"""Arrow record batches to rows: an IPC stream through the door, a Parquet or Arrow file offline.
+"""Arrow record batches to rows: an IPC stream through the endpoint, a Parquet or Arrow file offline.
 
 A sender's buffers are not to be trusted: the schema is looked at before any batch is read, every batch is
 validated in full before a value is touched, and compressed buffers, which could unfold without limit, are

@@ -1,4 +1,4 @@
-"""What a telemetry kind is made of. A kind is one declaration in one file of this package; the door, the
+"""What a telemetry kind is made of. A kind is one declaration in one file of this package; the endpoint, the
 table, the window reader, the offline reader and the docs follow from it."""
 
 from __future__ import annotations

@@ -325,7 +325,7 @@ def kept_for(kind: Kind) -> timedelta:
 
 
 def bounds(kind: Kind, now: datetime) -> Bounds:
-    """Which times the doors take at `now`."""
+    """Which times the endpoints take at `now`."""
     return Bounds.around(now, kept_for(kind), settings.TELEMETRY_FUTURE)
 
 

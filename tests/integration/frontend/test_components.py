@@ -1,4 +1,4 @@
-"""The browser of components and the page of one, over a topology that came through the door."""
+"""The browser of components and the page of one, over a topology that came through the endpoint."""
 
 from __future__ import annotations
 

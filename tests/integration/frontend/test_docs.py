@@ -19,7 +19,7 @@ def bob(log_database: str) -> Client:  # noqa: ARG001
 
 
 def test_every_page_has_one_heading_and_the_address_of_this_dossier(bob: Client) -> None:
-    of_senders = {f"integrate/{sender}" for sender in BY_SLUG}  # `test_console_doors` opens these
+    of_senders = {f"integrate/{sender}" for sender in BY_SLUG}  # `test_console_endpoints` opens these
     slugs = [slug for slug in documents.slugs() - of_senders if not slug.startswith("decisions/")]
     pages = {slug: bob.get(f"/docs/{slug}").content.decode() for slug in slugs}
     assert [slug for slug, page in pages.items() if page.count("<h1") != 1] == []
@@ -34,7 +34,7 @@ def test_a_page_leads_to_the_previous_and_the_next(bob: Client) -> None:
     assert f'rel="next" href="/docs/{third.slug}"' in page
 
 
-@pytest.mark.parametrize("old", [*MOVED, "doors/nagios"])
+@pytest.mark.parametrize("old", MOVED)
 def test_an_earlier_address_leads_to_the_page(bob: Client, old: str) -> None:
     assert bob.get(f"/docs/{old}", follow=True).status_code == 200
 

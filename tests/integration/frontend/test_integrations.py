@@ -55,7 +55,7 @@ def test_a_key_is_shown_once_with_what_to_paste(alice: Client) -> None:
     assert secret not in body
 
 
-def test_a_key_opens_only_the_door_that_it_was_made_for(alice: Client) -> None:
+def test_a_key_opens_only_the_endpoint_that_it_was_made_for(alice: Client) -> None:
     secret = made(alice)
     answer = Client().post(f"/integrations/generic/{secret}", {"title": "x"}, content_type="application/json")
     assert answer.status_code == 403
@@ -88,13 +88,13 @@ def test_a_revoked_key_is_refused(alice: Client) -> None:
     assert keys.find(secret) is None
 
 
-@pytest.mark.parametrize("door", test_alerts.DOORS)
+@pytest.mark.parametrize("endpoint", test_alerts.ENDPOINTS)
 def test_a_test_alert_opens_a_ticket_and_is_over_by_itself(
-    alice: Client, door: str, monkeypatch: pytest.MonkeyPatch
+    alice: Client, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "INBOUND_EMAIL_PORT", 2525)  # a closed door takes no test
+    monkeypatch.setattr(settings, "INBOUND_EMAIL_PORT", 2525)  # a closed endpoint takes no test
     keys.create("everything", ["alerts"])
-    answer = alice.post(f"/integration/{row().pk}/test", {"door": door})
+    answer = alice.post(f"/integration/{row().pk}/test", {"endpoint": endpoint})
     follow_to_the_end(follower())
     assert test_alerts.TITLE in alice.get(answer.headers["Location"]).content.decode()
     (view,) = queries.list_incidents().items
@@ -106,7 +106,9 @@ def test_a_test_alert_opens_a_ticket_and_is_over_by_itself(
 
 def test_the_page_of_a_test_alert_waits_for_its_incident_and_names_it(alice: Client) -> None:
     keys.create("everything", ["alerts"])
-    receipt = alice.post(f"/integration/{row().pk}/test", {"door": test_alerts.DOORS[0]}).headers["Location"]
+    receipt = alice.post(f"/integration/{row().pk}/test", {"endpoint": test_alerts.ENDPOINTS[0]}).headers[
+        "Location"
+    ]
     before = alice.get(receipt).content.decode()
     assert "Opening an incident…" in before
     assert 'hx-trigger="every 1s"' in before
@@ -162,7 +164,7 @@ UNKNOWN = {"event": {"headline": "Disk is full", "uuid": "7"}}
 
 
 def sent(secret: str, payload: object) -> str:
-    """The receipt of a payload at the generic door."""
+    """The receipt of a payload at the generic endpoint."""
     answer = Client().post(
         "/integrations/generic", json.dumps(payload), content_type="application/json",
         headers={"Authorization": f"Bearer {secret}"},

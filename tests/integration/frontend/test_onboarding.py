@@ -180,7 +180,7 @@ def test_who_is_not_staff_makes_neither_team_nor_key(path: str) -> None:
 # Integrations
 # ----------------------------------------------------------------------------------------------------------
 def made(name: str = "scripts") -> tuple[str, int]:
-    secret = keys.create(name, ["alerts"], doors=["generic"])
+    secret = keys.create(name, ["alerts"], endpoints=["generic"])
     return f"/integrations/generic/{secret}", IntegrationKey.objects.get(name=name).pk
 
 
@@ -196,7 +196,7 @@ def test_a_sender_that_is_refused_is_seen_with_the_reason() -> None:
     alice, (address, pk) = signed_in(), made()
     assert post_text(address) == 400
     row = Rejection.objects.get()
-    assert (row.integration, row.door, row.status, row.times) == ("scripts", "generic", 400, 1)
+    assert (row.integration, row.endpoint, row.status, row.times) == ("scripts", "generic", 400, 1)
     for path in (f"/integration/{pk}", "/integrations", "/integration/received"):
         assert row.reason[:20] in text(alice, path).replace("&#x27;", "'").replace("&quot;", '"')
 
@@ -212,7 +212,7 @@ def test_a_sender_that_is_refused_again_and_again_is_one_row() -> None:
 
 
 def test_what_a_key_may_not_do_is_a_refusal_and_no_key_is_none() -> None:
-    secret = keys.create("reader", ["alerts"], doors=["grafana"])
+    secret = keys.create("reader", ["alerts"], endpoints=["grafana"])
     post_alert(f"/integrations/generic/{secret}", {"title": "x", "key": "x"})
     post_alert("/integrations/generic/dsr_nobody", {"title": "x", "key": "x"})
     assert [(row.integration, row.status) for row in Rejection.objects.all()] == [("reader", 403)]
@@ -223,11 +223,11 @@ def test_telemetry_that_is_refused_is_told_by_its_kind() -> None:
     Client(headers={"Authorization": f"Bearer {secret}"}).post(
         "/api/v1/telemetry/path_outcome", "[{}]", content_type="application/json"
     )
-    assert Rejection.objects.get().door == "telemetry path_outcome"
+    assert Rejection.objects.get().endpoint == "telemetry path_outcome"
 
 
 def test_a_pagerduty_client_that_is_refused_is_known_by_its_routing_key() -> None:
-    secret = keys.create("pd", ["alerts"], doors=["pagerduty"])
+    secret = keys.create("pd", ["alerts"], endpoints=["pagerduty"])
     assert post_alert("/v2/enqueue", {"routing_key": secret, "event_action": "dance"}) == 400
     assert post_alert("/v2/enqueue", {"routing_key": ["x"]}) == 400
     assert [row.integration for row in Rejection.objects.all()] == ["pd"]

@@ -71,10 +71,10 @@ def test_a_past_report_is_made_by_a_worker_and_recorded_in_the_name_of_who_asked
 
 def test_what_an_analyzer_says_of_the_period_is_shown_with_its_tables(alice: Client) -> None:
     begin, end = today() - timedelta(seconds=1), today()
-    door = Door()
-    door.post([{"time": begin.isoformat(), "component": f"tor/t{i}"} for i in range(8)], kind="topology")
+    endpoint = Door()
+    endpoint.post([{"time": begin.isoformat(), "component": f"tor/t{i}"} for i in range(8)], kind="topology")
     outage = {"device": "tor/t1", "start": begin.isoformat(), "end": end.isoformat()}
-    door.post([{**outage, "cause": "soft"}], kind="outage")
+    endpoint.post([{**outage, "cause": "soft"}], kind="outage")
     asked = [{"analyzer": "tor_availability", "params": {}}]
     daily = ReportSchedule.objects.create(name="mine", title="Mine", cadence="daily", analyses=asked)
     id = demand(daily, end.date(), "user:alice", later())

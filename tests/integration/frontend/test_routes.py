@@ -93,7 +93,7 @@ def test_what_makes_no_sense_is_said_beside_its_field(bob: Client, asked: dict[s
 
 def paste(client: Client, payload: Any, **typed: str) -> Any:
     body = payload if isinstance(payload, str) else json.dumps(payload)
-    return client.post(PAGE, {"do": "paste", "door": "generic", "payload": body, **typed})
+    return client.post(PAGE, {"do": "paste", "endpoint": "generic", "payload": body, **typed})
 
 
 def test_a_payload_that_anybody_pastes_shows_which_alert_goes_where_and_what_is_not_taken(
@@ -106,7 +106,7 @@ def test_a_payload_that_anybody_pastes_shows_which_alert_goes_where_and_what_is_
         for status, name in (("resolved", "d1"), ("firing", "d7"))
     )
     shown = text(
-        paste(bob, {"version": "4", "status": "firing", "alerts": [over, fires]}, door="alertmanager")
+        paste(bob, {"version": "4", "status": "firing", "alerts": [over, fires]}, endpoint="alertmanager")
     )
     where = shown.partition('id="where"')[2].partition("</section>")[0]
     assert "The first firing alert of 2 alerts" in where
@@ -134,8 +134,8 @@ def test_a_pasted_payload_is_read_by_the_mapping_of_its_integration(bob: Client)
         ({"payload": ""}, "payload"),
         ({"payload": "\x00"}, "payload"),
         ({"payload": "[" * 5_000}, "payload"),
-        ({"payload": {"version": "3", "alerts": []}, "door": "alertmanager"}, "payload.version"),
-        ({"payload": {"title": "slow"}, "door": "nowhere"}, "door: must be one of"),
+        ({"payload": {"version": "3", "alerts": []}, "endpoint": "alertmanager"}, "payload.version"),
+        ({"payload": {"title": "slow"}, "endpoint": "nowhere"}, "endpoint: must be one of"),
         ({"payload": {"title": "slow"}, "sender": "nobody"}, "nobody"),
         ({"payload": {"title": "slow"}, "sender": "a\x00b"}, "integration"),
     ],

@@ -1,4 +1,4 @@
-"""The pages about doors: one for every door, with an address and a key to paste."""
+"""The pages about endpoints: one for every endpoint, with an address and a key to paste."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ingest.api import root_urls
 OF_OTHER_FILES = {"alertmanager-alerts", "remote-write"}
 
 
-def test_every_door_has_a_page() -> None:
+def test_every_endpoint_has_a_page() -> None:
     named = {name for sender in SENDERS for name in sender.views}
     assert named - OF_OTHER_FILES == {str(pattern.name) for pattern in root_urls.urlpatterns}
 
@@ -24,10 +24,10 @@ def test_a_page_describes_addresses_that_exist() -> None:
 
 
 @pytest.mark.parametrize("slug", BY_SLUG)
-def test_a_page_of_a_door_shows_what_to_paste(log_database: str, slug: str) -> None:  # noqa: ARG001
+def test_a_page_of_an_endpoint_shows_what_to_paste(log_database: str, slug: str) -> None:  # noqa: ARG001
     client = Client()
     client.force_login(get_user_model().objects.create(username="alice"))
-    response = client.get(f"/docs/doors/{slug}", follow=True)
+    response = client.get(f"/docs/integrate/{slug}")
     body = response.content.decode()
     assert response.status_code == 200
     assert "KEY" in body
@@ -46,7 +46,7 @@ def test_what_is_pasted_holds_the_key_wherever_it_belongs(sender: Sender) -> Non
     assert "KEY" not in str(sender.configured("http://monitor:8000", "dsr_secret"))
 
 
-def test_the_page_of_limits_tells_of_every_door(log_database: str) -> None:  # noqa: ARG001
+def test_the_page_of_limits_tells_of_every_endpoint(log_database: str) -> None:  # noqa: ARG001
     client = Client()
     client.force_login(get_user_model().objects.create(username="alice"))
     body = client.get("/docs/integrate/limits").content.decode()

@@ -133,7 +133,7 @@ def handed_over() -> str:
 
 def test_a_team_that_a_ticket_may_still_be_bounced_back_to_stays() -> None:
     id_ = handed_over()
-    with pytest.raises(ConflictError, match="may still be bounced back to it"):
+    with pytest.raises(ConflictError, match="may still be returned to it"):
         remove(TeamsView, "lamps")
     commands.accept(id_, ALICE)
     remove(TeamsView, "lamps")

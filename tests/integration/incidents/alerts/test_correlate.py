@@ -1,4 +1,4 @@
-"""Alerts become incidents: each test sends alerts as a door does and lets the follower run."""
+"""Alerts become incidents: each test sends alerts as an endpoint does and lets the follower run."""
 
 from __future__ import annotations
 

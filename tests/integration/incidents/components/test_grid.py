@@ -1,4 +1,4 @@
-"""The grid over telemetry that came through the door: numbers, marks, drilling, and what is refused."""
+"""The grid over telemetry that came through the endpoint: numbers, marks, drilling, and what is refused."""
 
 from __future__ import annotations
 

@@ -71,14 +71,14 @@ def test_the_views_of_a_team_are_configuration_and_those_of_a_person_are_not(fil
     assert [view.name for view in SavedView.objects.filter(removed_at=None)] == ["Mine"]
 
 
-DOORS = """\
+ENDPOINTS = """\
 webhooks:
 - name: chat
   url: ${WEBHOOK_URL_CHAT}
 integrations:
 - name: prom
   scopes: [alerts]
-  doors: [alertmanager]
+  endpoints: [alertmanager]
 analysis_schedules:
 - name: watch
   analyzer: deepview
@@ -91,10 +91,10 @@ report_subscriptions:
 """
 
 
-def test_doors_webhooks_and_schedules_are_in_the_file_without_a_secret(
+def test_endpoints_webhooks_and_schedules_are_in_the_file_without_a_secret(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file.write_text(DOORS)
+    file.write_text(ENDPOINTS)
     with pytest.raises(
         CommandError, match=r"line 3: webhooks\[1\].url: set WEBHOOK_URL_CHAT in the environment"
     ):
@@ -112,7 +112,7 @@ def test_doors_webhooks_and_schedules_are_in_the_file_without_a_secret(
 
 
 def test_what_the_file_has_no_more_ends_and_is_recorded(file: Path) -> None:
-    file.write_text(DOORS.replace("${WEBHOOK_URL_CHAT}", "https://example.com/"))
+    file.write_text(ENDPOINTS.replace("${WEBHOOK_URL_CHAT}", "https://example.com/"))
     config("apply", str(file))
     file.write_text("webhooks: []\nintegrations: []\nreport_subscriptions: []\n")
     assert config("apply", str(file), "--prune").endswith("3 changes made.\n")

@@ -289,7 +289,7 @@ def test_an_unknown_incident_is_not_found(api: Call, reference: str) -> None:
         (["admin"], "POST", 201),
     ],
 )
-def test_a_scope_opens_its_own_doors(scopes: list[str], method: str, status: int) -> None:
+def test_a_scope_opens_its_own_endpoints(scopes: list[str], method: str, status: int) -> None:
     assert caller(*scopes)(method, "incidents", {"title": "x"}).status_code == status
 
 

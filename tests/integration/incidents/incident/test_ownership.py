@@ -32,13 +32,13 @@ def test_a_ticket_goes_wrong_is_bounced_and_settles_and_all_of_it_is_measured(ap
     api("POST", f"incidents/{id_}/hand_over", {"team": "compute", "reason": "the host then"})
     api("POST", f"incidents/{id_}/accept")
     found = api("POST", f"incidents/{id_}/resolve", {"confirmed_cause": "host/h3"}).json()
-    assert (found["team"], found["hops"], found["bounces"], found["accepted_by"]) == (
+    assert (found["team"], found["hops"], found["rejections"], found["accepted_by"]) == (
         "compute",
         3,
         1,
         "key:ci",
     )
-    assert set(found["custody"]["teams"]) == {"storage", "network", "compute"}
+    assert set(found["ownership"]["teams"]) == {"storage", "network", "compute"}
     assert found["seconds_to_team"] >= 0
 
 
@@ -80,8 +80,8 @@ def three(db: None) -> list[int]:  # noqa: ARG001
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({"bounces_min": ["1"]}, [1]),
-        ({"bounces_max": ["0"]}, [0, 2]),
+        ({"rejections_min": ["1"]}, [1]),
+        ({"rejections_max": ["0"]}, [0, 2]),
         ({"handed_from": ["storage"]}, [2]),
         ({"handed_from": [""]}, [0, 1]),
         ({"seconds_to_team_max": ["60"]}, []),

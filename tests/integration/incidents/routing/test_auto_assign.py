@@ -67,7 +67,7 @@ def test_a_ticket_goes_once_to_the_suggested_team_where_its_route_says_so() -> N
     assert EscalationRow.objects.get(incident__pk=goes).state["why"] == "handed over to network"
     commands.bounce(goes, "not ours", ALICE)
     assert auto_assign_due(datetime.now(UTC)) == 0
-    assert (state(goes).team, state(goes).bounces) == ("on-call", 1)
+    assert (state(goes).team, state(goes).rejections) == ("on-call", 1)
 
 
 def test_a_ticket_that_cannot_be_read_keeps_no_other_waiting() -> None:

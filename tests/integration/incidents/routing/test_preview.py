@@ -211,9 +211,9 @@ def sent(status: str, component: str) -> dict[str, Any]:
     return {"status": status, "labels": labels, "annotations": {}, "startsAt": "2026-01-01T00:00:00Z"}
 
 
-def test_a_payload_is_read_by_its_door_and_what_fires_in_it_is_explained(post: Call) -> None:
+def test_a_payload_is_read_by_its_endpoint_and_what_fires_in_it_is_explained(post: Call) -> None:
     body = webhook_of(sent("resolved", "tor/t1"), sent("firing", "disk/d7"))
-    told = post("routes/explain", {"door": "alertmanager", "payload": body}).json()
+    told = post("routes/explain", {"endpoint": "alertmanager", "payload": body}).json()
     assert (told["team"], told["alerts"], told["refused"]) == ("storage", 2, [])
     assert (told["subject"]["component"], told["subject"]["severity"]) == ("disk/d7", "critical")
 
@@ -242,17 +242,17 @@ def nested(deep: int) -> Any:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({"payload": {"version": "3", "alerts": []}, "door": "alertmanager"}, "payload.version"),
+        ({"payload": {"version": "3", "alerts": []}, "endpoint": "alertmanager"}, "payload.version"),
         ({"payload": [1, 2]}, "holds no alert"),
         ({"payload": nested(600)}, "payload"),
         ({"payload": "\x00{"}, "payload"),
-        ({"payload": {}, "door": "cloudevents"}, "payload"),
-        ({"payload": {}, "door": "pagerduty"}, "payload"),
-        ({"payload": "From: alice", "door": "nowhere"}, "door"),
+        ({"payload": {}, "endpoint": "cloudevents"}, "payload"),
+        ({"payload": {}, "endpoint": "pagerduty"}, "payload"),
+        ({"payload": "From: alice", "endpoint": "nowhere"}, "endpoint"),
         ({"payload": {"title": "slow"}, "integration": "nobody"}, "there is no integration nobody"),
         ({"payload": {"title": "slow"}, "integration": 7}, "integration"),
         ({"payload": {"title": "slow"}, "component": "disk/d7"}, "component"),
-        ({"door": "generic"}, "door"),
+        ({"endpoint": "generic"}, "endpoint"),
     ],
 )
 def test_a_payload_that_cannot_be_read_is_refused_with_the_place(post: Call, body: Any, says: str) -> None:

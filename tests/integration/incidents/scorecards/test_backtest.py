@@ -1,4 +1,4 @@
-"""`manage.py backtest` over telemetry that came through the door and incidents that people resolved."""
+"""`manage.py backtest` over telemetry that came through the endpoint and incidents that people resolved."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ FROM, TO = rfc3339(TOP), rfc3339(TOP + 2 * HOUR)
 @pytest.fixture
 def ticket(log_database: str, tally: None) -> str:  # noqa: ARG001
     """tor/a failed in the second of two hours; a scheduled run opened an incident."""
-    door = Door()
-    door.post([*healthy(TOP, HOUR), *healthy(TOP + HOUR, HOUR, a=9), *healthy(TOP + 2 * HOUR, 3 * MINUTE)])
+    endpoint = Door()
+    endpoint.post(
+        [*healthy(TOP, HOUR), *healthy(TOP + HOUR, HOUR, a=9), *healthy(TOP + 2 * HOUR, 3 * MINUTE)]
+    )
     schedule = hourly(every=HOUR, by_arrival=False)
     while claim_due([schedule], NOW):
         work()

@@ -37,8 +37,10 @@ def now() -> datetime:
 @pytest.fixture
 def resolved(log_database: str, tally: None) -> None:  # noqa: ARG001
     """tor/a failed in the second of two hours; its incident was resolved with it."""
-    door = Door()
-    door.post([*healthy(TOP, HOUR), *healthy(TOP + HOUR, HOUR, a=9), *healthy(TOP + 2 * HOUR, 3 * MINUTE)])
+    endpoint = Door()
+    endpoint.post(
+        [*healthy(TOP, HOUR), *healthy(TOP + HOUR, HOUR, a=9), *healthy(TOP + 2 * HOUR, 3 * MINUTE)]
+    )
     schedule = hourly(every=HOUR, by_arrival=False)
     while claim_due([schedule], NOW):
         work()

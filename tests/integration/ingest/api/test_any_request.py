@@ -1,4 +1,4 @@
-"""Whatever comes to a door: never a 500, never half of it stored, and what was stored can be shown."""
+"""Whatever comes to an endpoint: never a 500, never half of it stored, and what was stored can be shown."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tests.unit.ingest.integrations.test_any_body import ALERT, ANY, BODIES, EVE
 pytestmark = pytest.mark.usefixtures("log_database")
 EXAMPLES = int(os.environ.get("ANY_REQUEST_EXAMPLES", "8"))
 TABLES = ("log_event", "alert", "alert_delivery", "alert_heartbeat", "reported_change", "telemetry_receipt")
-"""What a door writes to; of telemetry only the receipts, without which no row is read."""
+"""What an endpoint writes to; of telemetry only the receipts, without which no row is read."""
 
 # Requests
 # ----------------------------------------------------------------------------------------------------------
-DOORS = (
+ENDPOINTS = (
     "/api/v2/alerts",
     "/integrations/alertmanager/{key}",
     "/integrations/grafana/{key}",
@@ -176,7 +176,7 @@ RIGHT: dict[str, Any] = {
     },
     "/v1/logs": {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"severityNumber": 17, "body": {}}]}]}]},
 }
-"""What each door takes."""
+"""What each endpoint takes."""
 OF_ITS_OWN = {
     "/integrations/cloudevents/{key}": "application/cloudevents+json",
     "/api/v1/telemetry/path_outcome": "application/x-ndjson",
@@ -304,8 +304,8 @@ def test_a_message_with_anything_odd_anywhere_is_stored_or_refused(key: str, pat
     can_all_be_shown()
 
 
-def test_any_request_to_any_door_is_answered_and_stored_whole_or_not_at_all(key: str) -> None:
-    def check_door(path: str) -> None:
+def test_any_request_to_any_endpoint_is_answered_and_stored_whole_or_not_at_all(key: str) -> None:
+    def check_endpoint(path: str) -> None:
         @settings(
             max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
         )
@@ -329,15 +329,15 @@ def test_any_request_to_any_door_is_answered_and_stored_whole_or_not_at_all(key:
 
         check()
 
-    for path in DOORS:
-        check_door(path)
+    for path in ENDPOINTS:
+        check_endpoint(path)
     can_all_be_shown()
 
 
 def test_any_credential_is_good_or_refused() -> None:
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(
-        path=st.sampled_from(DOORS),
+        path=st.sampled_from(ENDPOINTS),
         secret=st.sampled_from(["", "dsr_", "dsr_\x00", "%00", "a/b", "\xff"]) | st.text(max_size=10),
         scheme=st.sampled_from(["Bearer ", "Basic ", "basic", "", "Digest x"]),
     )

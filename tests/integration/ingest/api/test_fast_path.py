@@ -61,7 +61,7 @@ def key() -> dict[str, str]:
         ("/api/v1/telemetry/nonsense", b"{}\n", "404 Not Found"),
     ],
 )
-def test_a_door_answers_the_same_on_both_ways(
+def test_an_endpoint_answers_the_same_on_both_ways(
     short: ShortWay, key: dict[str, str], path: str, sent: bytes | None, status: str
 ) -> None:
     ways = [
@@ -88,7 +88,7 @@ def test_without_a_key_nothing_is_taken(short: ShortWay) -> None:
     ("method", "path", "status"),
     [("GET", "/api/v1/telemetry/unit_failure", "200 OK"), ("POST", "/v1/nothing-here", "404 Not Found")],
 )
-def test_what_is_no_body_for_a_door_goes_the_long_way(
+def test_what_is_no_body_for_an_endpoint_goes_the_long_way(
     short: ShortWay, method: str, path: str, status: str
 ) -> None:
     assert ask(short, path, b"", method)[0] == status

@@ -34,7 +34,7 @@ def test_a_stranger_has_no_form_or_file_read_that_is_too_large(path: str) -> Non
     assert (answer.status_code, answer["Content-Type"]) == (413, "application/problem+json")
 
 
-def test_doors_of_machines_have_their_own_limit() -> None:
+def test_endpoints_of_machines_have_their_own_limit() -> None:
     body = b" " * (BodyLimit.MOST + 1)
     assert Client().post("/api/v1/telemetry/metric", body, content_type="application/json").status_code == 401
 

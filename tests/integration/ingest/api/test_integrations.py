@@ -12,7 +12,7 @@ from django.test import Client
 from ingest.api import keys
 
 pytestmark = pytest.mark.usefixtures("log_database")
-NEW = {"name": "grafana", "scopes": ["alerts"], "doors": ["grafana"]}
+NEW = {"name": "grafana", "scopes": ["alerts"], "endpoints": ["grafana"]}
 
 
 @pytest.fixture

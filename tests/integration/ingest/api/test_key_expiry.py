@@ -61,7 +61,7 @@ def test_a_key_that_never_was_says_nothing_of_others() -> None:
     assert answer.json()["detail"] == "The key is not known; it may have been replaced by a new one."
 
 
-def test_a_door_of_alerts_refuses_an_expired_key() -> None:
+def test_an_endpoint_of_alerts_refuses_an_expired_key() -> None:
     secret = keys.create("sender", ["alerts"], expires_at=now() + timedelta(days=1))
     expire("sender")
     answer = with_key(secret).post(f"/integrations/generic/{secret}", ALERT, content_type="application/json")

@@ -106,7 +106,7 @@ def test_the_command_refuses_a_name_that_is_taken() -> None:
         call_command("create_key", "ci", "--scope", "telemetry", stdout=StringIO())
 
 
-class Door(APIView):
+class Endpoint(APIView):
     authentication_classes = (KeyAuthentication,)
     permission_classes: tuple[type[BasePermission] | HasScope, ...] = (HasScope("incidents:read"),)  # type: ignore[assignment]
 
@@ -119,7 +119,7 @@ class Door(APIView):
 
 def ask(secret: str | None) -> Response:
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
-    answer = Door.as_view()(APIRequestFactory().get("/", headers=headers))
+    answer = Endpoint.as_view()(APIRequestFactory().get("/", headers=headers))
     assert isinstance(answer, Response)
     return answer
 

@@ -71,18 +71,18 @@ def test_every_operation_answers_as_the_document_says() -> None:
     assert wrong == {}, json.dumps(wrong, indent=2)
 
 
-def test_the_document_has_the_telemetry_door(client: Client) -> None:
-    door = client.get("/api/schema?format=json").json()["paths"]["/api/v1/telemetry/{kind}"]["post"]
-    assert set(door["parameters"][0]["schema"]["enum"]) == set(KINDS)
-    assert list(door["requestBody"]["content"]) == list(FORMATS)
-    assert {"202", "400", "401", "403", "404", "409", "413", "415", "429"} <= set(door["responses"])
+def test_the_document_has_the_telemetry_endpoint(client: Client) -> None:
+    endpoint = client.get("/api/schema?format=json").json()["paths"]["/api/v1/telemetry/{kind}"]["post"]
+    assert set(endpoint["parameters"][0]["schema"]["enum"]) == set(KINDS)
+    assert list(endpoint["requestBody"]["content"]) == list(FORMATS)
+    assert {"202", "400", "401", "403", "404", "409", "413", "415", "429"} <= set(endpoint["responses"])
 
 
-def test_the_document_has_every_door_and_takes_its_own_examples(client: Client) -> None:
+def test_the_document_has_every_endpoint_and_takes_its_own_examples(client: Client) -> None:
     key = keys.create("sender", ["alerts", "telemetry"])
     paths = client.get("/api/schema?format=json").json()["paths"]
-    doors = [each for module in (root_urls, reads_urls) for each in module.urlpatterns]
-    assert {re.sub("<str:(\\w+)>", r"{\1}", f"/{door.pattern}") for door in doors} <= set(paths)
+    endpoints = [each for module in (root_urls, reads_urls) for each in module.urlpatterns]
+    assert {re.sub("<str:(\\w+)>", r"{\1}", f"/{endpoint.pattern}") for endpoint in endpoints} <= set(paths)
     answers = {
         f"{method} {path}": client.generic(
             method.upper(),

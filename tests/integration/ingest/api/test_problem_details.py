@@ -36,7 +36,7 @@ def test_a_sender_with_a_slash_too_many_is_told_so(client: Client, path: str) ->
 
 
 @pytest.mark.parametrize("path", ["/v1/metric", "/v2", "/integrations/nagios/a-key", "/integrations/a-key"])
-def test_a_sender_at_no_door_gets_no_page_and_no_key(client: Client, path: str) -> None:
+def test_a_sender_at_no_endpoint_gets_no_page_and_no_key(client: Client, path: str) -> None:
     answer = client.post(path, "{}", content_type="application/json")
     assert (answer.status_code, answer["Content-Type"]) == (404, PROBLEM)
     assert "a-key" not in answer.json()["detail"]

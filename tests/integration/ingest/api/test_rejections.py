@@ -1,4 +1,4 @@
-"""What a sender with a good key was refused, remembered for the page of its integration: at doors of every kind."""
+"""What a sender with a good key was refused, remembered for the page of its integration: at endpoints of every kind."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ pytestmark = pytest.mark.django_db
 
 
 def told(name: str) -> list[tuple[str, int]]:
-    return list(Rejection.objects.filter(integration=name).values_list("door", "status"))
+    return list(Rejection.objects.filter(integration=name).values_list("endpoint", "status"))
 
 
 @pytest.mark.parametrize(
-    ("path", "media_type", "door", "status"),
+    ("path", "media_type", "endpoint", "status"),
     [
         ("/v1/metrics", "application/json", "otlp metrics", 400),
         ("/v1/traces", "text/plain", "otlp traces", 415),
@@ -24,15 +24,15 @@ def told(name: str) -> list[tuple[str, int]]:
         ("/api/v1/write", "text/plain", "remote write", 415),
     ],
 )
-def test_a_refusal_at_a_door_of_telemetry_is_remembered(
-    path: str, media_type: str, door: str, status: int
+def test_a_refusal_at_an_endpoint_of_telemetry_is_remembered(
+    path: str, media_type: str, endpoint: str, status: int
 ) -> None:
-    name = f"{door} {status}"
+    name = f"{endpoint} {status}"
     key = keys.create(name, ["telemetry"])
     answer = Client().post(
         path, b"no body", content_type=media_type, headers={"Authorization": f"Bearer {key}"}
     )
-    assert (answer.status_code, told(name)) == (status, [(door, status)])
+    assert (answer.status_code, told(name)) == (status, [(endpoint, status)])
 
 
 def test_a_key_without_the_scope_is_told_of_beside_the_integration() -> None:

@@ -1,4 +1,4 @@
-"""The doors of alerts over HTTP: what they accept, how they refuse, and what a receipt tells afterwards."""
+"""The endpoints of alerts over HTTP: what they accept, how they refuse, and what a receipt tells afterwards."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_receipt_names_the_ticket_of_each_alert(key: str) -> None:
     assert (told["outcome"], told["incident"]["number"]) == ("fired", 1)
     assert told["why"] == "same key of the same integration"
     (event,) = receipt["events"]
-    assert (event["type"], receipt["payload"]["door"]) == ("alert.reported", "generic")
+    assert (event["type"], receipt["payload"]["endpoint"]) == ("alert.reported", "generic")
 
 
 def test_an_alertmanager_webhook_counts_each_alert(key: str) -> None:
@@ -220,13 +220,13 @@ def test_a_gzip_that_unfolds_too_far_is_refused(key: str) -> None:
     )
 
 
-def test_without_its_scope_a_key_opens_no_door() -> None:
+def test_without_its_scope_a_key_opens_no_endpoint() -> None:
     telemetry = keys.create("telemetry only", ["telemetry"])
     assert post("/api/v2/alerts", [FIRING], authorization=f"Bearer {telemetry}").status_code == 403
 
 
-def test_a_key_can_be_for_some_doors_only(key: str) -> None:
-    IntegrationKey.objects.update(doors=["pagerduty"])
+def test_a_key_can_be_for_some_endpoints_only(key: str) -> None:
+    IntegrationKey.objects.update(endpoints=["pagerduty"])
     assert post("/api/v2/alerts", [FIRING], authorization=f"Bearer {key}").status_code == 403
     assert pagerduty(key).status_code == 202
 
@@ -267,7 +267,7 @@ def test_a_replica_that_cannot_be_written_to_is_no_database() -> None:
         ("GET /api/v1/receipts/1", 503),
     ],
 )
-def test_without_its_database_a_door_says_come_again(
+def test_without_its_database_an_endpoint_says_come_again(
     key: str, path: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connections.close_all()

@@ -39,8 +39,8 @@ pytestmark = pytest.mark.usefixtures("log_database")
 @pytest.fixture
 def port(log_database: str) -> Iterator[int]:  # noqa: ARG001
     """Where mail is received."""
-    loop, door = asyncio.new_event_loop(), mail.SmtpHandler()
-    server = loop.run_until_complete(mail.listen(("127.0.0.1", 0), door))
+    loop, endpoint = asyncio.new_event_loop(), mail.SmtpHandler()
+    server = loop.run_until_complete(mail.listen(("127.0.0.1", 0), endpoint))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     yield server.sockets[0].getsockname()[1]
@@ -48,7 +48,7 @@ def port(log_database: str) -> Iterator[int]:  # noqa: ARG001
     thread.join()
     server.close()
     loop.run_until_complete(_let_go())
-    door.close()
+    endpoint.close()
     loop.close()
 
 
@@ -115,7 +115,7 @@ def test_the_receipt_in_the_answer_holds_the_mail_as_it_came(port: int) -> None:
     path = f"/api/v1/receipts/{said.rpartition(' ')[2].strip()}"
     receipt = Client().get(path, HTTP_AUTHORIZATION=f"Bearer {reader}").json()
     assert receipt["outcome"] == "1 fired"
-    assert (receipt["payload"]["door"], receipt["payload"]["content_type"]) == ("mail", "message/rfc822")
+    assert (receipt["payload"]["endpoint"], receipt["payload"]["content_type"]) == ("mail", "message/rfc822")
 
 
 def test_the_mail_is_kept_without_the_address_that_anybody_could_send_to(port: int) -> None:
@@ -131,9 +131,9 @@ def test_an_address_is_the_same_in_capitals_and_behind_a_plus(port: int, form: s
     assert send(port, form.format(an_address()).upper(), a_mail("Fan")).startswith("250")
 
 
-@pytest.mark.parametrize("more", [{"doors": ["grafana"]}, {"scopes": ["telemetry"]}])
+@pytest.mark.parametrize("more", [{"endpoints": ["grafana"]}, {"scopes": ["telemetry"]}])
 def test_a_key_for_other_things_has_no_address(port: int, more: dict[str, list[str]]) -> None:
-    keys.create("other", more.get("scopes", ["alerts"]), doors=more.get("doors", ()))
+    keys.create("other", more.get("scopes", ["alerts"]), endpoints=more.get("endpoints", ()))
     token = keys.mail_token(bytes(IntegrationKey.objects.get(name="other").digest))
     assert send(port, f"{token}@x", a_mail("Fan")).startswith("550 5.1.1")
 

@@ -182,7 +182,9 @@ def test_logs_need_the_scope_for_alerts() -> None:
     assert client.post("/v1/metrics", b"\n\0", content_type=PROTOBUF).status_code == 200
 
 
-def test_without_its_database_the_door_asks_to_try_again(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_database_the_endpoint_asks_to_try_again(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connections.close_all()
     monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
     monkeypatch.setattr(keys, "find", lambda _: keys.Key("collector", frozenset({"telemetry"})))

@@ -120,7 +120,9 @@ def test_a_key_may_come_as_the_password_of_basic(post: Post, secret: str) -> Non
     assert post(body, Authorization="Basic =!").status_code == 401
 
 
-def test_without_its_database_the_door_asks_to_try_again(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_database_the_endpoint_asks_to_try_again(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connections.close_all()
     monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
     monkeypatch.setattr(keys, "find", lambda _: keys.Key("prometheus", frozenset({"telemetry"})))

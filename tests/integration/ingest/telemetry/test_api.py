@@ -1,4 +1,4 @@
-"""The telemetry door: what is accepted is stored, what is refused is not."""
+"""The telemetry endpoint: what is accepted is stored, what is refused is not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def count(table: str) -> int:
 
 @pytest.fixture
 def post() -> Post:
-    """Posts a body to a kind's door with a good key."""
+    """Posts a body to a kind's endpoint with a good key."""
     secret = keys.create("feeder", ["telemetry"])
 
     def send(kind: str, body: bytes, content_type: str = NDJSON, **headers: str) -> Any:
@@ -135,7 +135,7 @@ def test_an_arrow_stream_is_read(post: Post) -> None:
     assert answer.json()["accepted"] == 1
 
 
-def test_every_kind_has_a_door(post: Post) -> None:
+def test_every_kind_has_an_endpoint(post: Post) -> None:
     time = NOW.isoformat()
     rows: dict[str, dict[str, object]] = {
         "path_outcome": {"time": time, "components": ["a/1", "b/2"], "attempts": 3, "failures": 1},
@@ -274,7 +274,9 @@ def test_a_field_says_what_may_stand_in_it_and_what_is_taken_for_nothing() -> No
     assert (end["optional"], "default" in end) == (True, False)
 
 
-def test_without_its_database_the_door_asks_to_try_again(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_database_the_endpoint_asks_to_try_again(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     post("unit_failure", ndjson(failure()))  # the key is remembered
     connections.close_all()
     monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")

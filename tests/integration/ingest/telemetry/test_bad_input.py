@@ -1,4 +1,4 @@
-"""A thousand bad bodies: each is refused with a reason, none is stored, none breaks the door."""
+"""A thousand bad bodies: each is refused with a reason, none is stored, none breaks the endpoint."""
 
 from __future__ import annotations
 

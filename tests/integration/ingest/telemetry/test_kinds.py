@@ -1,4 +1,4 @@
-"""Every kind through the door to a window; intervals that are told of again, that come late and that grow old."""
+"""Every kind through the endpoint to a window; intervals that are told of again, that come late and that grow old."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ LISTED = ("numbers",)
 
 @pytest.fixture
 def send() -> Send:
-    """Posts rows to a kind's door, in any format, and expects them to be taken."""
+    """Posts rows to a kind's endpoint, in any format, and expects them to be taken."""
     secret = keys.create("feeder", ["telemetry"])
 
     def post(kind: str, *rows: Row, media_type: str = "application/x-ndjson") -> Any:

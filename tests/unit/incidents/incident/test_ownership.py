@@ -50,7 +50,7 @@ def test_a_bounce_goes_back_to_the_team_and_the_owner_that_sent_it() -> None:
 
 def test_a_bounce_is_counted_as_a_hop_and_as_a_bounce() -> None:
     incident = after(c.Bounce("not ours"), state=handed())
-    assert (incident.hops, incident.bounces) == (2, 1)
+    assert (incident.hops, incident.rejections) == (2, 1)
 
 
 def test_what_came_back_does_not_bounce_again() -> None:

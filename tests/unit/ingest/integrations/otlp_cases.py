@@ -53,7 +53,7 @@ def gauge(value: float | None = 1.5, time: int = AT, name: str = "load", **attri
 
 
 def reread(signal: SignalName, request: Any) -> Any:
-    """The request as the doors get it."""
+    """The request as the endpoints get it."""
     return read(SIGNALS[signal], request.SerializeToString(), PROTOBUF)
 
 

@@ -1,4 +1,4 @@
-"""Any body on any door of alerts is alerts, refusals or InvalidPayloadError; never another error, never without an
+"""Any body on any endpoint of alerts is alerts, refusals or InvalidPayloadError; never another error, never without an
 end."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _change(body: bytes) -> list[Alert]:
     return []
 
 
-DOORS: dict[str, Callable[[bytes], Any]] = {
+ENDPOINTS: dict[str, Callable[[bytes], Any]] = {
     "prometheus": lambda body: prometheus.alerts(body, datetime(2026, 1, 31, tzinfo=UTC)).alerts,
     "alertmanager": lambda body: prometheus.webhook(body).alerts,
     "grafana": lambda body: grafana.webhook(body).alerts,
@@ -109,20 +109,20 @@ EVENT = _half_right(
 BODIES = st.one_of(ANY, st.lists(ALERT, max_size=3), MESSAGE, EVENT)
 
 
-def taken(door: str, body: bytes) -> Iterable[Alert]:
+def taken(endpoint: str, body: bytes) -> Iterable[Alert]:
     """The alerts of a body, none of one that is refused."""
     try:
-        alerts: Iterable[Alert] = DOORS[door](body)
+        alerts: Iterable[Alert] = ENDPOINTS[endpoint](body)
     except InvalidPayloadError:
         return []
     return alerts
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
 @settings(max_examples=25, deadline=None)
 @given(value=BODIES)
-def test_any_json_is_alerts_or_a_refusal(door: str, value: Any) -> None:
-    for alert in taken(door, json.dumps(value).encode()):
+def test_any_json_is_alerts_or_a_refusal(endpoint: str, value: Any) -> None:
+    for alert in taken(endpoint, json.dumps(value).encode()):
         assert 1 <= len(alert.key) <= LONGEST_NAME
         assert len(alert.title) <= LONGEST_LINE
         assert len(alert.labels) <= MOST_LABELS
@@ -133,11 +133,11 @@ def test_any_json_is_alerts_or_a_refusal(door: str, value: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
 @settings(max_examples=15, deadline=None)
 @given(body=st.binary(max_size=200))
-def test_any_bytes_are_alerts_or_a_refusal(door: str, body: bytes) -> None:
-    taken(door, body)
+def test_any_bytes_are_alerts_or_a_refusal(endpoint: str, body: bytes) -> None:
+    taken(endpoint, body)
 
 
 LARGE = {
@@ -156,7 +156,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_odd_large_bodies_end(door: str) -> None:
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_odd_large_bodies_end(endpoint: str) -> None:
     for body in LARGE.values():
-        taken(door, body)
+        taken(endpoint, body)

@@ -50,7 +50,7 @@ def test_an_identity_covers_labels_that_grafana_keeps_to_itself() -> None:
     [
         ({"ruleId": 1, "state": "alerting"}, "old alerting"),
         ({"anything": "else"}, "custom payload"),
-        ({"version": "4", "alerts": []}, "door of its own"),
+        ({"version": "4", "alerts": []}, "endpoint of its own"),
     ],
 )
 def test_other_forms_are_refused_with_what_they_are(body: dict[str, Any], reason: str) -> None:

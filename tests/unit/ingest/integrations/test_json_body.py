@@ -73,6 +73,6 @@ def test_half_a_surrogate_pair_is_replaced(body: bytes, text: str) -> None:
     assert read(body) == text
 
 
-def test_a_door_that_wants_an_object_says_what_it_got() -> None:
+def test_an_endpoint_that_wants_an_object_says_what_it_got() -> None:
     with pytest.raises(InvalidPayloadError, match="must be a JSON object, not a number"):
         read_object(b"7")

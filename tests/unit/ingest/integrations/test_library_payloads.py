@@ -1,4 +1,4 @@
-"""What real libraries sent (tests/golden/payloads), read by their doors: CloudEvents, OTLP and remote write."""
+"""What real libraries sent (tests/golden/payloads), read by their endpoints: CloudEvents, OTLP and remote write."""
 
 from __future__ import annotations
 

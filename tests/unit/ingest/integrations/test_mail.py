@@ -138,7 +138,7 @@ def test_a_mapping_of_its_own_decides_about_key_and_status() -> None:
     assert (over.key, over.status) == ("12", "resolved")
 
 
-def test_parts_within_parts_without_end_do_not_end_the_door() -> None:
+def test_parts_within_parts_without_end_do_not_end_the_endpoint() -> None:
     raw = b"Subject: deep\n"
     for depth in range(3_000):
         raw += b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n' % (depth, depth)

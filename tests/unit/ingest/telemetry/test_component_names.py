@@ -1,4 +1,4 @@
-"""One form of a component's name for doors, verdicts and incidents."""
+"""One form of a component's name for endpoints, verdicts and incidents."""
 
 import json
 
@@ -21,14 +21,14 @@ def take_in(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_what_a_door_takes_a_ticket_can_name(name: str) -> None:
+def test_what_an_endpoint_takes_a_ticket_can_name(name: str) -> None:
     take_in(name)
     assert is_component(name)
     assert check_component("component", name) == name
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_a_ticket_cannot_name_no_door_takes(name: str) -> None:
+def test_what_a_ticket_cannot_name_no_endpoint_takes(name: str) -> None:
     assert not is_component(name)
     with pytest.raises(InvalidRowsError, match="kind/name"):
         take_in(name)

@@ -29,7 +29,7 @@ def test_the_longer_retention_is_never_the_shorter(settings: LazySettings) -> No
     assert kept_for(KINDS["outage"]) == 1000 * DAY
 
 
-def test_a_door_takes_what_is_kept() -> None:
+def test_an_endpoint_takes_what_is_kept() -> None:
     now = datetime(2026, 11, 21, tzinfo=UTC)
     assert bounds(KINDS["outage"], now).earliest == microseconds(now - 400 * DAY)
 
