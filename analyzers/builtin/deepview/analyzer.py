@@ -1,6 +1,7 @@
 """Declaration of `deepview`: version, parameters, and what it reads. The method is imported by its first run.
 
-Two inputs give the same three tables under the same names, so that the method does not depend on the input:
+Three inputs give the same three tables under the same names, so that the method does not depend on the input; an
+attempt of a job is one attempt of a path over its nodes:
 
 - `paths`: every path (a set of components, hosts taken out) with its `attempts` (units, or tries);
 - `failing`: failures only, with the host among the components where the sender named one. One host that dies takes
@@ -80,7 +81,19 @@ PATH_OUTCOME = Input(
     ),
 )
 
-INPUTS = (PLACEMENT, PATH_OUTCOME)
+_OVER = ("outcome", ("completed", "failed"))
+_FAILED = ("outcome", ("failed",))
+
+JOB_ATTEMPT = Input(
+    "job_attempt",
+    (
+        Reduction("paths", "job_attempt", ("nodes",), {"attempts": Count()}, only=_OVER),
+        Reduction("failing", "job_attempt", ("nodes",), {"failures": Count()}, only=_FAILED),
+        Reduction("over_time", "job_attempt", ("nodes",), {"failures": Count()}, only=_FAILED, slice=SLICE),
+    ),
+)
+
+INPUTS = (PLACEMENT, PATH_OUTCOME, JOB_ATTEMPT)
 
 
 PARAMS = (

@@ -168,8 +168,9 @@ def _marked(owner: Ints, column: Ints, marks: Floats, count: int) -> NDArray[np.
 
 
 def component_sets(sums: Sums) -> Paths:
-    sets = sums.keys["components"]
-    if not isinstance(sets, Paths):
+    """The component sets that the reduction is grouped by. Raises TypeError where there are none."""
+    sets = next((key for key in sums.keys.values() if isinstance(key, Paths)), None)
+    if sets is None:
         raise TypeError("the reduction is not grouped by components")
     return sets
 

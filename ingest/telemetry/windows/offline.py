@@ -109,6 +109,8 @@ def _reduce(reduction: Reduction, tables: Mapping[str, Rows], start: int, end: i
     chosen = plan(reduction)
     rows = tables[reduction.kind]
     rows = _chosen(rows, start, end, reduction.or_within)
+    if reduction.only is not None:
+        rows = _only(rows, *reduction.only)
     later = int((rows.times > start).sum()) if reduction.or_within else 0
     if reduction.where is not None and chosen.owners[reduction.where] == "row":
         rows = rows.take(np.asarray(rows.columns[reduction.where]) > 0)
@@ -141,6 +143,12 @@ def _taken_apart(rows: Rows, each: Each) -> tuple[Rows, Values]:
     if not each.edges:
         return rows.take(column.owners), column.values
     return rows.take(column.owners), np.searchsorted(each.edges, column.values, side="right").astype(np.int64)
+
+
+def _only(rows: Rows, field: str, values: tuple[str, ...]) -> Rows:
+    column = rows.names(field)
+    wanted = [code for code, name in enumerate(column.names) if name in values]
+    return rows.take(np.isin(column.codes, wanted))
 
 
 def _between(rows: Rows, start: int, end: int) -> Rows:

@@ -80,6 +80,7 @@ def plan(reduction: Reduction) -> Plan:
     ]
     if reduction.where is not None:
         find(reduction.where, *NUMERIC)
+    _check_only(reduction, kind)
     set_field = _set_field(reduction, kind, state)
     if set_field is not None:
         find(set_field)
@@ -130,6 +131,18 @@ def _joined(reduction: Reduction, kind: Kind) -> Kind | None:
     ):
         raise ValueError(f"reduction {reduction.name}: {kind.name} cannot be joined to {state.name}")
     return state
+
+
+def _check_only(reduction: Reduction, kind: Kind) -> None:
+    if reduction.only is None:
+        return
+    name, values = reduction.only
+    if not kind.has(name) or kind.field(name).type != "choice":
+        raise ValueError(f"reduction {reduction.name}: {kind.name} has no choice {name}")
+    if not values or set(values) - set(kind.field(name).choices):
+        raise ValueError(
+            f"reduction {reduction.name}: {name} is {kind.field(name).either}, not {', '.join(values)}"
+        )
 
 
 def _check_each(reduction: Reduction, kind: Kind) -> None:

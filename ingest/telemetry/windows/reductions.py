@@ -92,7 +92,7 @@ class Reduction:
     `group_by` lists fields of the kind or of the joined `as_of` kind, of any type but lists of numbers. Grouping by a
     `components` field takes the set of components without those of `witness_kinds`. `slice` adds the key `slice`: the
     index of the slice of that length, counted from the window's start. `each` takes lists of numbers apart. `where`
-    keeps only rows where that numeric field is above 0.
+    keeps only rows where that numeric field is above 0, `only` those whose choice field has one of the values.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Reduction:
     where: str | None = None
     each: Each | None = None
     or_within: bool = False
+    only: tuple[str, tuple[str, ...]] | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -164,10 +164,17 @@ def _query(
         query += _Sql(f'AS s ON s."{chosen.state.key}" = r."{chosen.state.key}"', [])
     if (each := chosen.reduction.each) is not None:
         query += _Sql(f'CROSS JOIN LATERAL unnest(r."{each.field}") AS one (number)', [])
+    query += _Sql("WHERE true", [])
     if (where := chosen.reduction.where) is not None:
         above = f"{_reference(chosen, where)} > 0"
         # A row without a state is not judged by it: it is counted as unmatched.
-        query += _Sql("WHERE " + (above if chosen.owners[where] == "row" else f"COALESCE({above}, true)"), [])
+        query += _Sql("AND " + (above if chosen.owners[where] == "row" else f"COALESCE({above}, true)"), [])
+    if (only := chosen.reduction.only) is not None:
+        name, values = only
+        places = ", ".join(["%s"] * len(values))
+        query += _Sql(
+            f'AND r."{name}" IN (SELECT id FROM telemetry_name WHERE name IN ({places}))', list(values)
+        )
     return query + _Sql("GROUP BY " + ", ".join(str(i) for i in range(1, names.index("n") + 1)), [])
 
 

@@ -116,6 +116,17 @@ EVERYTHING = Input(
         ),
         Reduction("profiles", "function_profile", ("worker", "cls", "beta", "mu", "sigma"), {"n": Count()}),
         Reduction("attempts", "job_attempt", ("nodes", "outcome", "start", "end"), {"n": Count()}),
+        Reduction(
+            "ended",
+            "job_attempt",
+            ("nodes",),
+            {"n": Count()},
+            only=("outcome", ("completed", "failed")),
+            slice=timedelta(minutes=7),
+        ),
+        Reduction(
+            "half", "collective", ("rank",), {"n": Count()}, only=("state", ("started",)), where="bytes"
+        ),
         Reduction("traffic", "nic_traffic", ("nic", "rail", "time"), {"tx": Sum("tx_bytes")}),
         Reduction("samples of series", "metric", ("labels", "time", "value"), {"n": Count()}),
     ),

@@ -63,7 +63,7 @@ def test_every_section_of_a_whole_report_has_lines() -> None:
 
 def test_a_suspect_has_its_indicator_and_its_path() -> None:
     suspect = {"component": "nic/h3-1", "score": 0.9, "summary": "It is slow."}
-    analysis = {"analyzer": "c4d", "region": "r", "status": "named", "measures": {}}
+    analysis: dict[str, Any] = {"analyzer": "c4d", "region": "r", "status": "named", "measures": {}}
     analysis["suspects"] = [suspect, suspect | {"indicator": "duration", "path": ["nic/h3-1", "job/j"]}]
     lines = csv.DictReader(io.StringIO(csv_of({**REPORT, "analyses": [analysis]})))
     found = [(line["indicator"], line["path"]) for line in lines if line["section"] == "c4d"]

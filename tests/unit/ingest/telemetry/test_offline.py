@@ -118,6 +118,8 @@ def test_an_unknown_kind_is_named() -> None:
         Reduction("r", "probe", (), {"n": CountDistinct("rtt_us")}),
         Reduction("r", "outage", (), {"n": Count()}, slice=timedelta(minutes=1)),
         Reduction("r", "unit_failure", ("state",), {"n": Count()}, as_of=AsOf("uptime", "unit")),
+        Reduction("r", "probe", ("src",), {"n": Count()}, only=("src", ("host/1",))),
+        Reduction("r", "probe", ("src",), {"n": Count()}, only=("layer", ("overlays",))),
     ],
     ids=str,
 )
