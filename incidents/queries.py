@@ -40,7 +40,6 @@ from incidents.search.open_stats import labels_in_use, storm, values_in_use, wit
 from incidents.search.pagination import (
     PAGE_LIMIT,
     AsOfListing,
-    Page,
     filtered,
     first,
     list_incidents,
@@ -76,7 +75,6 @@ __all__ = [
     "ListPosition",
     "Neighbour",
     "Opinion",
-    "Page",
     "Placed",
     "View",
     "accounted",

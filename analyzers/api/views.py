@@ -20,7 +20,6 @@ from rest_framework.views import APIView
 
 from analyzers import registry
 from analyzers.api import schedules
-from analyzers.api.pages import Pages
 from analyzers.api.serializers import (
     RunDetailSerializer,
     RunSerializer,
@@ -33,6 +32,7 @@ from analyzers.runs.models import Run, Schedule
 from analyzers.runs.requests import InvalidRunError, RunNotRepeatableError, request_rerun, request_run
 from analyzers.runs.results import runs
 from ingest.api.authentication import HasScope
+from ingest.api.pagination import Pages
 from ingest.api.problem_details import problem
 from ingest.queries import Context
 

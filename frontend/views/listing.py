@@ -160,7 +160,7 @@ def page_of(
     groups = listing.tab.groups
     start, _, inside = cursor.partition(":")
     if cursor and not (start.isascii() and start.isdecimal() and int(start[:9]) < len(groups)):
-        raise InvalidValueError("cursor", "is not a cursor of this list")
+        raise InvalidValueError("cursor", "must be a cursor of this list")
     first = int(start or 0)
     shown: list[tuple[str, Sequence[queries.View]]] = []
     following, preceding = None, None

@@ -1,20 +1,62 @@
-"""Long lists of settings: a search over what each line says, and pages. `?q=` finds, `?page=` turns, `?show=` opens
-the page on which one of them stands, so that links to it lead there."""
+"""Pages of lists in the console, by `ingest.api.pagination`: `?cursor=` turns. Lists of settings have a search over
+their lines, too: `?q=` finds, `?show=` opens the page with one line, so that links to it lead there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from incidents.domain.values import InvalidValueError, check_line
+from ingest.api import pagination
+from ingest.api.pagination import LIMIT as PAGE
+from ingest.api.pagination import Columns, PageError, page_at, parse_start
 
-PAGE = 50
-"""Lines of a page."""
 T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """Addresses of the pages before and after one, empty for none."""
+
+    back: str
+    more: str
+
+
+def page_of_rows(request: HttpRequest, rows: QuerySet[M], columns: Columns) -> tuple[list[M], Pager]:
+    """The rows of the page of a table that is asked for. Raises InvalidValueError."""
+    try:
+        page = pagination.page_of_rows(rows, columns, request.GET.get("cursor"))
+    except PageError as error:
+        raise InvalidValueError(error.field, error.reason) from error
+    return page.items, _pager(request, page)
+
+
+def page_of_lines(request: HttpRequest, lines: Sequence[T], limit: int = PAGE) -> tuple[Sequence[T], Pager]:
+    """The lines of the page of a list that is asked for. Raises InvalidValueError."""
+    start = _start(request)
+    page = page_at(list(lines[start : start + limit]), start, len(lines), limit)
+    return page.items, _pager(request, page)
+
+
+def _pager(request: HttpRequest, page: pagination.Page[Any], path: str = "") -> Pager:
+    back, more = (
+        path + _address(request, cursor) if cursor is not None else ""
+        for cursor in (page.previous, page.next)
+    )
+    return Pager(back, more)
+
+
+def _start(request: HttpRequest) -> int:
+    try:
+        return parse_start(request.GET.get("cursor"))
+    except PageError as error:
+        raise InvalidValueError(error.field, error.reason) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +104,17 @@ def listed(
     text = check_line("q", request.GET.get("q", ""), blank=True)
     wanted = text.casefold().split()
     found = [row for row in rows if _fits(words(row), wanted)] if wanted else rows
-    pages = max(1, -(-len(found) // PAGE))
-    number = min(_number(request, found, names), pages)
-    start = (number - 1) * PAGE
+    start = min(_first_shown(request, found, names), max(0, len(found) - 1) // PAGE * PAGE)
+    page = page_at(list(found[start : start + PAGE]), start, len(found))
+    pager = _pager(request, page, path)
     return Listed(
-        found[start : start + PAGE],
+        page.items,
         len(found),
         len(rows),
         text,
         start + 1,
-        path + _address(request, number - 1) if number > 1 else "",
-        path + _address(request, number + 1) if number < pages else "",
+        pager.back,
+        pager.more,
         path,
         {name: request.GET[name] for name in kept if name in request.GET},
     )
@@ -83,17 +125,14 @@ def _fits(words: str, wanted: Sequence[str]) -> bool:
     return all(one in said for one in wanted)
 
 
-def _number(request: HttpRequest, rows: Sequence[T], names: Callable[[T], Collection[str]]) -> int:
+def _first_shown(request: HttpRequest, rows: Sequence[T], names: Callable[[T], Collection[str]]) -> int:
     if shown := request.GET.get("show"):
-        return 1 + next((place for place, row in enumerate(rows) if shown in names(row)), 0) // PAGE
-    asked = request.GET.get("page", "1")
-    if not (asked.isascii() and asked.isdecimal() and len(asked) <= 9 and int(asked) >= 1):
-        raise InvalidValueError("page", "must be a number from 1 on")
-    return int(asked)
+        return next((place for place, row in enumerate(rows) if shown in names(row)), 0) // PAGE * PAGE
+    return _start(request)
 
 
-def _address(request: HttpRequest, number: int) -> str:
-    kept = {
-        name: value for name, value in request.GET.items() if value and name not in ("page", "show", "edit")
+def _address(request: HttpRequest, cursor: str) -> str:
+    same = {
+        name: value for name, value in request.GET.items() if value and name not in ("cursor", "show", "edit")
     }
-    return "?" + urlencode({**kept, "page": number})
+    return "?" + urlencode({**same, **({"cursor": cursor} if cursor != "0" else {})})

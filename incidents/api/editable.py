@@ -9,7 +9,6 @@ from typing import Any, Self
 from django.db import IntegrityError, transaction
 from rest_framework import viewsets
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -21,11 +20,12 @@ from incidents.domain.permissions import ForbiddenError
 from incidents.permissions import allow_configuring
 from incidents.teams.references import hold_names
 from ingest.api.authentication import HasScope
+from ingest.api.pagination import Pages
 from ingest.commands import record_configuration
 from ingest.queries import Context, StreamVersionError
 
 
-class BySlug(CursorPagination):
+class BySlug(Pages):
     ordering = ("slug",)
     page_size = 100
 

@@ -25,9 +25,9 @@ from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod, Notification
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
+from ingest.api.pagination import PAGE_PARAMETERS, Pages, PageShape
 from ingest.queries import StreamVersionError
 
-SHOWN = 200
 NO_METHOD = {404: OpenApiResponse(PROBLEM, "There is no such person, method or channel.")}
 CONFLICT = {409: OpenApiResponse(PROBLEM, "It does not fit what there is; the reason is in `detail`.")}
 
@@ -261,22 +261,29 @@ class NotificationShape(s.Serializer[Any]):
     methods = SendingShape(many=True)
 
 
-class NotificationListShape(s.Serializer[Any]):
+class NotificationListShape(PageShape):
     results = NotificationShape(many=True)
+
+
+class Latest(Pages):
+    ordering = ("-made_at", "id")
 
 
 class NotificationsView(IncidentAPI):
     @extend_schema(
-        operation_id="incidents_notifications", responses={200: NotificationListShape, **ERRORS, **MISSING}
+        operation_id="incidents_notifications",
+        parameters=PAGE_PARAMETERS,
+        responses={200: NotificationListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Who was told of it, by what, and what became of each; the latest 200 first. As they stand: the attempts up to
+        """Who was told of it, by what, and what became of each; the latest first. As they stand: the attempts up to
         a moment are events of the incident."""
-        parameters(request)
+        parameters(request, "cursor", "limit")
         incident = queries.get(reference).incident.id
+        pages = Latest()
         rows = Notification.objects.filter(incident=incident).prefetch_related("deliveries")
-        return Response(
-            {"results": [_notification_as_json(row) for row in rows.order_by("-made_at", "id")[:SHOWN]]}
+        return pages.get_paginated_response(
+            [_notification_as_json(row) for row in pages.paginate_queryset(rows, request)]
         )
 
 

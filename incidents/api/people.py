@@ -9,7 +9,6 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers as s
 from rest_framework import status
 from rest_framework.exceptions import NotFound
-from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -25,6 +24,7 @@ from incidents.domain.values import InvalidValueError, check_line
 from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
 from ingest.api.keys import Key
+from ingest.api.pagination import Pages
 
 NO_TEAM = {404: OpenApiResponse(ProblemShape, "No such team or user.")}
 
@@ -55,7 +55,7 @@ class UserSerializer(Strict, s.ModelSerializer[User]):
         return username
 
 
-class ByUsername(CursorPagination):
+class ByUsername(Pages):
     ordering = ("username",)
     page_size = 100
 

@@ -16,7 +16,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from analyzers.api.fields import SpanField
-from analyzers.api.pages import Pages
 from analyzers.api.serializers import StrictMixin
 from incidents.api.inputs import context
 from incidents.api.permissions import MayAnalyze
@@ -24,6 +23,7 @@ from incidents.scorecards import requests
 from incidents.scorecards.models import BacktestRow
 from incidents.scorecards.requests import BacktestRequest, InvalidBacktestError
 from ingest.api.authentication import HasScope
+from ingest.api.pagination import Pages
 from ingest.api.problem_details import problem
 
 REGIONS = 100

@@ -9,7 +9,6 @@ from django.conf import settings
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers as s
 from rest_framework.decorators import action
-from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -29,6 +28,7 @@ from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter, WebhookRetry
 from incidents.webhooks.queries import lag_of
 from ingest.api.authentication import HasScope
+from ingest.api.pagination import Pages
 
 LONGEST_OVERLAP = 31 * 86_400
 
@@ -145,7 +145,7 @@ class DeliveriesShape(s.Serializer[Any]):
     dead_letters = WebhookDeadLetterShape(many=True)
 
 
-class ByName(CursorPagination):
+class ByName(Pages):
     ordering = ("name",)
     page_size = 100
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from incidents.audit.models import Change
 
-PAGE = 50
+NEWEST = (("position", True),)
+"""The order of the audit log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +23,6 @@ class Difference:
     field: str
     before: str | None
     after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """`older` and `newer` lead to the pages beside it, or are None."""
-
-    changes: list[Change]
-    older: str | None
-    newer: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +36,7 @@ class AuditQuery:
     until: datetime | None = None
 
 
-def changes(asked: AuditQuery, before: str = "", after: str = "", limit: int = PAGE) -> Page:
-    """A page of changes, the newest first: older than the position `before`, or the nearest newer than `after`."""
+def changes(asked: AuditQuery) -> QuerySet[Change]:
     rows = Change.objects.all()
     if asked.kind:
         rows = rows.filter(kind=asked.kind)
@@ -55,15 +48,7 @@ def changes(asked: AuditQuery, before: str = "", after: str = "", limit: int = P
         rows = rows.filter(at__gte=asked.since)
     if asked.until is not None:
         rows = rows.filter(at__lt=asked.until)
-    if after:
-        found = list(rows.filter(position__gt=after).order_by("position")[: limit + 1])
-        more, found = len(found) > limit, found[:limit][::-1]
-        return Page(found, found[-1].position if found else None, found[0].position if more else None)
-    if before:
-        rows = rows.filter(position__lt=before)
-    found = list(rows[: limit + 1])
-    more, found = len(found) > limit, found[:limit]
-    return Page(found, found[-1].position if more else None, found[0].position if before and found else None)
+    return rows
 
 
 def kinds() -> list[str]:

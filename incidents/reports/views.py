@@ -11,7 +11,6 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import viewsets
 from rest_framework.exceptions import NotFound
 from rest_framework.generics import ListAPIView
-from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
@@ -19,7 +18,6 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
-from analyzers.api.pages import Pages
 from incidents.api.editable import Catalog
 from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
@@ -30,6 +28,7 @@ from incidents.reports.produce import ReportNotFoundError, now_utc, report
 from incidents.reports.serializers import ReportScheduleSerializer, SubscriptionSerializer
 from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
+from ingest.api.pagination import Pages
 
 
 class Readable(APIView):
@@ -126,7 +125,7 @@ class ReportView(Readable):
             raise NotFound(f"{error}; {known}.") from error
 
 
-class ByName(CursorPagination):
+class ByName(Pages):
     ordering = ("name",)
     page_size = 100
 
@@ -161,7 +160,7 @@ class ReportSchedulesView(Catalog):
         instance.delete()
 
 
-class ByAddress(CursorPagination):
+class ByAddress(Pages):
     ordering = ("address", "id")
     page_size = 100
 

@@ -18,16 +18,14 @@ from incidents.incident.view import View
 from incidents.search.filters import ORDERS, Filter
 from incidents.search.pagination import (
     AsOfListing,
-    Columns,
     fields_of,
     filtered,
-    in_order,
     ordered,
-    read_cursor,
-    stretches_beyond,
+    read_edge,
     view_of,
     write_cursor,
 )
+from ingest.api.pagination import Columns, in_order, stretches_beyond
 from ingest.queries import Position
 
 Edge = list[Any] | None
@@ -61,7 +59,7 @@ class ListPosition:
 
 def mark(group: int, order: str, view: View) -> str:
     """The place of an incident in the group of a list."""
-    return f"{group}:{write_cursor(order, False, view)}"
+    return f"{group}:{write_cursor(order, view)}"
 
 
 def list_position(
@@ -106,7 +104,7 @@ def _read_mark(text: str, order: str, groups: int) -> tuple[int, list[Any]]:
     group, _, cursor = text.partition(":")
     if not (group.isascii() and group.isdecimal() and int(group[:9]) < groups):
         raise InvalidValueError("place", "is none of this list")
-    return int(group), read_cursor(cursor, order)[1]
+    return int(group), read_edge(cursor, order)
 
 
 def _first(source: _Source, stretches: Sequence[Stretch], columns: Columns, order: str) -> Neighbour | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key, reduce
-from operator import or_
+from functools import cmp_to_key, partial
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident, is_quiet
@@ -21,24 +17,13 @@ from incidents.incident.projection import state_of
 from incidents.incident.repository import stream_of
 from incidents.incident.view import View
 from incidents.search.filters import ORDERS, Filter
+from ingest.api import pagination
+from ingest.api.pagination import MOST, Columns, Page, PageError, beyond, in_order
 from ingest.queries import Position, read_streams, watermark
 
-PAGE_LIMIT = 200
+PAGE_LIMIT = MOST
 AT_ONCE = 500
 """Incidents whose events are read with one query."""
-_TYPES = {"position": str, "quiet": bool}
-"""Types of the columns in a cursor, where they are not numbers."""
-Columns = Sequence[tuple[str, bool]]
-"""What orders a list, and whether each descends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of a list; `next` and `previous` are cursors or None."""
-
-    items: list[View]
-    next: str | None
-    previous: str | None
 
 
 def list_incidents(
@@ -47,27 +32,22 @@ def list_incidents(
     cursor: str | None = None,
     limit: int = 50,
     as_of: Position | None = None,
-) -> Page:
+) -> Page[View]:
     """A page of at most `limit` (1 to 200) incidents. Raises InvalidValueError for an order or cursor that is none."""
     if order not in ORDERS:
         raise InvalidValueError("order", f"must be one of {', '.join(ORDERS)}")
     if not 1 <= limit <= PAGE_LIMIT:
         raise InvalidValueError("limit", f"must be 1 to {PAGE_LIMIT}")
-    back, edge = (False, None) if cursor is None else read_cursor(cursor, order)
-    columns = [(name, descends != back) for name, descends in ORDERS[order]]
-    if as_of is None:
-        views = page_of(IncidentRow.objects.all(), filters, columns, edge, limit + 1)
-    else:
-        views = _past(AsOfListing(as_of), filters, columns, edge, limit + 1)
-    more, views = len(views) > limit, views[:limit]
-    if back:
-        views.reverse()
-    follows, precedes = (edge is not None, more) if back else (more, edge is not None)
-    return Page(
-        views,
-        write_cursor(order, False, views[-1]) if views and follows else None,
-        write_cursor(order, True, views[0]) if views and precedes else None,
-    )
+
+    def fetch(columns: Columns, edge: Sequence[Any] | None, limit: int) -> list[View]:
+        if as_of is None:
+            return page_of(IncidentRow.objects.all(), filters, columns, edge, limit)
+        return _past(AsOfListing(as_of), filters, columns, edge, limit)
+
+    try:
+        return pagination.page_of(fetch, partial(edge_of, order), ORDERS[order], IncidentRow, cursor, limit)
+    except PageError as error:
+        raise InvalidValueError(error.field, error.reason) from error
 
 
 def first(filters: Sequence[Filter], order: str, limit: int) -> list[str]:
@@ -87,10 +67,6 @@ def filtered(filters: Sequence[Filter], rows: QuerySet[IncidentRow] | None = Non
     return rows
 
 
-def in_order(rows: QuerySet[IncidentRow], columns: Columns) -> QuerySet[IncidentRow]:
-    return rows.order_by(*(f"-{name}" if descends else name for name, descends in columns))
-
-
 def page_of(
     rows: QuerySet[IncidentRow],
     filters: Sequence[Filter],
@@ -101,17 +77,8 @@ def page_of(
     """The first that come after an edge."""
     rows = in_order(filtered(filters, rows), columns)
     if edge is not None:
-        rows = rows.filter(reduce(or_, stretches_beyond(columns, edge)))
+        rows = rows.filter(beyond(columns, edge))
     return [view_of(row) for row in rows[:limit]]
-
-
-def stretches_beyond(columns: Columns, edge: Sequence[Any]) -> list[Q]:
-    """What comes after an edge, as conditions of which never two hold at once: each is one stretch of an index."""
-    stretches, equal = [], Q()
-    for (name, descends), value in zip(columns, edge, strict=True):
-        stretches.append(equal & Q(**{f"{name}__{'lt' if descends else 'gt'}": value}))
-        equal &= Q(**{name: value})
-    return stretches
 
 
 class AsOfListing:
@@ -186,21 +153,19 @@ def fields_of(view: View) -> Mapping[str, Any]:
     }
 
 
-def write_cursor(order: str, back: bool, view: View) -> str:
-    edge = [fields_of(view)[name] for name, _ in ORDERS[order]]
-    return base64.urlsafe_b64encode(json.dumps([order, back, edge]).encode()).decode().rstrip("=")
+def edge_of(order: str, view: View) -> list[Any]:
+    """The values of an order's columns."""
+    fields = fields_of(view)
+    return [fields[name] for name, _ in ORDERS[order]]
 
 
-def read_cursor(cursor: str, order: str) -> tuple[bool, list[Any]]:
+def write_cursor(order: str, view: View) -> str:
+    return pagination.write_cursor(ORDERS[order], edge_of(order, view))
+
+
+def read_edge(cursor: str, order: str) -> list[Any]:
+    """The edge that a cursor of an order holds. Raises InvalidValueError."""
     try:
-        written = json.loads(base64.urlsafe_b64decode(cursor[:500] + "=" * (-len(cursor[:500]) % 4)))
-        of_order, back, edge = written
-        types = [_TYPES.get(name, int) for name, _ in ORDERS[order]]
-        fits = [type(value) for value in edge] == types
-        if of_order == order and isinstance(back, bool) and fits and "\0" not in str(edge):
-            return back, edge
-    except (ValueError, TypeError, binascii.Error, RecursionError):
-        pass
-    raise InvalidValueError(
-        "cursor", "is not a cursor of this list; follow `next` and `previous` as they are given"
-    )
+        return pagination.read_cursor(cursor, ORDERS[order], IncidentRow)[1]
+    except PageError as error:
+        raise InvalidValueError(error.field, error.reason) from error

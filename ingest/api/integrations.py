@@ -20,6 +20,7 @@ from rest_framework.views import APIView
 from ingest.api import keys
 from ingest.api.authentication import HasScope
 from ingest.api.models import IntegrationKey
+from ingest.api.pagination import PAGE_PARAMETERS, Pages, PageShape
 from ingest.integrations import recognition
 from ingest.integrations.generic import apply
 from ingest.integrations.generic.schema import InvalidMappingError
@@ -77,7 +78,7 @@ class TryShape(s.Serializer[Any]):
     mapping = s.JSONField(required=False, allow_null=True, help_text="default: the integration's own")
 
 
-class IntegrationListShape(s.Serializer[Any]):
+class IntegrationListShape(PageShape):
     results = IntegrationShape(many=True)
 
 
@@ -117,12 +118,21 @@ class _Admin(APIView):
             raise NotFound(f"There is no integration {name[:100]!r}.")
 
 
+class ByName(Pages):
+    ordering = ("name",)
+
+
 class IntegrationsView(_Admin):
-    @extend_schema(operation_id="integrations_list", responses={200: IntegrationListShape, **ERRORS})
-    def get(self, request: Request) -> Response:  # noqa: ARG002
+    @extend_schema(
+        operation_id="integrations_list",
+        parameters=PAGE_PARAMETERS,
+        responses={200: IntegrationListShape, **ERRORS},
+    )
+    def get(self, request: Request) -> Response:
         """Integrations that are not revoked, by name."""
-        rows = IntegrationKey.objects.filter(revoked_at=None)
-        return Response({"results": [IntegrationShape(row).data for row in rows]})
+        pages = ByName()
+        rows = pages.paginate_queryset(IntegrationKey.objects.filter(revoked_at=None), request)
+        return pages.get_paginated_response([IntegrationShape(row).data for row in rows])
 
     @extend_schema(
         operation_id="integrations_create",

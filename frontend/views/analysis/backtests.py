@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -26,6 +25,7 @@ from frontend.durations import parse_span
 from frontend.strips import strip
 from frontend.templatetags.dossier import duration
 from frontend.views.pages import context_of, page, show, typed_in
+from frontend.views.paging import page_of_rows
 from incidents.commands import InvalidValueError
 from incidents.permissions import allow
 from incidents.scorecards import requests
@@ -34,7 +34,7 @@ from incidents.scorecards.models import BacktestRow, BacktestWindow
 from incidents.scorecards.queries import incidents_of, unresolved_incidents
 from incidents.scorecards.requests import BacktestRequest, InvalidBacktestError
 
-PAGE = 50
+NEWEST = (("created_at", True), ("id", True))
 MOST_DIFFERENCES = 200
 _SPANS = ("length", "every")
 
@@ -45,12 +45,13 @@ def backtests(request: HttpRequest) -> HttpResponse:
     found = BacktestRow.objects.all()
     if name := request.GET.get("analyzer", "").replace("\0", ""):
         found = found.filter(analyzer=name)
-    pages = Paginator(found, PAGE).get_page(request.GET.get("page"))
+    rows, pager = page_of_rows(request, found, NEWEST)
     context = {
-        "rows": pages,
+        "rows": rows,
+        "list": pager,
         "analyzers": analyzers.analyzers(),
         "asked": name,
-        "busy": any(not one.is_over for one in pages),
+        "busy": any(not one.is_over for one in rows),
     }
     return show(request, "frontend/analysis/backtests/backtests.html", context, section="analyzers")
 
@@ -93,12 +94,14 @@ def backtest(request: HttpRequest, id: UUID) -> HttpResponse:
     windows = row.windows.exclude(status="")
     if status in counts:
         windows = windows.filter(status=status)
+    shown, pager = page_of_rows(request, windows, (("number", False),))
     context = {
         "row": row,
         "result": row.result,
         "counts": counts,
         "status": status,
-        "windows": Paginator(windows, PAGE).get_page(request.GET.get("page")),
+        "windows": shown,
+        "list": pager,
         "analyzer": analyzers.analyzers().get(row.analyzer),
         "params": _params(row),
         "others": row.followed_by.all(),

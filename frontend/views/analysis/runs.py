@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from datetime import UTC, datetime
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
@@ -20,12 +16,13 @@ from analyzers import queries as analyzers
 from analyzers.queries import Run, Schedule
 from frontend.evidence import Piece
 from frontend.views.pages import context_of, page, show, user_name
+from frontend.views.paging import page_of_rows
 from incidents.commands import InvalidValueError
 from incidents.permissions import allow
 from incidents.queries import placed_findings
 from ingest.queries import regions
 
-PAGE = 50
+NEWEST = (("created_at", True), ("id", True))
 FILTERS = ("analyzer", "status", "region", "schedule")
 STATUSES = ("named", "quiet", "inconclusive", "failed", "unfinished")
 
@@ -33,21 +30,15 @@ STATUSES = ("named", "quiet", "inconclusive", "failed", "unfinished")
 @page
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
-    found = _filtered(request)
-    if cursor := request.GET.get("before"):
-        at, id = _read_cursor(cursor)
-        found = found.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=id))
-    shown = list(found[: PAGE + 1])
-    following = _write_cursor(shown[PAGE - 1]) if len(shown) > PAGE else None
-    asked = {name: request.GET[name] for name in FILTERS if request.GET.get(name)}
+    shown, pager = page_of_rows(request, _filtered(request), NEWEST)
     context = {
-        "runs": shown[:PAGE],
-        "next": following and urlencode({**asked, "before": following}),
+        "runs": shown,
+        "list": pager,
         "statuses": STATUSES,
         "analyzers": analyzers.analyzers(),
         "regions": regions(),
         "schedules": Schedule.objects.values_list("name", flat=True),
-        "filtered": bool(asked),
+        "filtered": any(request.GET.get(name) for name in FILTERS),
     }
     return show(request, "frontend/analysis/runs.html", context, section="analyzers", watch="runs")
 
@@ -68,18 +59,6 @@ def _filtered(request: HttpRequest) -> QuerySet[Run]:
     if status == "unfinished":
         return found.filter(state__in=("queued", "running"))
     return found.filter(status=status) if status else found
-
-
-def _write_cursor(run: Run) -> str:
-    return base64.urlsafe_b64encode(f"{run.created_at.isoformat()} {run.id}".encode()).decode()
-
-
-def _read_cursor(text: str) -> tuple[datetime, UUID]:
-    try:
-        at, _, id = base64.urlsafe_b64decode(text[:200]).decode().partition(" ")
-        return datetime.fromisoformat(at).astimezone(UTC), UUID(id)
-    except (ValueError, binascii.Error) as error:
-        raise InvalidValueError("before", "is not a place in this list") from error
 
 
 @page

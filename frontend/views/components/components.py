@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.sparklines import drawn
 from frontend.views.pages import page, show
+from frontend.views.paging import page_of_lines
 from incidents import queries
 from incidents.components.health import health_of
 from incidents.components.summary import OpenIncidents, changes_about, incidents_about, owner_of, trouble_in
@@ -59,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What a line contains, and the address of the rest; empty for none."""
+    """What a line contains, and the cursor of the rest; empty for none."""
 
     rows: Sequence[Row]
     total: int
@@ -83,7 +84,7 @@ def components(request: HttpRequest) -> HttpResponse:
         names = [*told, *sorted(placed.difference(topology.names), key=natural)]
     else:
         names = _worst_first(trouble, topology.roots)
-    shown, following, preceding = _page_of(request, names)
+    shown, pager = page_of_lines(request, names, PAGE)
     context = {
         "regions": there,
         "region": region,
@@ -95,8 +96,7 @@ def components(request: HttpRequest) -> HttpResponse:
         "total": len(names),
         "known": len(topology.names),
         "rows": _opened(topology, trouble, shown) if not searching else _rows(topology, trouble, shown),
-        "more": _address(request, page=following) if following else "",
-        "back": _address(request, page=preceding) if preceding else "",
+        "list": pager,
         "kept": _kept(region, there, at),
     }
     return show(request, "frontend/components/components.html", context, section="components")
@@ -115,7 +115,7 @@ def contained(request: HttpRequest) -> HttpResponse:
     topology = topology_snapshot(region, at or datetime.now(UTC))
     trouble = trouble_in(topology, _place(at))
     names = _worst_first(trouble, _related(topology, name)[relation])
-    shown, following, preceding = _page_of(request, names)
+    shown, pager = page_of_lines(request, names, PAGE)
     context = {
         "name": name,
         "relation": relation,
@@ -123,8 +123,7 @@ def contained(request: HttpRequest) -> HttpResponse:
         "at": at,
         "total": len(names),
         "rows": _rows(topology, trouble, shown),
-        "more": _address(request, page=following) if following else "",
-        "back": _address(request, page=preceding) if preceding else "",
+        "list": pager,
         "kept": _kept(region, there, at),
     }
     return show(request, "frontend/components/contained.html", context, section="components")
@@ -222,7 +221,7 @@ def _opened(
         return _rows(topology, trouble, names)
     below = _worst_first(trouble, topology.contains.get(names[0], ()))
     rows = _opened(topology, trouble, below[:PAGE], deep - 1)
-    branch = Branch(rows, len(below), "2" if len(below) > PAGE else "")
+    branch = Branch(rows, len(below), str(PAGE) if len(below) > PAGE else "")
     return [_row(topology, trouble, names[0], branch if below else None)]
 
 
@@ -259,16 +258,6 @@ def _kind(request: HttpRequest, topology: TopologySnapshot) -> str:
     if kind and kind not in topology.kinds and topology.kinds:
         raise InvalidValueError("kind", f"must be one of {', '.join(topology.kinds)}")
     return kind
-
-
-def _page_of(request: HttpRequest, names: Sequence[str]) -> tuple[Sequence[str], int, int]:
-    """The names of the page that is asked for, and the numbers of the next and the previous one, 0 for none."""
-    asked = request.GET.get("page", "1")
-    if not (asked.isascii() and asked.isdecimal() and int(asked[:9]) >= 1 and len(asked) <= 9):
-        raise InvalidValueError("page", "must be a number from 1 on")
-    number = int(asked)
-    shown = names[(number - 1) * PAGE : number * PAGE]
-    return shown, number + 1 if number * PAGE < len(names) else 0, number - 1
 
 
 def _kept(region: str, there: Sequence[str], at: datetime | None) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.core.paginator import Paginator
 from django.core.validators import validate_email
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -22,6 +21,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from frontend import time_zones
 from frontend.evidence import Piece
 from frontend.views.pages import context_of, page, show, staff_only, typed_in
+from frontend.views.paging import page_of_rows
 from incidents import queries
 from incidents.reports import charts, mail, on_demand
 from incidents.reports import produce as producing
@@ -29,7 +29,7 @@ from incidents.reports.csv import csv_of
 from incidents.reports.models import ProducedReport, ReportEmail, ReportSchedule, Subscription
 from incidents.reports.periods import CADENCES
 
-PAGE = 50
+NEWEST = (("end", True), ("id", False))
 """Reports on one page."""
 _FILES: dict[str | None, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "csv": ("text/csv; charset=utf-8", csv_of),
@@ -44,13 +44,13 @@ def reports(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     schedules = list(ReportSchedule.objects.prefetch_related("subscriptions"))
     schedules.sort(key=lambda one: (CADENCES.index(one.cadence), one.title))
-    shown = ProducedReport.objects.all()
+    shown = ProducedReport.objects.filter(schedule=asked) if asked else ProducedReport.objects.all()
+    rows, pager = page_of_rows(request, shown, NEWEST)
     context = {
         "schedules": [(one, producing.current(one, now)) for one in schedules],
         "asked": asked,
-        "reports": Paginator(shown.filter(schedule=asked) if asked else shown, PAGE).get_page(
-            request.GET.get("page")
-        ),
+        "reports": rows,
+        "list": pager,
         "yesterday": (now - timedelta(days=1)).date().isoformat(),
     }
     return show(request, "frontend/reports/reports.html", context, section="reports")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
-from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend.datetime_input import parse_day
 from frontend.views.pages import page, show, staff_only
+from frontend.views.paging import page_of_rows
 from frontend.views.restore import PAGES
-from incidents.audit.queries import AuditQuery, changes, differences, kinds
+from incidents.audit.queries import NEWEST, AuditQuery, changes, differences, kinds
 from incidents.domain.values import InvalidValueError
 
-_POSITION = re.compile(r"[0-9a-f]{36}")
 FILTERS = ("q", "kind", "who", "since", "until")
 
 
@@ -24,10 +22,7 @@ FILTERS = ("q", "kind", "who", "since", "until")
 def audit(request: HttpRequest) -> HttpResponse:
     staff_only(request, "Only staff can see the audit log.")
     typed = {name: request.GET.get(name, "").strip().replace("\0", "")[:300] for name in FILTERS}
-    told = {name: request.GET.get(name, "") for name in ("before", "after")}
-    before, after = (one if _POSITION.fullmatch(one) else "" for one in told.values())
-    found = changes(_audit_query(typed), before, after)
-    same = {name: value for name, value in typed.items() if value}
+    rows, pager = page_of_rows(request, changes(_audit_query(typed)), NEWEST)
     context = {
         "changes": [
             {
@@ -35,13 +30,12 @@ def audit(request: HttpRequest) -> HttpResponse:
                 "fields": differences(row.before, row.after),
                 "restorable": row.after is None and row.kind in PAGES,
             }
-            for row in found.changes
+            for row in rows
         ],
-        "older": found.older and urlencode({**same, "before": found.older}),
-        "newer": found.newer and urlencode({**same, "after": found.newer}),
+        "list": pager,
         "kinds": kinds(),
         "typed": typed,
-        "filtered": bool(same),
+        "filtered": any(typed.values()),
     }
     return show(request, "frontend/settings/audit.html", context, section="settings")
 

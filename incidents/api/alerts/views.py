@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.utils.urls import replace_query_param
 
 from incidents import queries
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, limit_of, parameters
 from incidents.commands import InvalidValueError
 from incidents.domain.time import optional_rfc3339, rfc3339
+from ingest.api import pagination
 from ingest.queries import Alert
 
 
@@ -21,8 +22,7 @@ class MemberAlertsView(IncidentAPI):
     @extend_schema(
         operation_id="incidents_alerts",
         parameters=[
-            OpenApiParameter("cursor", str, description="from `next` or `previous`"),
-            OpenApiParameter("limit", int, description="1 to 200, default 50"),
+            *pagination.PAGE_PARAMETERS,
             AS_OF,
         ],
         responses={200: shapes.MemberAlertPageShape, **ERRORS, **MISSING},
@@ -30,28 +30,26 @@ class MemberAlertsView(IncidentAPI):
     def get(self, request: Request, reference: str) -> Any:
         """The alerts of an incident as they stand, or stood then: those that fire first, then the latest."""
         asked = parameters(request, "cursor", "limit", "as_of")
-        limit, start = limit_of(asked), _start(asked.get("cursor", "0"))
+        limit, start = limit_of(asked), _start(asked)
         as_of = queries.parse_moment(asked["as_of"]) if "as_of" in asked else None
         found, count = queries.members(reference, limit, start, as_of)
         whys = queries.why_members(reference, [one.id for one in found])
-        here = request.build_absolute_uri()
+        page = pagination.page_at(found, start, count, limit)
+        results = [_as_json(one, whys.get(one.id), past=as_of is not None) for one in found]
         return Response(
             {
-                "results": [_as_json(one, whys.get(one.id), past=as_of is not None) for one in found],
+                **pagination.as_json(page, results, request.build_absolute_uri()),
                 "count": count,
                 "settling": 0 if as_of else queries.being_settled(reference),
-                "next": replace_query_param(here, "cursor", start + limit) if start + limit < count else None,
-                "previous": replace_query_param(here, "cursor", max(0, start - limit)) if start else None,
             }
         )
 
 
-def _start(cursor: str) -> int:
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-        raise InvalidValueError(
-            "cursor", "is not a cursor of this list; follow `next` and `previous` as they are given"
-        )
-    return int(cursor)
+def _start(asked: Mapping[str, str]) -> int:
+    try:
+        return pagination.parse_start(asked.get("cursor"))
+    except pagination.PageError as error:
+        raise InvalidValueError(error.field, error.reason) from error
 
 
 def _as_json(one: Alert, why: str | None, *, past: bool) -> dict[str, Any]:

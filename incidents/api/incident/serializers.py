@@ -11,6 +11,7 @@ from incidents.domain.incident.commands import Undoable
 from incidents.domain.incident.state import FAILURE_STATES
 from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_line
 from incidents.teams.models import Team
+from ingest.api.pagination import PageShape
 from ingest.telemetry.component_names import COMPONENT_FORM
 
 
@@ -180,10 +181,8 @@ class IncidentShape(s.Serializer[Any]):
     url = s.URLField(help_text="its page in the console")
 
 
-class IncidentPageShape(s.Serializer[Any]):
+class IncidentPageShape(PageShape):
     results = IncidentShape(many=True)
-    next = s.URLField(allow_null=True)
-    previous = s.URLField(allow_null=True)
 
 
 class EntryShape(s.Serializer[Any]):
@@ -354,15 +353,13 @@ class MemberAlertShape(s.Serializer[Any]):
     why = s.CharField(allow_null=True, help_text="reason for grouping; null if it left or for past times")
 
 
-class MemberAlertPageShape(s.Serializer[Any]):
+class MemberAlertPageShape(PageShape):
     results = MemberAlertShape(many=True)
     count = s.IntegerField(help_text="alerts of the incident in all")
     settling = s.IntegerField(
         help_text="of an incident that a person resolved: alerts that count as firing until their turn comes, some"
         " hundred at a time"
     )
-    next = s.CharField(allow_null=True)
-    previous = s.CharField(allow_null=True)
 
 
 class ProblemShape(s.Serializer[Any]):

@@ -17,7 +17,6 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
-from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from incidents import commands, queries
@@ -42,6 +41,7 @@ from incidents.incident.view import depends_on_time, failure_shown, failures_of
 from incidents.permissions import allow
 from incidents.search import query
 from incidents.search.filters import ORDERS, PARAMETERS, Filter
+from ingest.api import pagination
 from ingest.api.authentication import HasScope
 from ingest.api.keys import Key
 from ingest.queries import Event, Position
@@ -133,10 +133,10 @@ def _flag(asked: Mapping[str, str], name: str) -> bool:
 
 
 def limit_of(asked: Mapping[str, str]) -> int:
-    text = asked.get("limit", "50")
-    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= queries.PAGE_LIMIT):
-        raise InvalidValueError("limit", f"must be 1 to {queries.PAGE_LIMIT}")
-    return int(text)
+    try:
+        return pagination.parse_limit(asked.get("limit"))
+    except pagination.PageError as error:
+        raise InvalidValueError(error.field, error.reason) from error
 
 
 def tagged(request: Request, body: Mapping[str, Any], etag: str) -> Any:
@@ -176,8 +176,7 @@ class IncidentsView(IncidentAPI):
             ),
             OpenApiParameter("search", str, description=SEARCH),
             OpenApiParameter("order", str, enum=list(ORDERS), description="default: newest"),
-            OpenApiParameter("cursor", str, description="from `next` or `previous`"),
-            OpenApiParameter("limit", int, description="1 to 200, default 50"),
+            *pagination.PAGE_PARAMETERS,
             AS_OF,
         ],
         responses={200: shapes.IncidentPageShape, **ERRORS},
@@ -195,12 +194,8 @@ class IncidentsView(IncidentAPI):
             as_of=as_of,
         )
         failures = failures_of(page.items, as_of)
-        here = request.build_absolute_uri()
-        body = {
-            "results": [view.as_json(failures[view.incident.id]) for view in page.items],
-            "next": page.next and replace_query_param(here, "cursor", page.next),
-            "previous": page.previous and replace_query_param(here, "cursor", page.previous),
-        }
+        results = [view.as_json(failures[view.incident.id]) for view in page.items]
+        body = pagination.as_json(page, results, request.build_absolute_uri())
         return tagged(request, body, _digest(body))
 
     @extend_schema(

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -18,9 +17,10 @@ from incidents.domain.time import rfc3339
 from incidents.oncall import queries
 from incidents.oncall.models import Calendar, OnCallSchedule
 from incidents.teams.references import named_by
+from ingest.api.pagination import Pages
 
 
-class ByFewSlugs(CursorPagination):
+class ByFewSlugs(Pages):
     ordering = ("slug",)
     page_size = 10
 

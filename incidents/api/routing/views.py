@@ -9,7 +9,6 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Max, ProtectedError
-from rest_framework.pagination import CursorPagination
 from rest_framework.serializers import BaseSerializer, ValidationError
 
 from incidents.api.editable import Catalog
@@ -19,9 +18,10 @@ from incidents.domain.routing.schema import check_tree
 from incidents.domain.values import InvalidValueError
 from incidents.permissions import allow_route
 from incidents.teams.models import Route, rules_as_written
+from ingest.api.pagination import Pages
 
 
-class ByOrder(CursorPagination):
+class ByOrder(Pages):
     ordering = ("order", "name")
     page_size = 100
 

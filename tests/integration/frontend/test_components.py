@@ -93,9 +93,9 @@ def test_a_component_that_only_placements_name_is_found_and_said_to_be(alice: Cl
 def test_a_branch_is_what_a_component_contains_a_hundred_at_a_time(alice: Client) -> None:
     fleet()
     first = text(alice, "/components/contained?of=tor/t1")
-    second = text(alice, "/components/contained?of=tor/t1&page=2")
+    second = text(alice, "/components/contained?of=tor/t1&cursor=100")
     assert (first.count('class="leaf"'), second.count('class="leaf"')) == (100, 30)
-    assert "page=2" in first
+    assert "cursor=100" in first
 
 
 def test_a_search_finds_parts_of_names_and_kinds(alice: Client) -> None:
@@ -195,8 +195,8 @@ NONSENSE = (
     "/components/a%00/b",
     "/components/x/" + "y" * 500,
     "/components/named",
-    "/components?page=0",
-    "/components?page=99999999999999999999",
+    "/components?cursor=-1",
+    "/components?cursor=99999999999999999999",
     "/components?at=noon",
     "/components?q=%00",
     "/components/contained?of=tor/t1&by=colour",

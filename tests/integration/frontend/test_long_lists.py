@@ -83,8 +83,8 @@ def test_a_long_list_has_pages_and_is_searched(path: str, alice: Client) -> None
     assert 'rel="next"' in first
     found = alice.get(path, {"q": "CREW-117"}).content.decode()
     assert [n for n in range(MANY) if f"crew-{n:03}" in found.partition("<aside")[0]] == [117]
-    assert alice.get(path, {"page": "99999"}).status_code == 200
-    assert alice.get(path, {"page": "-1"}).status_code == 400
+    assert alice.get(path, {"cursor": "99999"}).status_code == 200
+    assert alice.get(path, {"cursor": "-1"}).status_code == 400
     assert "None of the" in alice.get(path, {"q": "nothing like that"}).content.decode()
 
 
@@ -98,7 +98,7 @@ def test_pages_shown_after_a_form_of_one_line_turn_at_the_list(alice: Client) ->
     one = IntegrationKey.objects.order_by("name").first()
     assert one is not None
     body = alice.post(f"/integration/{one.pk}/rotate", {"overlap": "1 d"}).content.decode()
-    assert 'href="/integrations?page=2"' in body
+    assert 'href="/integrations?cursor=50"' in body
     assert 'method="get" action="/integrations"' in body
 
 

@@ -101,3 +101,24 @@ def test_a_body_that_is_nested_without_end_is_refused(admin: str) -> None:
         "/api/v1/integrations/boss/preview", body, content_type="application/json", **headers
     )
     assert answer.status_code == 400
+
+
+def test_the_list_has_pages_both_ways(admin: str) -> None:
+    for name in ("a", "b", "c"):
+        keys.create(name, ["alerts"])
+    address, seen = "/api/v1/integrations?limit=2", []
+    while address:
+        page = Client().get(address, headers={"Authorization": f"Bearer {admin}"}).json()
+        seen.append([one["name"] for one in page["results"]])
+        address, last = page["next"], page
+    first = Client().get(last["previous"], headers={"Authorization": f"Bearer {admin}"}).json()
+    names = [name for page in seen for name in page]
+    assert sorted(names) == names
+    assert [one["name"] for one in first["results"]] == seen[-2]
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=201", "limit=two", "cursor=x", "cursor=WyJuYW1lIixmYWxzZSxbWzFdXV0"]
+)
+def test_a_page_that_cannot_be_asked_for_is_an_error(admin: str, query: str) -> None:
+    assert call(admin, "get", f"?{query}", None).status_code == 400
