@@ -73,7 +73,8 @@ def check_analyzer(
     """Check every property on a faulty and a quiet window of each seed.
 
     `names` are keys that hold names without their kind, and the kind that a verdict gives them: an analyzer
-    that reads `service` and blames `service/NAME` says `{"service": "service"}`.
+    that reads `service` and blames `service/NAME` says `{"service": "service"}`. A component that stands in a label
+    is `{"labels.node": ""}`, or with its kind where the label has it not.
     """
     faults = list(faults_of(analyzer))
     assert not faults, f"{analyzer.name} is malformed: {'; '.join(faults)}"
@@ -265,6 +266,10 @@ def _renamed(sums: Sums, names: Mapping[str, str]) -> Sums:
             keys[name] = paths_of([[alias(member) for member in key[row]] for row in range(len(key))])
         elif isinstance(key, np.ndarray):
             keys[name] = key
+        elif labels := {
+            one.partition(".")[2]: kind for one, kind in names.items() if one.startswith(f"{name}.")
+        }:
+            keys[name] = tuple(_renamed_labels(value, labels) for value in key)
         elif name in names:
             keys[name] = tuple(alias(f"{names[name]}/{value}").partition("/")[2] for value in key)
         else:
@@ -273,6 +278,16 @@ def _renamed(sums: Sums, names: Mapping[str, str]) -> Sums:
     columns = [key if not isinstance(key, np.ndarray) else key.tolist() for key in keys.values()]
     order = sorted(range(sums.rows), key=lambda row: tuple(column[row] for column in columns))
     return _taken(renamed, np.array(order, dtype=np.int64))
+
+
+def _renamed_labels(text: str, kinds: Mapping[str, str]) -> str:
+    """Labels as canonical JSON with aliases of the components in those of `kinds`."""
+    labels = json.loads(text)
+    for label, kind in kinds.items():
+        if label in labels:
+            said = labels[label]
+            labels[label] = alias(f"{kind}/{said}").partition("/")[2] if kind else alias(said)
+    return json.dumps(labels, separators=(",", ":"), sort_keys=True)
 
 
 def _digest(window: Window) -> str:

@@ -18,6 +18,7 @@ from analyzers.simulators import (
     node_benchmarks,
     observers,
     traces,
+    training,
 )
 from analyzers.simulators.availability_events import outage_scenario, uptime_scenario
 from analyzers.simulators.bounces import bounce_scenario
@@ -49,6 +50,7 @@ from analyzers.simulators.region import (
     truth_of,
 )
 from analyzers.simulators.trace_rows import trace_scenario
+from analyzers.simulators.training import scenario as training_scenario
 from analyzers.simulators.truth import check_truth, happened
 from analyzers.simulators.uptimes import Month
 
@@ -356,6 +358,31 @@ _ALL = (
         "Two minutes of 12 processes; one call in ten thousand fails.",
         observation_scenario,
         (*observers.EVENTS, "missing_rows"),
+    ),
+    Scenario(
+        "straggler_throttle",
+        "A GPU of a training job is throttled",
+        "Forty minutes of 16 nodes that train together; in the last ten the clock of one falls by 10 to 60 %.",
+        lambda name, seed, event: training_scenario(name, seed, "throttle", event),
+    ),
+    Scenario(
+        "straggler_nic",
+        "A network card of a training job is slow",
+        "Forty minutes of 16 nodes that train together; in the last ten a link of one pauses and resends.",
+        lambda name, seed, event: training_scenario(name, seed, "slow_nic", event),
+    ),
+    Scenario(
+        "straggler_hang",
+        "A node of a training job hangs",
+        "Forty minutes of 16 nodes that train together; in the last ten one computes nothing and all wait for it.",
+        lambda name, seed, event: training_scenario(name, seed, "hang", event),
+    ),
+    Scenario(
+        "straggler_healthy",
+        "Nodes that train together",
+        "Forty minutes of 16 nodes that differ by one per cent and wander as much.",
+        lambda name, seed, event: training_scenario(name, seed, None, event),
+        training.EVENTS,
     ),
     Scenario(
         "selector_trace",

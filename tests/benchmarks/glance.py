@@ -37,6 +37,7 @@ ORDER = (
     "availability",
     "colocation",
     "selector",
+    "straggler",
     "fusion",
 )
 FAULTS = (
@@ -94,6 +95,7 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "beside": "the bare ratio, at the right",
             **dict.fromkeys(("healthy", "healthy_second", "healthy_undecided", "benign"), NOBODY),
         },
+        "straggler": {"time": "each window by itself"},
         "selector": {
             **dict.fromkeys(("healthy", "healthy_second", "healthy_undecided", "benign"), NOBODY),
             "undecided": "probabilities are asked",
