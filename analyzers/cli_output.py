@@ -103,8 +103,10 @@ def _suspects(suspects: Sequence[Mapping[str, Any]], style: Style) -> list[str]:
         for one in suspects
     ]
     heads = ("#", "suspect", "probability", "failure rate (95 %)", "p", "ambiguous with")
-    told = [place for place in range(len(heads)) if any(row[place] != "–" for row in rows)]
-    lines = _grid([heads[place] for place in told], [[row[place] for place in told] for row in rows], style)
+    filled = [place for place in range(len(heads)) if any(row[place] != "–" for row in rows)]
+    lines = _grid(
+        [heads[place] for place in filled], [[row[place] for place in filled] for row in rows], style
+    )
     return [*lines, "", *(line for one in suspects for line in _summary_lines(one))]
 
 
@@ -191,8 +193,8 @@ def _cut(cell: str) -> str:
 
 def _are_numbers(cells: Sequence[str]) -> bool:
     """Whether a column holds numbers, and nothing else but dashes where there is none."""
-    told = [cell for cell in cells if cell != "–"]
-    return bool(told) and all(re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", cell) for cell in told)
+    filled = [cell for cell in cells if cell != "–"]
+    return bool(filled) and all(re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", cell) for cell in filled)
 
 
 def _measures(measures: Mapping[str, Any]) -> str:

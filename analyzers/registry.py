@@ -142,10 +142,10 @@ def _doubled(name: str, points: list[EntryPoint]) -> Problem:
     """One name for several analyzers: a built-in one keeps it, of others none has it."""
     owners = " and ".join(_plugin(point) for point in points)
     if any(map(_is_ours, points)):
-        kept, cure = "the built-in one is used", "Uninstall or rename the other"
+        effect, cure = "the built-in one is used", "Uninstall or rename the other"
     else:
-        kept, cure = "none is used", "Uninstall or rename one of them"
-    return Problem(name, name, f"two analyzers are called {name}: {owners}; {kept}", cure)
+        effect, cure = "none is used", "Uninstall or rename one of them"
+    return Problem(name, name, f"two analyzers are called {name}: {owners}; {effect}", cure)
 
 
 def _is_ours(point: EntryPoint) -> bool:

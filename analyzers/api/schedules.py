@@ -19,9 +19,9 @@ def put(serializer: ScheduleSerializer, who: Context) -> Schedule:
     """Make or change what a valid serializer says. Raises Schedule.DoesNotExist where it was removed meanwhile."""
     row = serializer.instance
     before = schedule_as_json(_locked(row)) if isinstance(row, Schedule) else None
-    kept: Schedule = serializer.save()
-    record_configuration(KIND, kept.name, before, schedule_as_json(kept), who)
-    return kept
+    saved: Schedule = serializer.save()
+    record_configuration(KIND, saved.name, before, schedule_as_json(saved), who)
+    return saved
 
 
 @transaction.atomic

@@ -48,7 +48,7 @@ class WhatIfView(APIView):
         if wrong:
             raise ValidationError({name: [reason] for name, reason in wrong.items()})
         try:
-            told = answer(found, values)
+            result = answer(found, values)
         except ValueError as error:
             raise ValidationError({"inputs": [str(error)]}) from error
         return Response(
@@ -56,8 +56,8 @@ class WhatIfView(APIView):
                 "calculator": calculator,
                 "analyzer": found.analyzer,
                 "inputs": values,
-                "measures": told.measures,
-                "verdict": told.verdict,
-                "sentences": told.sentences,
+                "measures": result.measures,
+                "verdict": result.verdict,
+                "sentences": result.sentences,
             }
         )

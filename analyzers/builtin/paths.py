@@ -87,13 +87,13 @@ class Incidence:
 def incidence(paths: Paths, attempts: NDArray[np.generic], failures: NDArray[np.generic]) -> Incidence:
     """The incidence of the paths that were tried and that name a component; the others are left out."""
     lengths = np.diff(paths.indptr)
-    kept = (np.asarray(attempts) > 0) & (lengths > 0)
-    number = np.cumsum(kept) - 1
+    valid = (np.asarray(attempts) > 0) & (lengths > 0)
+    number = np.cumsum(valid) - 1
     owner = np.repeat(np.arange(len(paths)), lengths)
-    inside = kept[owner]
+    inside = valid[owner]
     row, member = number[owner[inside]], paths.indices[inside].astype(np.int64)
-    tried = np.asarray(attempts, dtype=np.float64)[kept]
-    failed = np.asarray(failures, dtype=np.float64)[kept]
+    tried = np.asarray(attempts, dtype=np.float64)[valid]
+    failed = np.asarray(failures, dtype=np.float64)[valid]
     used, member = np.unique(member, return_inverse=True)
     names = [paths.names[i] for i in used.tolist()]
     group, leaders = _merged(row, member, len(names))
@@ -111,7 +111,7 @@ def incidence(paths: Paths, attempts: NDArray[np.generic], failures: NDArray[np.
         column,
         tried,
         failed,
-        lengths[kept].astype(np.int64),
+        lengths[valid].astype(np.int64),
         _fingerprints(row, column, len(leaders), tried, failed),
     )
 
@@ -205,26 +205,26 @@ def of_layer(sums: Sums, layer: str) -> Sums:
     """The rows of one layer (key `layer`, as `probe` has it); all, where rows have none."""
     if "layer" not in sums.keys:
         return sums
-    kept = np.asarray([one == layer for one in texts(sums, "layer")], dtype=np.bool_)
-    if kept.all():
+    chosen = np.asarray([one == layer for one in texts(sums, "layer")], dtype=np.bool_)
+    if chosen.all():
         return sums
     keys = {
-        name: _taken(key, kept) if isinstance(key, Paths) else _picked(key, kept)
+        name: _taken(key, chosen) if isinstance(key, Paths) else _picked(key, chosen)
         for name, key in sums.keys.items()
     }
-    return Sums(keys, {name: value[kept] for name, value in sums.values.items()}, int(kept.sum()))
+    return Sums(keys, {name: value[chosen] for name, value in sums.values.items()}, int(chosen.sum()))
 
 
-def _picked(key: Sequence[str] | Ints | Floats, kept: Mask) -> Sequence[str] | Ints | Floats:
+def _picked(key: Sequence[str] | Ints | Floats, chosen: Mask) -> Sequence[str] | Ints | Floats:
     if isinstance(key, np.ndarray):
-        return key[kept]
-    return tuple(one for one, wanted in zip(key, kept.tolist(), strict=True) if wanted)
+        return key[chosen]
+    return tuple(one for one, wanted in zip(key, chosen.tolist(), strict=True) if wanted)
 
 
-def _taken(paths: Paths, kept: Mask) -> Paths:
+def _taken(paths: Paths, chosen: Mask) -> Paths:
     lengths = np.diff(paths.indptr)
-    indptr = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
-    return Paths(paths.names, indptr, paths.indices[np.repeat(kept, lengths)])
+    indptr = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
+    return Paths(paths.names, indptr, paths.indices[np.repeat(chosen, lengths)])
 
 
 METHODS = ("tomo", "score", "coverage", "pll")
@@ -321,8 +321,8 @@ def _cover(bad: Bad, allowed: Mask, weight: Floats, least: int) -> tuple[Found, 
         mine = row[column == lead]
         found.append(Found(lead, others, len(mine), float(bad.failures[mine].sum())))
         left[mine] = False
-        kept = left[row]
-        row, column = row[kept], column[kept]
+        remaining = left[row]
+        row, column = row[remaining], column[remaining]
     return tuple(found)
 
 

@@ -39,8 +39,8 @@ def uptimes_of(sums: Sums) -> Uptimes:
     causes, cause = numbered([text or UNKNOWN_CAUSE for text in texts(sums, "cause")])
     start, end = whole(sums, "start"), whole(sums, "end")
     down = np.array([state == "down" for state in texts(sums, "state")], dtype=bool)
-    told = {"near": NEAR, "far": FAR}
-    placed = np.array([told.get(text, UNTOLD) for text in texts(sums, "hops_class")], dtype=np.int64)
+    classes = {"near": NEAR, "far": FAR}
+    placed = np.array([classes.get(text, UNTOLD) for text in texts(sums, "hops_class")], dtype=np.int64)
     order = np.lexsort((down, end, start, unit))
     unit, placed = unit[order], _filled(unit[order], placed[order])
     return Uptimes(units, unit, start[order], end[order], down[order], causes, cause[order], placed)

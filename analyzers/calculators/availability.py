@@ -39,7 +39,7 @@ def work(values: Values) -> Answer:
         spent = f"{values['outages']:g} outages of {show_minutes(values['minutes'])}"
         raise ValueError(f"{spent} are more than {show_days(values['days'] * _DAY)}")
     availability, target = uptime_share(total - lost, lost), availability_of(values["target_nines"])
-    kept, allowed = meets(availability, target), (1 - target) * total
+    met, allowed = meets(availability, target), (1 - target) * total
     least, most = lost_interval([values["minutes"]] * int(values["outages"]), total)
     chance = _chance(lost, allowed, values["minutes"])
     bounds = (
@@ -49,8 +49,8 @@ def work(values: Values) -> Answer:
     )
     return Answer(
         shown=show_availability(availability),
-        verdict=f"{'Keeps' if kept else 'Below'} the target of {show_availability(target)}",
-        good=kept,
+        verdict=f"{'Keeps' if met else 'Below'} the target of {show_availability(target)}",
+        good=met,
         sentences=(
             f"Down for {show_minutes(lost)} where {show_minutes(allowed)} are allowed; at this rate "
             f"{show_minutes(downtime_per_year(availability))} in a year.",
@@ -61,7 +61,7 @@ def work(values: Values) -> Answer:
             "availability": availability,
             "shown": show_availability(availability),
             "target": target,
-            "met": kept,
+            "met": met,
             "nines": None if lost == 0 else nines(availability),
             "minutes_lost": lost,
             "minutes_allowed": allowed,

@@ -151,7 +151,7 @@ def record_judged(run: Run, judged: Judged, now: datetime) -> bool:
             blamed=[{"component": one["component"], "score": one["score"]} for one in verdict["suspects"]],
             seconds=verdict["measures"]["seconds"],
             window_hash=reading.hash,
-            history=[{"end": instant(end), "hash": kept} for end, kept in reading.history],
+            history=[{"end": instant(end), "hash": digest} for end, digest in reading.history],
             verdict_hash=judged.hash,
             identical=identical,
         )
@@ -170,7 +170,7 @@ def _run_events(run: Run, judged: Judged, identical: bool | None) -> list[tuple[
     reading, verdict = judged.reading, judged.verdict
     if identical is not None:
         return [(REPEATED, repeated_body(run, verdict, judged.hash, identical))]
-    history = [kept for _, kept in reading.history]
+    history = [digest for _, digest in reading.history]
     body = recorded_body(run, verdict, reading.window.input, reading.hash, history, judged.hash)
     findings = finding_bodies(run, verdict, reading.hash) if run.report else []
     return [(RECORDED, body), *((FINDING, finding) for finding in findings)]

@@ -156,19 +156,19 @@ def _window(asked: Replay, region: str, end: datetime, first: datetime, read: Re
 
 def _reader(region: str, upto: Position) -> Read:
     """Reads windows and keeps the latest, as many as fit into `AT_HAND`."""
-    kept: OrderedDict[tuple[str, datetime], Mapping[str, Sums]] = OrderedDict()
-    held = 0
+    cache: OrderedDict[tuple[str, datetime], Mapping[str, Sums]] = OrderedDict()
+    cached = 0
 
     def read(one: Input, start: datetime, end: datetime) -> Mapping[str, Sums]:
-        nonlocal held
+        nonlocal cached
         key = (one.name, end)
-        if key not in kept:
-            kept[key] = read_window(one, region, start, end, upto)
-            held += _size(kept[key])
-        kept.move_to_end(key)
-        sums = kept[key]
-        while held > AT_HAND and kept:
-            held -= _size(kept.popitem(last=False)[1])
+        if key not in cache:
+            cache[key] = read_window(one, region, start, end, upto)
+            cached += _size(cache[key])
+        cache.move_to_end(key)
+        sums = cache[key]
+        while cached > AT_HAND and cache:
+            cached -= _size(cache.popitem(last=False)[1])
         return sums
 
     return read

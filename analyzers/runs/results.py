@@ -29,8 +29,8 @@ def verdict(run: Run) -> dict[str, Any] | None:
     """
     if not run.verdict_hash:
         return None
-    kept = StoredVerdict.objects.filter(pk=run.verdict_hash).first()
-    found: dict[str, Any] | None = _recorded(run) if kept is None else json.loads(bytes(kept.body))
+    stored = StoredVerdict.objects.filter(pk=run.verdict_hash).first()
+    found: dict[str, Any] | None = _recorded(run) if stored is None else json.loads(bytes(stored.body))
     if found is not None:
         found.setdefault("assumptions", [])  # verdicts of before there were any
         found["measures"]["seconds"] = run.seconds
@@ -41,14 +41,14 @@ def _recorded(run: Run) -> dict[str, Any] | None:
     """The verdict as the events of the run tell it."""
     if run.repeats is not None:
         return _recorded(run.repeats) if run.identical else None
-    told = read_stream(run.stream)
-    body = next((event.body for event in told if event.type == RECORDED.name), None)
+    events = read_stream(run.stream)
+    body = next((event.body for event in events if event.type == RECORDED.name), None)
     if body is None:
         return None
-    evidence: list[Any] = next((e.body["evidence"] for e in told if e.type == FINDING.name), [])
+    evidence: list[Any] = next((e.body["evidence"] for e in events if e.type == FINDING.name), [])
     names = ("analyzer", "version", "params", "window", "status", "reason", "suspects")
-    told_later = {"assumptions": body.get("assumptions", []), "measures": dict(body["measures"])}
-    return {**{name: body[name] for name in names}, **told_later, "evidence": evidence}
+    later = {"assumptions": body.get("assumptions", []), "measures": dict(body["measures"])}
+    return {**{name: body[name] for name in names}, **later, "evidence": evidence}
 
 
 def is_repeatable(run: Run) -> bool:

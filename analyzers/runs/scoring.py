@@ -29,13 +29,13 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What an analyzer said of one window of a region. `held`: the confirmed causes that the window held."""
+    """What an analyzer said of one window of a region. `confirmed`: the confirmed causes that the window held."""
 
     region: str
     start: datetime
     end: datetime
     suspects: tuple[Named, ...] = ()
-    held: frozenset[str] = frozenset()
+    confirmed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,26 +168,26 @@ def score(verdicts: Iterable[Judged], causes: Sequence[Cause], rule: Rule | None
 def _blames(judged: Sequence[Judged], rule: Rule) -> list[Blame]:
     """Suspects of successive windows made into blames: those that share a name, without a hole between them."""
     done: list[Blame] = []
-    held: list[Blame] = []
+    running: list[Blame] = []
     region = None
     for window in judged:
-        over = [one for one in held if window.region != region or window.start > one.end]
+        over = [one for one in running if window.region != region or window.start > one.end]
         done += over
-        held = [one for one in held if one not in over]
+        running = [one for one in running if one not in over]
         region = window.region
-        for one in held:
+        for one in running:
             one.recent = [*one.recent, False][-rule.watched :]
         for named in window.suspects:
-            _hold(held, window, named, rule)
-    return sorted(done + held, key=lambda one: (one.start, one.component))
+            _assign(running, window, named, rule)
+    return sorted(done + running, key=lambda one: (one.start, one.component))
 
 
-def _hold(held: list[Blame], window: Judged, named: Named, rule: Rule) -> None:
+def _assign(running: list[Blame], window: Judged, named: Named, rule: Rule) -> None:
     names = frozenset(named.names)
-    blame = next((one for one in held if one.names & names), None)
+    blame = next((one for one in running if one.names & names), None)
     if blame is None:
         blame = Blame(names, named.names[0], window.region, window.start, window.end, recent=[True])
-        held.append(blame)
+        running.append(blame)
     elif not blame.recent[-1]:  # two suspects of one window may belong to one blame
         blame.windows += 1
         blame.recent[-1] = True
@@ -225,7 +225,7 @@ def _missed(judged: Sequence[Judged], blames: Sequence[Blame], causes: Sequence[
     for cause in causes:
         named = any(_meet(one, cause) and cause.component in one.names for one in blames)
         looked = any(
-            cause.component in one.held
+            cause.component in one.confirmed
             and cause.region in (None, one.region)
             and one.start <= cause.until
             and cause.since <= one.end

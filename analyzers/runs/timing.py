@@ -54,9 +54,9 @@ def due(cadence: Cadence, first: datetime, last_end: datetime | None, clock: dat
     if last_end is not None:
         oldest = max(oldest, _steps_before(last_end, cadence.every) + 1)
     count = max(0, newest - oldest + 1)
-    kept = min(count, MOST_BEHIND)
+    taken = min(count, MOST_BEHIND)
     return Due(
-        tuple(EPOCH + step * cadence.every for step in range(newest - kept + 1, newest + 1)), count - kept
+        tuple(EPOCH + step * cadence.every for step in range(newest - taken + 1, newest + 1)), count - taken
     )
 
 

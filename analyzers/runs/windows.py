@@ -58,7 +58,7 @@ def read_run_window(run: Run, analyzer: Analyzer) -> Reading:
         choices(analyzer, run.input),
         lambda one: read_window(one, run.region, run.window_start, run.window_end, upto),
     )
-    kept = store_window(sums)
+    digest = store_window(sums)
     wanted = analyzer.history if run.history_wanted is None else run.history_wanted
     span = scheduler.telemetry_span(chosen.kinds, run.region)
     earlier = before(run.window_start, run.length, wanted, span.first) if span is not None else []
@@ -67,13 +67,13 @@ def read_run_window(run: Run, analyzer: Analyzer) -> Reading:
         (end, known.get(end) or store_window(read_window(chosen, run.region, start, end, upto)))
         for start, end in earlier
     )
-    return _load(run, chosen.name, kept, history, str(upto))
+    return _load(run, chosen.name, digest, history, str(upto))
 
 
 def read_stored_window(run: Run) -> Reading:
     """What a finished run read, from what it kept. Raises WindowNotStoredError."""
     history = tuple((parse_instant(past["end"]), past["hash"]) for past in run.history)
-    touch_windows({run.window_hash, *(kept for _, kept in history)})
+    touch_windows({run.window_hash, *(digest for _, digest in history)})
     return _load(run, run.input, run.window_hash, history, run.input_position)
 
 
@@ -114,8 +114,8 @@ def _stored_history(
     ).order_by("created_at")
     bounds = set(windows)
     known = {one.window_end: one.window_hash for one in done if one.window in bounds}
-    kept = touch_windows(set(known.values()))
-    return {end: digest for end, digest in known.items() if digest in kept}
+    stored = touch_windows(set(known.values()))
+    return {end: digest for end, digest in known.items() if digest in stored}
 
 
 def _load(
@@ -123,17 +123,17 @@ def _load(
 ) -> Reading:
     bodies = {
         one.hash: bytes(one.body)
-        for one in StoredWindow.objects.filter(hash__in={digest, *(kept for _, kept in history)})
+        for one in StoredWindow.objects.filter(hash__in={digest, *(body_hash for _, body_hash in history)})
     }
 
-    def window(end: datetime, kept: str, past: tuple[Window, ...] = ()) -> Window:
-        if kept not in bodies:
+    def window(end: datetime, body_hash: str, past: tuple[Window, ...] = ()) -> Window:
+        if body_hash not in bodies:
             raise WindowNotStoredError(
-                f"the window ending {end.isoformat()} is not stored (sha256 {kept or 'unknown'})"
+                f"the window ending {end.isoformat()} is not stored (sha256 {body_hash or 'unknown'})"
             )
-        return Window(end - run.length, end, run.region, input, load_sums(bodies[kept]), past)
+        return Window(end - run.length, end, run.region, input, load_sums(bodies[body_hash]), past)
 
-    past = tuple(window(end, kept) for end, kept in history)
+    past = tuple(window(end, body_hash) for end, body_hash in history)
     return Reading(window(run.window_end, digest, past), digest, history, position)
 
 
@@ -194,8 +194,8 @@ def _drop(table: str, before: datetime) -> int:
 
 def stored_sums(run: Run) -> dict[str, Sums] | None:
     """By reduction; None where the window is not kept any more, or never was."""
-    kept = StoredWindow.objects.filter(pk=run.window_hash).first() if run.window_hash else None
-    return None if kept is None else load_sums(bytes(kept.body))
+    stored = StoredWindow.objects.filter(pk=run.window_hash).first() if run.window_hash else None
+    return None if stored is None else load_sums(bytes(stored.body))
 
 
 def sums_as_rows(sums: Sums, most: int | None = None) -> tuple[list[str], list[list[Any]]]:
@@ -224,8 +224,8 @@ class WindowSums:
     def names(self, components: Iterable[str]) -> bool:
         """Whether a row of the window names one of the components; that it exists is no news of it."""
         wanted = frozenset(components)
-        told = (sums for name, sums in self.sums.items() if name != INVENTORY)
-        return any(rows_naming(sums, wanted).size for sums in told)
+        telemetry = (sums for name, sums in self.sums.items() if name != INVENTORY)
+        return any(rows_naming(sums, wanted).size for sums in telemetry)
 
     def beside(self, components: Collection[str], other: str) -> bool:
         """Whether `other` shares a row, say a path, with one of the components."""
@@ -257,5 +257,5 @@ def _place(names: tuple[str, ...], name: str) -> int | None:
 
 def seen(window_hash: str) -> WindowSums | None:
     """What is kept under a hash; None if nothing is."""
-    kept = StoredWindow.objects.filter(pk=window_hash).first()
-    return None if kept is None else WindowSums(load_sums(bytes(kept.body)))
+    stored = StoredWindow.objects.filter(pk=window_hash).first()
+    return None if stored is None else WindowSums(load_sums(bytes(stored.body)))

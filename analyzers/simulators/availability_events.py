@@ -30,31 +30,33 @@ SHARE = 0.05
 
 def device_month(record: Record, rng: np.random.Generator, event: str) -> Window:
     """The month of a class as it is told of, the topology included."""
-    told, unknown = record_of(record, rng, event)
-    return outages.window_of(told, unknown=unknown)
+    reported, unknown = record_of(record, rng, event)
+    return outages.window_of(reported, unknown=unknown)
 
 
 def record_of(record: Record, rng: np.random.Generator, event: str) -> tuple[Record, set[int]]:
     """What is told of the month, and the devices that the topology does not know."""
     few = np.flatnonzero(rng.random(len(record.names)) < SHARE)
-    told = list(record.outages)
+    reported = list(record.outages)
     if event == "upgrade":
-        told += [_planned(record, rng, n, 4, 12) for n in _half(record, rng)]
+        reported += [_planned(record, rng, n, 4, 12) for n in _half(record, rng)]
     elif event == "drain":
-        told += [_planned(record, rng, n, 120, 720) for n in few.tolist()]
+        reported += [_planned(record, rng, n, 120, 720) for n in few.tolist()]
     elif event == "clock_step":
         off = dict(zip(few.tolist(), rng.uniform(-60, 60, len(few)).tolist(), strict=True))
-        told = [_shifted(record, one, off.get(one.device, 0.0)) for one in told]
+        reported = [_shifted(record, one, off.get(one.device, 0.0)) for one in reported]
     elif event == "agent_crash":
         silent = set(few.tolist())
-        told = [replace(one, end=None) if one.device in silent and not one.planned else one for one in told]
+        reported = [
+            replace(one, end=None) if one.device in silent and not one.planned else one for one in reported
+        ]
     elif event == "missing_rows":
-        told = [replace(one, end=None) if rng.random() < SHARE else one for one in told]
+        reported = [replace(one, end=None) if rng.random() < SHARE else one for one in reported]
     elif event != "stale_topology" and event:
         raise ValueError(f"no benign event {event!r}; there are {', '.join(EVENTS)}")
-    told.sort(key=lambda one: (one.start, one.device))
+    reported.sort(key=lambda one: (one.start, one.device))
     unknown = set(few.tolist()) if event == "stale_topology" else set()
-    return replace(record, outages=tuple(told)), unknown
+    return replace(record, outages=tuple(reported)), unknown
 
 
 def _half(record: Record, rng: np.random.Generator) -> list[int]:
@@ -88,7 +90,7 @@ def _event_rows(table: Table, life: Life, rng: np.random.Generator, event: str) 
     of = {name: number for number, name in enumerate(life.names)}
     unit = np.array([of[name] for name in table.unit])
     few = (rng.random(units) < SHARE)[unit]
-    kept, placed = np.ones(len(unit), dtype=bool), table.placed
+    sent, placed = np.ones(len(unit), dtype=bool), table.placed
     if event == "drain":
         end = np.where(few, np.minimum(end, rng.uniform(0, length, units)[unit]), end)
     elif event == "clock_step":
@@ -96,9 +98,9 @@ def _event_rows(table: Table, life: Life, rng: np.random.Generator, event: str) 
         start, end = np.clip(start + by, 0, length), np.clip(end + by, 0, length)
     elif event == "agent_crash":
         dark = rng.uniform(0, length - 360, units)[unit]
-        kept = ~few | (end <= dark) | (start >= dark + 360)
+        sent = ~few | (end <= dark) | (start >= dark + 360)
     elif event == "missing_rows":
-        kept = rng.random(len(unit)) >= SHARE
+        sent = rng.random(len(unit)) >= SHARE
     elif event == "stale_topology":
         other = {"near": "far", "far": "near"}
         placed = [other[one] if wrong else one for one, wrong in zip(table.placed, few.tolist(), strict=True)]
@@ -106,12 +108,12 @@ def _event_rows(table: Table, life: Life, rng: np.random.Generator, event: str) 
         raise ValueError(f"no benign event {event!r}; there are {', '.join(EVENTS)}")
     return _rows(
         Table(table.unit, start.tolist(), end.tolist(), table.state, table.cause, placed),
-        kept & (start < end),
+        sent & (start < end),
     )
 
 
-def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
-    rows = np.flatnonzero(kept).tolist()
+def _rows(table: Table, mask: NDArray[np.bool_]) -> Table:
+    rows = np.flatnonzero(mask).tolist()
     unit, state, cause, placed = (
         [column[row] for row in rows] for column in (table.unit, table.state, table.cause, table.placed)
     )
@@ -152,8 +154,10 @@ def outage_scenario(name: str, seed: int, shape: Class, event: str = "") -> tupl
     """`outage` and `topology` rows of a month, and the truth."""
     record = outages.draw(shape, seed)
     truth = outages.truth(name, seed, record)
-    told, unknown = record_of(record, np.random.default_rng(seed), event) if event else (record, set[int]())
-    rows = {"outage": outages.outage_rows(told), "topology": outages.topology_rows(record, unknown)}
+    reported, unknown = (
+        record_of(record, np.random.default_rng(seed), event) if event else (record, set[int]())
+    )
+    rows = {"outage": outages.outage_rows(reported), "topology": outages.topology_rows(record, unknown)}
     return rows, truth | {"benign": happened(event, truth["start"], truth["end"])}
 
 

@@ -34,7 +34,7 @@ class Bounced:
     bad: tuple[str, ...]
     rates: np.ndarray[Any, np.dtype[np.float64]]
 
-    def kept(self, share: float, rng: np.random.Generator) -> Bounced:
+    def thinned(self, share: float, rng: np.random.Generator) -> Bounced:
         """Without a share of the rows, as when some senders' reports are missing."""
         return _only(self, rng.random(len(self.routes)) >= share)
 
@@ -58,7 +58,7 @@ missing, or name the path that another probe of the same prober takes.
 def with_event(one: Bounced, rng: np.random.Generator, event: str) -> Bounced:
     """What is told of a healthy epoch in which one of `EVENTS` happened."""
     if event == "missing_rows":
-        return one.kept(0.05, rng)
+        return one.thinned(0.05, rng)
     rows = len(one.routes)
     first = one.routes.padded()[:, 0]
     few = np.isin(first, rng.permutation(np.unique(first))[: max(1, round(0.05 * len(np.unique(first))))])

@@ -94,9 +94,9 @@ def _clock_step(ever: QuietRegion) -> Window:
 def _fallen_back(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> EventRecords:
     """The clocks of one host in twenty fell back by an hour: what fails there in the next one counts in this one."""
     stepped = _some_hosts(fleet, rng)[failures.unit] & (failures.minute >= start + HOUR)
-    told = failures.minute - np.where(stepped, HOUR, 0.0)
-    order = np.lexsort((failures.unit, told))
-    return fleet, Failures(told[order], failures.unit[order])
+    stamped = failures.minute - np.where(stepped, HOUR, 0.0)
+    order = np.lexsort((failures.unit, stamped))
+    return fleet, Failures(stamped[order], failures.unit[order])
 
 
 def _agent_crash(ever: QuietRegion) -> Window:
@@ -113,8 +113,8 @@ def _missing_rows(ever: QuietRegion) -> Window:
     """One row in twenty is lost, of failures and of placements; failures of units placed nowhere stay unmatched."""
     failures = ever.failures
     heard = ever.rng.random(len(failures.unit)) >= SHARE
-    told = Failures(failures.minute[heard], failures.unit[heard])
-    return _without(ever.fleet, told, ever.start, ever.rng.random(ever.fleet.units) < SHARE)
+    received = Failures(failures.minute[heard], failures.unit[heard])
+    return _without(ever.fleet, received, ever.start, ever.rng.random(ever.fleet.units) < SHARE)
 
 
 def _left_out_later(
@@ -126,12 +126,12 @@ def _left_out_later(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`hour` is the window that is seen; `told` where units are told to be and what is told of failures, None where
+    """`hour` is the window that is seen; `report` where units are told to be and what is told of failures, None where
     rows cannot tell it: a unit that is placed nowhere any more has no row that says so.
     """
 
     hour: Callable[[QuietRegion], Window]
-    told: Callable[[Fleet, np.random.Generator, Failures, float], EventRecords] | None = None
+    report: Callable[[Fleet, np.random.Generator, Failures, float], EventRecords] | None = None
 
 
 EVENTS: Mapping[str, Event] = MappingProxyType(
@@ -144,15 +144,15 @@ EVENTS: Mapping[str, Event] = MappingProxyType(
         "stale_topology": Event(_stale_topology, _misplaced),
     }
 )
-TOLD_EVENTS = tuple(name for name, event in EVENTS.items() if event.told)
+REPORTED_EVENTS = tuple(name for name, event in EVENTS.items() if event.report)
 
 
 def records_of(
     fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float, event: str
 ) -> EventRecords:
     """Where units are told to be, and what is told of failures until an hour after `start`."""
-    if event and (told := EVENTS[event].told):
-        fleet, failures = told(fleet, rng, failures, start)
+    if event and (report := EVENTS[event].report):
+        fleet, failures = report(fleet, rng, failures, start)
     over = failures.minute < start + HOUR
     return fleet, Failures(failures.minute[over], failures.unit[over])
 
@@ -175,8 +175,8 @@ def _without(fleet: Fleet, failures: Failures, start: float, gone: Mask) -> Wind
     lost = gone[failures.unit]
     inside = lost & (failures.minute >= start) & (failures.minute < start + HOUR)
     unmatched = len(np.unique(failures.unit[inside]))
-    told = Failures(failures.minute[~lost], failures.unit[~lost])
-    now = window(fleet, told, start, start + HOUR)
+    received = Failures(failures.minute[~lost], failures.unit[~lost])
+    now = window(fleet, received, start, start + HOUR)
     failing = replace(now.sums["failing"], unmatched=unmatched)
     placed = _placed(fleet, np.bincount(fleet.path_of[~gone], minlength=len(fleet.paths)))
     return replace(now, sums={**now.sums, "paths": placed, "failing": failing})

@@ -94,12 +94,12 @@ def build(preset: Preset, rng: np.random.Generator) -> Fleet:
     """Draw a region: which paths exist, how many units each carries and which host each unit runs on."""
     tor, storage = _pairs(preset, rng)
     units = _units(preset, tor, storage, rng)
-    kept = units > 0
-    names, members = _members(preset, tor[kept], storage[kept])
+    used = units > 0
+    names, members = _members(preset, tor[used], storage[used])
     paths, order = _sorted_paths(names, members)
-    units_on = units[kept][order]
+    units_on = units[used][order]
     path_of = np.repeat(np.arange(len(units_on)), units_on)
-    host_of = tor[kept][order][path_of] * preset.hosts + rng.integers(0, preset.hosts, len(path_of))
+    host_of = tor[used][order][path_of] * preset.hosts + rng.integers(0, preset.hosts, len(path_of))
     column = {name: i for i, name in enumerate(paths.names)}
     return Fleet(preset, paths, path_of, host_of, _host_names(preset), units_on, column)
 

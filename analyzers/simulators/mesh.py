@@ -63,9 +63,9 @@ def build(podsets: int = 4, pods: int = 20, servers: int = 40) -> Mesh:
     far = np.arange(count)[None, :] * servers + (here % servers)[:, None]
     dst = np.concatenate([near, far], axis=1)
     pod = here // servers
-    kept = np.concatenate([near != here[:, None], np.arange(count)[None, :] != pod[:, None]], axis=1)
-    src = np.repeat(here, kept.sum(axis=1))
-    flat = dst[kept]
+    valid = np.concatenate([near != here[:, None], np.arange(count)[None, :] != pod[:, None]], axis=1)
+    src = np.repeat(here, valid.sum(axis=1))
+    flat = dst[valid]
     order = np.lexsort((flat, src))
     return Mesh(
         names,

@@ -66,14 +66,14 @@ class Stretch:
 
 @dataclass(slots=True, eq=False)
 class Scene:
-    """A window to be drawn: the stretches one after the other, `kept` (share of the rows that arrive) and what the
+    """A window to be drawn: the stretches one after the other, `arriving` (share of the rows that arrive) and what the
     topology says: the pod of each server, -1 if it names none.
     """
 
     mesh: Mesh
     stretches: list[Stretch]
-    told_pod: Ints
-    kept: float = 1.0
+    reported_pod: Ints
+    arriving: float = 1.0
     faults: list[Fault] = field(default_factory=list)
 
     @property
@@ -100,14 +100,16 @@ def with_event(one: Scene, rng: np.random.Generator, event: str) -> Scene:
     """The scene with a benign event of `BENIGN` on top."""
     mesh, servers = one.mesh, len(one.mesh.servers)
     if event == "missing_rows":
-        return replace(one, kept=0.95)
+        return replace(one, arriving=0.95)
     if event == "stale_topology":
         wrong = rng.random(servers) < 0.02
-        return replace(one, told_pod=np.where(wrong, rng.integers(0, len(mesh.pods), servers), one.told_pod))
+        return replace(
+            one, reported_pod=np.where(wrong, rng.integers(0, len(mesh.pods), servers), one.reported_pod)
+        )
     if event == "planned_drain":
         gone = mesh.podset == rng.integers(len(mesh.podsets))
         drained = _changed(one, 0, one.minutes, lambda state: replace(state, dead=state.dead | gone))
-        return replace(drained, told_pod=np.where(gone, -1, one.told_pod))
+        return replace(drained, reported_pod=np.where(gone, -1, one.reported_pod))
     first = int(rng.integers(0, max(1, one.minutes - 2)))
     if event == "congestion":
         pods = rng.choice(len(mesh.pods), min(len(mesh.pods), int(rng.integers(1, 4))), replace=False)
@@ -183,7 +185,7 @@ def outcomes(one: Scene, state: State, most: Ints, rng: np.random.Generator) -> 
     """What becomes of up to `most` probes of each pair."""
     mesh = one.mesh
     sends = ~(state.dead | state.mute)[mesh.src]
-    sent = rng.binomial(most, one.kept) * sends if one.kept < 1 else most * sends
+    sent = rng.binomial(most, one.arriving) * sends if one.arriving < 1 else most * sends
     through = np.where(state.dead[mesh.dst], 0, sent)
     through = through - rng.binomial(through, state.blocked)
     first = rng.binomial(through, state.drop)
@@ -313,8 +315,8 @@ def contained(one: Scene) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {DATACENTRE: (), SPINE: (DATACENTRE,)}
     found |= dict.fromkeys(mesh.podsets, (DATACENTRE,))
     found |= {name: (mesh.podsets[i // per],) for i, name in enumerate(mesh.pods)}
-    told = one.told_pod.tolist()
-    return found | {name: (mesh.pods[pod],) for name, pod in zip(mesh.servers, told, strict=True) if pod >= 0}
+    pods = one.reported_pod.tolist()
+    return found | {name: (mesh.pods[pod],) for name, pod in zip(mesh.servers, pods, strict=True) if pod >= 0}
 
 
 def _place_sums(one: Scene) -> dict[str, Sums]:

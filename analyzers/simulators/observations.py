@@ -90,7 +90,7 @@ def observation_scenario(name: str, seed: int, event: str = "") -> tuple[dict[st
     harmless, transport = draw_event(system, rng, event, ONSET) if event else ([], Transport())
     reports = observe(system, rng, SECONDS, [*faults, *harmless], transport)
     inside = reports.time < SECONDS
-    kept = Reports(system, *(column[inside] for column in _columns(reports)))
+    selected = Reports(system, *(column[inside] for column in _columns(reports)))
     truth = {
         "scenario": name,
         "seed": seed,
@@ -99,7 +99,7 @@ def observation_scenario(name: str, seed: int, event: str = "") -> tuple[dict[st
         "faults": [_fault_row(system, fault) for fault in faults],
         "benign": happened(event, stamp(ONSET), stamp(SECONDS)),
     }
-    return {"observation": observation_rows(kept)}, truth
+    return {"observation": observation_rows(selected)}, truth
 
 
 def _columns(reports: Reports) -> tuple[Any, Any, Any, Any]:

@@ -150,10 +150,10 @@ def observe(
     status = np.where(failed, UNHEALTHY, HEALTHY)
     answers = ~lost & ~mute
     time = np.concatenate([sent[asked & ~mute], (sent + took)[answers]])
-    told = np.concatenate([np.full(int(np.sum(asked & ~mute)), PENDING), status[answers]])
+    statuses = np.concatenate([np.full(int(np.sum(asked & ~mute)), PENDING), status[answers]])
     who = np.concatenate([cell[asked & ~mute], cell[answers]])
     shift = np.concatenate([ahead[asked & ~mute], ahead[answers]])
-    return _sent_off(system, rng, time, who, told, shift, transport)
+    return _sent_off(system, rng, time, who, statuses, shift, transport)
 
 
 def _calls(system: System, rng: np.random.Generator, seconds: float) -> tuple[Ints, Floats]:
@@ -215,12 +215,12 @@ def _sent_off(
     transport: Transport,
 ) -> Reports:
     """Reports on their way: some lost, some late, each stamped by its observer's clock."""
-    kept = rng.random(len(time)) >= transport.lost
+    arrived = rng.random(len(time)) >= transport.lost
     delay = rng.uniform(0.02, 0.2, len(time))
     late = rng.random(len(time)) < transport.late
     delay += np.where(late, rng.exponential(transport.late_seconds, len(time)), 0.0)
     arrival, stamped = time + delay, time + shift
-    order = np.flatnonzero(kept)[np.argsort(stamped[kept], kind="stable")]
+    order = np.flatnonzero(arrived)[np.argsort(stamped[arrived], kind="stable")]
     return Reports(system, stamped[order], arrival[order], cell[order], status[order])
 
 

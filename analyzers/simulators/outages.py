@@ -101,11 +101,11 @@ def _reported(shape: Class, rng: np.random.Generator, device: int, soft: bool) -
     typical = 20.0 if soft else 120.0
     end = start + float(rng.lognormal(np.log(typical) - 0.08, 0.4))  # the mean is `typical`
     over = end if end < length else None
-    told = [Outage(device, start, over, "soft" if soft else "hard")]
+    reported = [Outage(device, start, over, "soft" if soft else "hard")]
     late = float(rng.uniform(0.2, 5))
     if rng.random() < shape.twice and start + late < end and start + late < length:
-        told.append(Outage(device, start + late, over, told[0].cause))
-    return told
+        reported.append(Outage(device, start + late, over, reported[0].cause))
+    return reported
 
 
 def micro(minute: float) -> int:
@@ -130,15 +130,15 @@ def window_of(record: Record, with_fleet: bool = True, unknown: Collection[int] 
 
 
 def outage_sums(record: Record) -> Sums:
-    told = {(one.device, micro(one.start)): one for one in record.outages}.values()
-    ends = [STILL_GOING if one.end is None else micro(one.end) for one in told]
+    distinct = {(one.device, micro(one.start)): one for one in record.outages}.values()
+    ends = [STILL_GOING if one.end is None else micro(one.end) for one in distinct]
     return rows_as_sums(
         {
-            "device": [record.names[one.device] for one in told],
-            "start": np.array([micro(one.start) for one in told], dtype=np.int64),
+            "device": [record.names[one.device] for one in distinct],
+            "start": np.array([micro(one.start) for one in distinct], dtype=np.int64),
             "end": np.array(ends, dtype=np.int64),
-            "cause": [one.cause for one in told],
-            "planned": np.array([one.planned for one in told], dtype=np.int64),
+            "cause": [one.cause for one in distinct],
+            "planned": np.array([one.planned for one in distinct], dtype=np.int64),
         }
     )
 

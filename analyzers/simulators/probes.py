@@ -48,8 +48,8 @@ def link_scenario(
         else:
             traffic = draw_traffic(fabric, rng, LOAD)
         losses = run(traffic, rng, NOISE, fault if late else Fault())
-        told = misnamed(traffic, rng) if late and event == "stale_topology" else traffic
-        rows += probe_rows(told, losses, number * LOAD.seconds / 60)
+        reported = misnamed(traffic, rng) if late and event == "stale_topology" else traffic
+        rows += probe_rows(reported, losses, number * LOAD.seconds / 60)
     start, end = ((WINDOWS - FAULTY) * LOAD.seconds / 60, WINDOWS * LOAD.seconds / 60)
     faults = [
         {

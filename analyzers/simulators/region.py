@@ -187,7 +187,7 @@ def kind_of(fault: Fault) -> str:
 
 def _truth(seed: int, start: datetime, stories: tuple[Story, ...]) -> dict[str, Any]:
     within = [tuple(replace(one, end=min(one.end, MINUTES)) for one in story.faults) for story in stories]
-    told = [
+    planted = [
         {"title": story.title, "faults": truth_of(faults, start)}
         for story, faults in zip(stories, within, strict=True)
     ]
@@ -196,6 +196,6 @@ def _truth(seed: int, start: datetime, stories: tuple[Story, ...]) -> dict[str, 
         "seed": seed,
         "start": stamp(start, 0),
         "end": stamp(start, MINUTES),
-        "faults": [fault for story in told for fault in story["faults"]],
-        "stories": told,
+        "faults": [fault for story in planted for fault in story["faults"]],
+        "stories": planted,
     }

@@ -32,7 +32,7 @@ from analyzers.simulators.deepview import (
     draw_faults,
     strike,
 )
-from analyzers.simulators.deepview_events import SHARE, TOLD_EVENTS, records_of
+from analyzers.simulators.deepview_events import REPORTED_EVENTS, SHARE, records_of
 from analyzers.simulators.fleet import Fleet, M, build
 from analyzers.simulators.mesh_rows import mesh_scenario
 from analyzers.simulators.node_benchmarks import scenario as benchmark_scenario
@@ -108,7 +108,9 @@ def _deepview(kind: str | None) -> Made:
             placed, failures = records_of(fleet, rng, failures, last, event)
         rows, truth = _rows(placed, failures), _truth(name, seed, faults)
         if event == "missing_rows":
-            rows = {kind: [row for row in told if rng.random() >= SHARE] for kind, told in rows.items()}
+            rows = {
+                kind: [row for row in all_rows if rng.random() >= SHARE] for kind, all_rows in rows.items()
+            }
         return rows, truth | {"benign": happened(event, stamp(EPOCH, last), truth["end"])}
 
     return made
@@ -204,7 +206,7 @@ _ALL = (
         "Nothing is wrong",
         "Six hours of a region of 159 components with the failures every fleet has, single hosts included.",
         _deepview(None),
-        TOLD_EVENTS,
+        REPORTED_EVENTS,
     ),
     Scenario(
         "netbouncer_links",

@@ -98,8 +98,8 @@ class SpanColumns:
     def rows(self) -> int:
         return len(self.columns["trace"])
 
-    def only(self, kept: Flags) -> SpanColumns:
-        return SpanColumns({name: column[kept] for name, column in self.columns.items()})
+    def only(self, mask: Flags) -> SpanColumns:
+        return SpanColumns({name: column[mask] for name, column in self.columns.items()})
 
 
 def build_system(

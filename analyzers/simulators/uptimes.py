@@ -123,8 +123,8 @@ def _lives(
     unit, start, end, cause = unit[order], start[order], end[order], cause[order]
     apart = unit * (2 * month.days * 1440.0)  # so that no unit reaches into the time of the next
     reach = np.concatenate([[-1.0], np.maximum.accumulate(apart + end)[:-1]])
-    kept = (start < end) & (apart + start >= reach + 1)
-    return Life(month, names, bad, far, move, unit[kept], start[kept], end[kept], cause[kept])
+    valid = (start < end) & (apart + start >= reach + 1)
+    return Life(month, names, bad, far, move, unit[valid], start[valid], end[valid], cause[valid])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,21 +169,21 @@ def table_of(life: Life) -> Table:
     return out
 
 
-def window_of(life: Life, told: Table | None = None) -> Window:
-    """The whole month as one window of the input `uptime`; of what was `told`, if that differs from what was."""
-    table = told or table_of(life)
+def window_of(life: Life, reported: Table | None = None) -> Window:
+    """The whole month as one window of the input `uptime`; of what was `reported`, if that differs from what was."""
+    table = reported or table_of(life)
     start, end = (
         np.array([micro(at) for at in column], dtype=np.int64) for column in (table.start, table.end)
     )
-    kept = np.flatnonzero(start < end).tolist()
+    valid = np.flatnonzero(start < end).tolist()
     sums = rows_as_sums(
         {
-            "unit": [table.unit[row] for row in kept],
-            "start": start[kept],
-            "end": end[kept],
-            "state": [table.state[row] for row in kept],
-            "cause": [table.cause[row] for row in kept],
-            "hops_class": [table.placed[row] for row in kept],
+            "unit": [table.unit[row] for row in valid],
+            "start": start[valid],
+            "end": end[valid],
+            "state": [table.state[row] for row in valid],
+            "cause": [table.cause[row] for row in valid],
+            "hops_class": [table.placed[row] for row in valid],
         }
     )
     over = START + timedelta(days=life.month.days)

@@ -69,7 +69,7 @@ class Traffic:
     def __len__(self) -> int:
         return len(self.src)
 
-    def kept(self, rows: Mask) -> Traffic:
+    def only(self, rows: Mask) -> Traffic:
         return Traffic(
             self.fabric,
             self.src[rows],
@@ -143,14 +143,14 @@ def benign_traffic(
     if kind == "upgrade":
         rack = int(rng.integers(0, tors))
         inside = (traffic.src // shape.hosts == rack) | (traffic.dst // shape.hosts == rack)
-        return traffic.kept(~inside), Fault()
+        return traffic.only(~inside), Fault()
     if kind == "agent_crash":
-        return traffic.kept(~some[traffic.src]), Fault()
+        return traffic.only(~some[traffic.src]), Fault()
     if kind == "missing_rows":
-        return traffic.kept(rng.random(len(traffic)) >= 0.05), Fault()
+        return traffic.only(rng.random(len(traffic)) >= 0.05), Fault()
     if kind == "clock_step":
         other = draw_traffic(fabric, rng, load)
-        return joined(traffic, other.kept(some[other.src])), Fault()
+        return joined(traffic, other.only(some[other.src])), Fault()
     if kind in ("broken_pair", "stale_topology"):
         return traffic, Fault()
     raise ValueError(f"no benign event {kind!r}; there are {', '.join(BENIGN)}")

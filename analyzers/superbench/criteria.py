@@ -172,8 +172,8 @@ def _looked_up(node: ast.Subscript, name: str, depth: int) -> Evaluate:
     key = node.slice
     if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
         raise _refused(node, 'is looked up by something else than a text such as "rule1"')
-    held, text = _made(node.value, name, depth), key.value
-    return lambda given: held(given)[text]
+    inner, text = _made(node.value, name, depth), key.value
+    return lambda given: inner(given)[text]
 
 
 def _called(node: ast.Call, name: str, depth: int) -> Evaluate:
@@ -182,8 +182,8 @@ def _called(node: ast.Call, name: str, depth: int) -> Evaluate:
     if isinstance(node.func, ast.Attribute):
         if node.func.attr != "values" or node.args:
             raise _refused(node, f"method .{node.func.attr}() is not allowed")
-        held = _made(node.func.value, name, depth)
-        return lambda given: held(given).values()
+        inner = _made(node.func.value, name, depth)
+        return lambda given: inner(given).values()
     if not (isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS):
         raise _refused(node, f"function {ast.unparse(node.func)!r} is not allowed")
     apply = _FUNCTIONS[node.func.id]

@@ -77,7 +77,7 @@ def run_trial(job: Job) -> Seen:
     rng = np.random.default_rng(job.seed)
     one = bounce(8, job.bad, rng, **dict(job.setting))  # type: ignore[arg-type]
     one = one.with_bursts(job.bursts, rng) if job.bursts else one
-    one = one.kept(job.missing, rng) if job.missing else one
+    one = one.thinned(job.missing, rng) if job.missing else one
     seen, truth = seen_of(one), set(one.bad)
     surplus: list[tuple[float, bool]] = []
     undecided = False

@@ -80,9 +80,9 @@ def analyze(window: Window, params: Params) -> Verdict:
     }
     shown = evidence.pieces(window, found)
     assumptions = checked(ledger)
-    told = all(one.holds for one in assumptions if one.name == "sampling")
+    sampled = all(one.holds for one in assumptions if one.name == "sampling")
     together = shared(ledger)
-    suspects = tuple(_suspect(found, row, told, together) for row in found.named)
+    suspects = tuple(_suspect(found, row, sampled, together) for row in found.named)
     if suspects:
         return Verdict("named", suspects, None, measures, shown, assumptions)
     return quiet(measures, shown, assumptions)
@@ -123,11 +123,11 @@ def _found(ledger: Ledger, labels: dict[str, dict[str, str]], params: Params) ->
     )
 
 
-def _suspect(found: Found, row: int, told: bool, together: NDArray[np.bool_]) -> Suspect:
-    """One window is enough to act on only where enough is `told`, and most outages are not `together` with others'."""
+def _suspect(found: Found, row: int, sampled: bool, together: NDArray[np.bool_]) -> Suspect:
+    """One window is enough to act on only if enough is `sampled` and most outages are not `together` with others'."""
     ledger = found.ledger
     mine = np.flatnonzero(ledger.spells.owner == row)
-    own = told and 2 * int(together[mine].sum()) <= len(mine)
+    own = sampled and 2 * int(together[mine].sum()) <= len(mine)
     observed = float(ledger.observed[row])
     lost = float(ledger.lost[row]) / observed
     minutes = [float(one) for one in ledger.spells.minutes[mine]]
@@ -150,9 +150,9 @@ def _suspect(found: Found, row: int, told: bool, together: NDArray[np.bool_]) ->
 def _summary(found: Found, row: int) -> str:
     """What is wrong, as the end of a title that begins with the component."""
     ledger = found.ledger
-    told = float(ledger.observed[row]) + float(ledger.unknown[row])
-    lost, allowed = show_minutes(float(ledger.lost[row])), show_minutes((1 - found.target) * told)
-    return f"was down for {lost} in {show_days(told)}, where {allowed} are allowed"
+    period = float(ledger.observed[row]) + float(ledger.unknown[row])
+    lost, allowed = show_minutes(float(ledger.lost[row])), show_minutes((1 - found.target) * period)
+    return f"was down for {lost} in {show_days(period)}, where {allowed} are allowed"
 
 
 def _sentence(found: Found, row: int) -> str:

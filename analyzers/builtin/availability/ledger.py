@@ -123,8 +123,8 @@ def _outage_rows(table: Sums, place: Mapping[str, int], high: int, open_hours: f
 
 def _whole_period(sums: Mapping[str, Sums], components: tuple[str, ...]) -> Bools:
     """The components that only outages speak of."""
-    told = set(texts(sums["uptimes"], "unit")) if "uptimes" in sums else set()
-    return np.array([name not in told for name in components], dtype=bool)
+    reported = set(texts(sums["uptimes"], "unit")) if "uptimes" in sums else set()
+    return np.array([name not in reported for name in components], dtype=bool)
 
 
 def _account(
@@ -142,7 +142,7 @@ def _account(
     count, period = len(components), (high - low) / MINUTE
     minutes_lost, minutes_planned = pieces.time(lost, count), pieces.time(planned, count)
     heard = pieces.active[UP] | lost
-    told = pieces.time(heard & ~planned, count)
+    measured = pieces.time(heard & ~planned, count)
     after = pieces.time(pieces.active[UNTOLD] & ~heard & ~planned, count)
     there = _there(pieces, lost, count, low, high)
     found = spells(pieces, lost)
@@ -152,10 +152,10 @@ def _account(
     return Ledger(
         components=components,
         period=period,
-        observed=np.where(whole_period, period - minutes_planned - after, told),
+        observed=np.where(whole_period, period - minutes_planned - after, measured),
         lost=minutes_lost,
         planned=minutes_planned,
-        unknown=np.where(whole_period, after, np.maximum(there - told - minutes_planned, 0.0)),
+        unknown=np.where(whole_period, after, np.maximum(there - measured - minutes_planned, 0.0)),
         causes=causes,
         by_cause=by_cause,
         spells=found,
@@ -188,14 +188,14 @@ class Group:
 
 def groups_of(ledger: Ledger, labels: Mapping[str, Mapping[str, str]]) -> tuple[Group, ...]:
     """By kind, then by every label that some have; `labels` as the topology gives them, by component."""
-    held: dict[tuple[str, str], list[int]] = {}
+    members: dict[tuple[str, str], list[int]] = {}
     for row, name in enumerate(ledger.components):
         kind = name.partition("/")[0] if "/" in name else "(no kind)"
-        held.setdefault(("kind", kind), []).append(row)
+        members.setdefault(("kind", kind), []).append(row)
         for label, value in labels.get(name, {}).items():
-            held.setdefault((label, value), []).append(row)
-    order = sorted(held, key=lambda pair: (pair[0] != "kind", pair))
-    return tuple(Group(label, value, tuple(held[label, value])) for label, value in order)
+            members.setdefault((label, value), []).append(row)
+    order = sorted(members, key=lambda pair: (pair[0] != "kind", pair))
+    return tuple(Group(label, value, tuple(members[label, value])) for label, value in order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -237,11 +237,11 @@ def _nearly_alike(judges: Judges, blamed: Blamed, component: int) -> set[str]:
 
 def _hosts(judges: Judges, component: int) -> int | None:
     """How many hosts lost units on the component's paths, or None where hosts are not known."""
-    told = judges.seen.testimony
-    if told is None:
+    testimony = judges.seen.testimony
+    if testimony is None:
         return None
-    beneath = np.isin(told.row, judges.units.member_rows(component))
-    return len(np.unique(told.host[beneath]))
+    beneath = np.isin(testimony.row, judges.units.member_rows(component))
+    return len(np.unique(testimony.host[beneath]))
 
 
 def _estimate(judges: Judges, blamed: Blamed, at: int) -> Estimate:
@@ -454,8 +454,10 @@ def _odd_parents(seen: Observed) -> tuple[int, str, str]:
     shape = len(kinds), -(-len(seen.paths) // step)
     member = np.full(shape, -1, dtype=np.int64)
     member[kind_of[column], owner] = column
-    held = np.bincount(kind_of[column] * shape[1] + owner, minlength=shape[0] * shape[1]).reshape(shape)
-    single = [k for k in range(len(kinds)) if (held[k] == 1).mean() > _ONE_EACH and (kind_of == k).sum() > 1]
+    parents = np.bincount(kind_of[column] * shape[1] + owner, minlength=shape[0] * shape[1]).reshape(shape)
+    single = [
+        k for k in range(len(kinds)) if (parents[k] == 1).mean() > _ONE_EACH and (kind_of == k).sum() > 1
+    ]
     worst = 0, "", ""
     for below in single:
         for above in single:

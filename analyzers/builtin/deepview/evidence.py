@@ -285,10 +285,10 @@ def _axes(sets: Paths, seen: Observed) -> list[_Axis]:
 def _only(owner: Ints, local: Ints, count: int) -> Ints:
     """For each row its one member of a kind, -1 if it has none or several."""
     mine = local >= 0
-    held = np.bincount(owner[mine], minlength=count)
+    matches = np.bincount(owner[mine], minlength=count)
     member = np.full(count, -1, dtype=np.int64)
     member[owner[mine]] = local[mine]
-    return np.where(held == 1, member, -1)
+    return np.where(matches == 1, member, -1)
 
 
 def _filled(rows: _Axis, columns: _Axis) -> float:
@@ -304,17 +304,17 @@ def _grid(rows: _Axis, columns: _Axis, attempts: Floats, failures: Floats, blame
     np.add.at(carried, (rows.member[both], columns.member[both]), attempts[both])
     lost = (rows.failing >= 0) & (columns.failing >= 0)
     np.add.at(failed, (rows.failing[lost], columns.failing[lost]), failures[lost])
-    kept_rows = _worst(rows.names, failed.sum(axis=1), blamed)
-    kept_columns = _worst(columns.names, failed.sum(axis=0), blamed)
-    hidden = (len(rows.names) - len(kept_rows)) + (len(columns.names) - len(kept_columns))
+    shown_rows = _worst(rows.names, failed.sum(axis=1), blamed)
+    shown_columns = _worst(columns.names, failed.sum(axis=0), blamed)
+    hidden = (len(rows.names) - len(shown_rows)) + (len(columns.names) - len(shown_columns))
     note = f" Not drawn: {so_many(hidden, 'component')} with fewer failures." if hidden else ""
     return Grid(
         rows.kind,
         columns.kind,
-        tuple(rows.names[i] for i in kept_rows),
-        tuple(columns.names[i] for i in kept_columns),
-        carried[np.ix_(kept_rows, kept_columns)],
-        failed[np.ix_(kept_rows, kept_columns)],
+        tuple(rows.names[i] for i in shown_rows),
+        tuple(columns.names[i] for i in shown_columns),
+        carried[np.ix_(shown_rows, shown_columns)],
+        failed[np.ix_(shown_rows, shown_columns)],
         note,
     )
 

@@ -128,10 +128,10 @@ def _without_strays(seen: Observed, left: Floats, total: float) -> Floats:
     if total <= 0 or not (left > 5.0).any():
         return left
     tried = attempts_of(seen, path_of_rows(seen))
-    kept = left
+    bounded = left
     for _ in range(6):
-        kept = np.minimum(left, 5.0 + _HEAVY * tried * kept.sum() / total)
-    return kept
+        bounded = np.minimum(left, 5.0 + _HEAVY * tried * bounded.sum() / total)
+    return bounded
 
 
 ENOUGH_HISTORY = 3
@@ -207,10 +207,10 @@ def learn(table: Cells, names: tuple[str, ...], spread: Floats) -> Noise:
     moved = log - level if known else np.full_like(log, np.nan)
     within = _by_kind(moved, 1 / np.where(counted, table.expected, np.nan), kind_of)
     between = _by_kind(level[None, :], error[None, :] ** 2, kind_of, upwards=not known)
-    told = np.isfinite(level)
-    pull = between**2 / (between**2 + np.where(told, error, 1.0) ** 2)
-    habit = np.where(told, np.clip(pull * np.where(told, level, 0.0), 0.0, _HABIT * between), 0.0)
-    own = np.where(told, np.sqrt(1 - pull) * between, between)
+    finite = np.isfinite(level)
+    pull = between**2 / (between**2 + np.where(finite, error, 1.0) ** 2)
+    habit = np.where(finite, np.clip(pull * np.where(finite, level, 0.0), 0.0, _HABIT * between), 0.0)
+    own = np.where(finite, np.sqrt(1 - pull) * between, between)
     return Noise(spread, _TAIL * np.hypot(within, own), np.exp(habit))
 
 

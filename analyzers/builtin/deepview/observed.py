@@ -103,18 +103,18 @@ def observe(sums: Mapping[str, Sums]) -> Observed:
     weight = np.repeat(attempts, np.diff(paths.indptr))
     carried = np.bincount(paths.indices, weight, minlength=len(paths.names)).astype(np.float64)
     paths_on = np.bincount(paths.indices, minlength=len(paths.names))
-    told = _failure_rows(failing, {name: i for i, name in enumerate(paths.names)})
-    lost = np.bincount(told.path, told.failures, minlength=told.paths).astype(np.float64)
+    reported = _failure_rows(failing, {name: i for i, name in enumerate(paths.names)})
+    lost = np.bincount(reported.path, reported.failures, minlength=reported.paths).astype(np.float64)
     return Observed(
         paths.names,
         carried,
         float(attempts.sum()),
         paths_on,
-        told.row,
-        told.column,
+        reported.row,
+        reported.column,
         lost,
-        _testimony(told),
-        told.unknown,
+        _testimony(reported),
+        reported.unknown,
         paths,
         attempts,
     )
@@ -234,14 +234,16 @@ def _same_sets(owner: Ints, column: Ints, rows: Ints, count: int, components: in
     return rows[first[order]], rank[group.reshape(-1)]
 
 
-def _testimony(told: _FailureRows) -> Testimony | None:
+def _testimony(reported: _FailureRows) -> Testimony | None:
     """None where no failure names a host; a failure without one among others is its own witness."""
-    if not np.any(told.host >= 0):
+    if not np.any(reported.host >= 0):
         return None
-    own = np.where(told.host >= 0, told.host, told.host.max(initial=0) + 1 + np.arange(len(told.host)))
+    own = np.where(
+        reported.host >= 0, reported.host, reported.host.max(initial=0) + 1 + np.arange(len(reported.host))
+    )
     _, host = np.unique(own, return_inverse=True)
     host = host.reshape(-1)
-    return Testimony(told.path, host, told.failures, int(host.max()) + 1)
+    return Testimony(reported.path, host, reported.failures, int(host.max()) + 1)
 
 
 def kinds_of(names: tuple[str, ...]) -> tuple[tuple[str, ...], Ints]:

@@ -331,9 +331,9 @@ def solve(plan: Plan, failing: NDArray[np.int32], z: Floats, alpha: float) -> So
     pull = correlations(plan, failing, z)
     columns = np.flatnonzero(pull > alpha * paths)
     theta = descend(plan, columns, pull[columns], alpha * paths)
-    kept = np.flatnonzero(theta)
-    support = columns[kept]
-    theta = theta[kept]
+    nonzero = np.flatnonzero(theta)
+    support = columns[nonzero]
+    theta = theta[nonzero]
     quadratic = float(theta @ plan.gram_block(support) @ theta) if len(support) else 0.0
     fitted = float(z @ z) - 2 * float(pull[support] @ theta) + quadratic
     return Solution(support, theta, fitted / (2 * paths) + alpha * float(theta.sum()))

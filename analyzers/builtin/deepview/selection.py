@@ -121,8 +121,8 @@ class Judges:
         fail one by one, it counts up to twice what the component's hosts typically lost: a ToR that is worse
         than its failing cluster can still be heard, and a host that died there is no ToR.
         """
-        told = self.seen.testimony
-        if told is None or not chosen:
+        testimony = self.seen.testimony
+        if testimony is None or not chosen:
             return self.witnesses
         explained = np.zeros(self.seen.rows, dtype=bool)
         typical = np.zeros(self.seen.rows)
@@ -130,11 +130,11 @@ class Judges:
             beneath = np.zeros(self.seen.rows, dtype=bool)
             beneath[self.units.member_rows(component)] = True
             explained |= beneath
-            typical[beneath] = np.maximum(typical[beneath], told.typical(beneath))
-        most = np.ones(2 * told.hosts)
-        group = 2 * told.host + explained[told.row]
-        np.maximum.at(most, group, 2 * typical[told.row])
-        return self.witnesses.counting(told.capped(self.seen.rows, group, most), self.witnesses.base)
+            typical[beneath] = np.maximum(typical[beneath], testimony.typical(beneath))
+        most = np.ones(2 * testimony.hosts)
+        group = 2 * testimony.host + explained[testimony.row]
+        np.maximum.at(most, group, 2 * typical[testimony.row])
+        return self.witnesses.counting(testimony.capped(self.seen.rows, group, most), self.witnesses.base)
 
     def fit(self, chosen: list[int]) -> Blamed:
         theta, loglik = self.units.fit(chosen)

@@ -76,16 +76,16 @@ class Fit:
         seen: Incidence,
         noise: float,
         components: Sequence[int],
-        held: int,
+        inside: int,
         bursts: Bursts = NO_BURSTS,
         least: float = 0.0,
     ) -> None:
-        """`held` of the components, the first, are in the model; the others may come in. `bursts` bound what the paths
-        may say for a component. A component that loses less than `least` is not believed.
+        """The first `inside` components are in the model; the others may come in. `bursts` bound what the paths may
+        say for a component. A component that loses less than `least` is not believed.
         """
         self.components = list(components)
         self.least = -np.log1p(-least)
-        self.inside = set(range(held))
+        self.inside = set(range(inside))
         place = np.full(seen.components, -1, dtype=np.int64)
         place[self.components] = np.arange(len(self.components))
         entries = place[seen.column] >= 0
@@ -148,7 +148,7 @@ class Fit:
     def _try(self, parents: Sequence[int], within: Sequence[int], threshold: float) -> None:
         rows = np.flatnonzero(self._mask(parents))
         before = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
-        kept = {place: float(self.theta[place]) for place in (*parents, *within)}
+        fitted = {place: float(self.theta[place]) for place in (*parents, *within)}
         new = len(set(parents) - self.inside)
         for place in within:
             self._set(place, 0.0)
@@ -162,7 +162,7 @@ class Fit:
             self.inside -= set(within) - set(back)
             self.inside |= set(parents)
             return
-        for place, theta in kept.items():
+        for place, theta in fitted.items():
             self._set(place, theta)
 
     def _joined(self, parents: Sequence[int], within: Sequence[int], threshold: float) -> list[int]:
@@ -212,13 +212,13 @@ class Fit:
         """Twice the log-likelihood that a component outside adds when `others` are fitted with it: held where they are
         they keep what is its. 0 if it would lose less than `least`. Changes nothing.
         """
-        kept = {one: float(self.theta[one]) for one in others}
+        fitted = {one: float(self.theta[one]) for one in others}
         rows = np.unique(np.concatenate([self.rows[one] for one in (place, *others)]))
         before = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
         self._refit_places([place, *others], rounds=_JOINT)
         after = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
         enough = self.theta[place] >= self.least
-        for one, theta in ((place, 0.0), *kept.items()):
+        for one, theta in ((place, 0.0), *fitted.items()):
             self._set(one, theta)
         return self._gain_of(place, 2 * (after - before)) if enough else 0.0
 

@@ -137,16 +137,16 @@ def _judged(
     asked = is_link & (np.bincount(seen.column[left[seen.row]], minlength=seen.components) > 0)
     answers = [_answer(seen, fit, asked, bar)]
     covering = [one.component for one in solve("pll", bad_among(seen, ~clean), least=2)]
-    if set(covering) != {component for _, component in answers[0].kept}:
+    if set(covering) != {component for _, component in answers[0].believed}:
         greedy = Fit(seen, noise, covering, len(covering), bursts, least)
         answers.append(_answer(seen, greedy, asked, bar))
-    cost = bar(max(len(one.kept) for one in answers))
+    cost = bar(max(len(one.believed) for one in answers))
     most = max(one.fit.bursts.most for one in answers)
     best = max(answers, key=lambda one: one.worth(seen, cost, most))
-    known = [component for _, component in best.kept]
+    known = [component for _, component in best.believed]
     blamed = [
         Blamed(component, *best.fit.figures(place), device=component in set(devices))
-        for place, component in best.kept
+        for place, component in best.believed
     ]
     order = sorted(
         blamed, key=lambda one: (-one.ratio, int(seen.mark[one.component]), seen.names[one.component])
@@ -160,27 +160,27 @@ class _Answer:
     """A set of components that stands the test (place in the fit, component), and who did not (component, ratio)."""
 
     fit: Fit
-    kept: list[tuple[int, int]]
+    believed: list[tuple[int, int]]
     cleared: list[tuple[int, float]]
 
     def worth(self, seen: Incidence, cost: float, most: float) -> float:
         """Twice the log-likelihood, of which a path says no more than `most`, less the cost of each component."""
         lacking = self.fit.lacking(seen)
-        return -float(np.minimum(lacking, most).sum()) - len(self.kept) * cost
+        return -float(np.minimum(lacking, most).sum()) - len(self.believed) * cost
 
 
 def _answer(seen: Incidence, fit: Fit, asked: Mask, bar: Bar) -> _Answer:
     """What of a fit stands the test, with what it overlooked."""
-    kept, cleared = _believed(seen, fit, bar)
-    known = [component for _, component in kept]
+    believed, cleared = _believed(seen, fit, bar)
+    known = [component for _, component in believed]
     overlooked = _overlooked(seen, asked, fit, known, bar(len(known) + 1))
     if overlooked:
         least = float(-np.expm1(-fit.least))
         fit = Fit(seen, float(-np.expm1(-fit.base)), [*known, *overlooked], len(known), fit.bursts, least)
         fit.grow(bar)
-        kept, more = _believed(seen, fit, bar)
+        believed, more = _believed(seen, fit, bar)
         cleared = [*cleared, *more]
-    return _Answer(fit, kept, cleared)
+    return _Answer(fit, believed, cleared)
 
 
 def _believed(seen: Incidence, fit: Fit, bar: Bar) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
@@ -189,11 +189,11 @@ def _believed(seen: Incidence, fit: Fit, bar: Bar) -> tuple[list[tuple[int, int]
     """
     cleared: list[tuple[int, float]] = []
     while True:
-        kept, more = fit.pruned(bar)
+        believed, more = fit.pruned(bar)
         cleared += more
         struck = _unexplained(seen, fit)
         if struck.sum() <= fit.bursts.struck:
-            return kept, cleared
+            return believed, cleared
         fit.suppose(Bursts(int(struck.sum()), seen.paths, struck))
 
 

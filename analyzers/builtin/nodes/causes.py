@@ -242,13 +242,13 @@ def _worse_half(values: Floats) -> Flags | None:
 
 def _scatter(values: Floats, upper: Flags) -> float:
     """How much values scatter within the two groups, robustly."""
-    off = np.concatenate([values[kept] - np.median(values[kept]) for kept in (upper, ~upper)])
+    off = np.concatenate([values[part] - np.median(values[part]) for part in (upper, ~upper)])
     return max(1.4826 * float(np.median(np.abs(off))), _LEAST_SCATTER)
 
 
 def _parted(stratum: Stratum, nodes: Sequence[str], values: Floats, worse: Flags) -> _Parted:
     by = float(np.median(values[worse]) - np.median(values[~worse]))
-    named = frozenset(node for node, kept in zip(nodes, worse.tolist(), strict=True) if kept)
+    named = frozenset(node for node, is_worse in zip(nodes, worse.tolist(), strict=True) if is_worse)
     return _Parted(stratum, len(nodes), named, by, abs(by) / _scatter(values, worse))
 
 
@@ -261,8 +261,8 @@ def _together(found: Sequence[_Parted]) -> Iterator[Shift]:
         left = [one for one in left if one not in same]
         if len(same) == 1 and first.apart < ALONE:
             continue
-        told = Counter(node for one in same for node in one.worse)
-        nodes = tuple(sorted(node for node, times in told.items() if 2 * times > len(same)))
+        counts = Counter(node for one in same for node in one.worse)
+        nodes = tuple(sorted(node for node, times in counts.items() if 2 * times > len(same)))
         yield Shift(nodes, float(np.expm1(first.by)), tuple(one.stratum for one in same), first.of)
 
 

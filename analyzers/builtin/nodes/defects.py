@@ -487,7 +487,7 @@ def mislabelled(judged: Sequence[Judged]) -> dict[str, str]:
                     failed.setdefault(node, {}).setdefault(sku, []).append(like)
     found = {}
     for node, by_sku in sorted(failed.items()):
-        shares = {sku: np.mean(votes[node][sku]) for sku, told in by_sku.items() if all(told)}
+        shares = {sku: np.mean(votes[node][sku]) for sku, matches in by_sku.items() if all(matches)}
         best = max(sorted(shares), key=lambda sku: shares[sku], default=None)
         if best is not None and shares[best] >= _MOST:
             found[node] = best

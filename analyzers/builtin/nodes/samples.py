@@ -76,10 +76,10 @@ def without_zeros(sample: Sample, before: Sample | None) -> Sample:
         else {name: not one for name, one in zip(before.nodes, _alive(before), strict=True)}
     )
     stays = np.array([before is None or dead.get(name, False) for name in sample.nodes])
-    kept = positive | (~alive & stays)[owner]
-    nodes, starts = np.unique(owner[kept], return_index=True)
+    valid = positive | (~alive & stays)[owner]
+    nodes, starts = np.unique(owner[valid], return_index=True)
     names = tuple(sample.nodes[at] for at in nodes.tolist())
-    return Sample(names, sample.values[kept], sample.times[kept], starts)
+    return Sample(names, sample.values[valid], sample.times[valid], starts)
 
 
 def _alive(sample: Sample) -> list[bool]:

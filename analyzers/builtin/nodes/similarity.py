@@ -118,10 +118,10 @@ def learn(quantiles: Floats, runs: Ints, similarity: float) -> Criteria | None:
         scale = float(centre.mean())
         if not scale > 0:
             return None
-        kept = active[distances(quantiles[active], centre, scale) <= 1 - similarity]
-        if len(kept) == len(active):
+        similar = active[distances(quantiles[active], centre, scale) <= 1 - similarity]
+        if len(similar) == len(active):
             break
-        active = kept
+        active = similar
     accepted = np.zeros(len(quantiles), dtype=bool)
     accepted[active] = True
     noise = float(np.median(quantiles.var(axis=1))) / scale**2

@@ -127,11 +127,11 @@ def _undecided(found: Found, doubtful: Sequence[Finding]) -> str | None:
 def suspects_of(window: Window, found: Found) -> tuple[Suspect, ...]:
     """Best first; components that explain the same share the entry of the first."""
     out: list[Suspect] = []
-    told: set[int] = set()
+    reported: set[int] = set()
     for one in found.findings:
-        if one.component not in told:
+        if one.component not in reported:
             out.append(_suspect(window, found, one))
-            told |= {one.component}
+            reported |= {one.component}
     return tuple(sorted(out, key=lambda one: -(one.score or 0)))
 
 

@@ -101,8 +101,8 @@ class _Run:
 
 def _credible(seen: Observed, cells: Ints, blamed: Bools) -> Ints:
     """The cells whose observers are not to blame, or all of them if there are none."""
-    kept = cells[~blamed[seen.observer[cells]]]
-    return kept if len(kept) else cells
+    sound = cells[~blamed[seen.observer[cells]]]
+    return sound if len(sound) else cells
 
 
 def _episode(run: _Run, seen: Observed, counted: Tally, usual: Usual, look_back: int) -> Episode:
@@ -244,9 +244,9 @@ def partition_between(seen: Observed, counted: Tally, first: int, last: int) -> 
     well = np.bincount(pair, seen.healthy[:, inside].sum(axis=1))
     ill = np.bincount(pair, seen.unhealthy[:, inside].sum(axis=1) + counted.hung[:, last])
     sign = np.sign(well - ill)
-    kept = sign != 0
-    one, other = np.divmod(code[kept], size)
-    sign = sign[kept]
+    nonzero = sign != 0
+    one, other = np.divmod(code[nonzero], size)
+    sign = sign[nonzero]
     if (sign < 0).sum() < LEAST_SIDE or not (sign > 0).any():
         return None
     side = _sides(one, other, sign, size)

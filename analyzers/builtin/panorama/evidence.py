@@ -108,14 +108,14 @@ def _quadrants(found: Found) -> Evidence:
         sick = [view is not None and view >= _BAD_VIEW for view in views]
         rows.append((seen.components[subject], *map(_shown, views), _quadrant(views, sick), subject in named))
     rows.sort(key=lambda row: (not row[4], -(row[1] or 0), -(row[2] or 0), row[0]))
-    kept = [row[:4] for row in rows[: max(_ROWS, len(named))]]
-    hidden = len(rows) - len(kept)
+    shown = [row[:4] for row in rows[: max(_ROWS, len(named))]]
+    hidden = len(rows) - len(shown)
     note = (
         "Shares of negative observations in the last seconds, without unreliable observers; 5 % is unhealthy."
     )
     note += f" Not listed: {so_many(hidden, 'subject')} with fewer." if hidden else ""
     columns = ("subject", "callers: failed (%)", "probes: failed (%)", "callers against probes")
-    return table("Callers' view against probes'", columns, tuple(kept), note)
+    return table("Callers' view against probes'", columns, tuple(shown), note)
 
 
 def _shown(share: float | None) -> float | None:
@@ -231,11 +231,11 @@ def _grid(found: Found) -> Evidence:
     seen, at = found.seen, found.findings[0].main.best
     failed, total = found.counted.failed[:, at], found.counted.total[:, at]
     rows, columns = _most(seen, seen.observer, failed), _most(seen, seen.subject, failed)
-    kept = np.isin(seen.observer, rows) & np.isin(seen.subject, columns)
+    inside = np.isin(seen.observer, rows) & np.isin(seen.subject, columns)
     pairs, pair = np.unique(
-        seen.observer[kept] * len(seen.components) + seen.subject[kept], return_inverse=True
+        seen.observer[inside] * len(seen.components) + seen.subject[inside], return_inverse=True
     )
-    bad, all_of = np.bincount(pair, failed[kept]), np.bincount(pair, total[kept])
+    bad, all_of = np.bincount(pair, failed[inside]), np.bincount(pair, total[inside])
     values: list[Json] = [
         {
             "observer": seen.components[code // len(seen.components)],

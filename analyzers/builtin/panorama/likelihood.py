@@ -117,9 +117,9 @@ def _exchanges(problem: Problem, chosen: list[Bools]) -> list[Bools]:
     worth = np.maximum(alone[PLACE], 0.0)
     parts = np.bincount(parent[inner], worth[inner], minlength=problem.counts[SUBJECT])
     whole = np.maximum(alone[SUBJECT], 0.0)
-    held = np.bincount(parent[inner], chosen[PLACE][inner], minlength=problem.counts[SUBJECT]) > 0
-    split = chosen[SUBJECT] & ~held & (parts > whole + _BETTER)
-    join = ~chosen[SUBJECT] & held & (whole > parts + _BETTER)
+    covered = np.bincount(parent[inner], chosen[PLACE][inner], minlength=problem.counts[SUBJECT]) > 0
+    split = chosen[SUBJECT] & ~covered & (parts > whole + _BETTER)
+    join = ~chosen[SUBJECT] & covered & (whole > parts + _BETTER)
     wanted = inner & split[np.maximum(parent, 0)] & (alone[PLACE] > 0)
     unwanted = inner & join[np.maximum(parent, 0)] & chosen[PLACE]
     return [np.zeros_like(chosen[OBSERVER]), split | join, wanted | unwanted]
@@ -128,13 +128,13 @@ def _exchanges(problem: Problem, chosen: list[Bools]) -> list[Bools]:
 def surpluses(problem: Problem, chosen: Sequence[Bools]) -> list[Floats]:
     """For every candidate the gain in log-likelihood of being in over being out, less what is needed."""
     ratio = np.exp(problem.weight)
-    held = [_held(problem, sort, chosen[sort]) for sort in range(3)]
+    covered = [_covered(problem, sort, chosen[sort]) for sort in range(3)]
     out: list[Floats] = []
     for sort in range(3):
         spared = np.full(len(ratio), 1 - STRAY)
         for other in range(3):
             if other != sort:
-                spared *= np.where(held[other], 1 - REACH[other], 1.0)
+                spared *= np.where(covered[other], 1 - REACH[other], 1.0)
         without, within = 1 - spared, 1 - spared * (1 - REACH[sort])
         gain = np.log(1 - within + within * ratio) - np.log(1 - without + without * ratio)
         owned = problem.owner[sort] >= 0
@@ -143,7 +143,7 @@ def surpluses(problem: Problem, chosen: Sequence[Bools]) -> list[Floats]:
     return out
 
 
-def _held(problem: Problem, sort: int, chosen: Bools) -> Bools:
+def _covered(problem: Problem, sort: int, chosen: Bools) -> Bools:
     owner = problem.owner[sort]
     return (owner >= 0) & chosen[np.maximum(owner, 0)] if len(chosen) else np.zeros(len(owner), dtype=bool)
 

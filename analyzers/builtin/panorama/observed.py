@@ -156,8 +156,8 @@ def tally(seen: Observed, look_back: int, limit: int) -> Tally:
 def _rarity(hung: Ints, total: Ints) -> float:
     """How rare it is that a call seems to hang where nothing is wrong, from the cells in which fewest do."""
     share = np.sort(hung.sum(axis=1) / np.maximum(1, (hung + total).sum(axis=1)))
-    kept = share[: max(1, int(_SOUND * len(share)))]
-    mean = float(kept.mean()) if len(kept) else 0.0
+    sound = share[: max(1, int(_SOUND * len(share)))]
+    mean = float(sound.mean()) if len(sound) else 0.0
     return float(np.clip(0.5 / mean, _LEAST_RARE, USUAL)) if mean else USUAL
 
 
@@ -265,9 +265,9 @@ def usual_of(seen: Observed, counted: Tally, past: Sequence[Window], look_back: 
     places = _places(seen, _by_place(seen, failed), _by_place(seen, total), level)
     share = places.share[seen.place]
     if learnt:
-        kept = places.kept[seen.place]
-        calls = (total * kept).sum(axis=1)
-        own = (failed * kept).sum(axis=1) / np.maximum(calls, 1)
+        normal = places.normal[seen.place]
+        calls = (total * normal).sum(axis=1)
+        own = (failed * normal).sum(axis=1) / np.maximum(calls, 1)
         share = (np.minimum(own, places.limit[seen.place]) * calls + share * _OWN) / (calls + _OWN)
     good = np.zeros(seen.cells)
     for one in before:
@@ -306,11 +306,11 @@ def _past(seen: Observed, window: Window) -> tuple[Floats, Floats]:
 class _Places:
     """Usual share of each place, what it may be at most, and which are above that by their own figures; (places,).
 
-    `kept` (places, stretches) are the stretches that it was learnt from.
+    `normal` (places, stretches) are the stretches that it was learnt from.
     """
 
     share: Floats
-    kept: Bools
+    normal: Bools
     limit: Floats
     chronic: Bools
     ceiling: float
@@ -321,8 +321,8 @@ def _places(seen: Observed, failed: Floats, total: Floats, level: float) -> _Pla
     shares = failed / np.maximum(total, 1)
     anchor = quantile_of_rows(shares, total, level)[:, None]
     # A quantile of few calls is too low: it says which stretches are faulty, and the others are pooled.
-    kept = shares <= 2 * anchor + _SLACK + 3 * np.sqrt((anchor + _SLACK) / np.maximum(total, 1))
-    own = (failed * kept).sum(axis=1) / np.maximum((total * kept).sum(axis=1), 1)
+    normal = shares <= 2 * anchor + _SLACK + 3 * np.sqrt((anchor + _SLACK) / np.maximum(total, 1))
+    own = (failed * normal).sum(axis=1) / np.maximum((total * normal).sum(axis=1), 1)
     calls = total.sum(axis=1)
     weight = np.minimum(calls, _OWN)
     typical, upper = (float(one) for one in _quantiles(own, weight, (0.5, 0.75)))
@@ -339,7 +339,7 @@ def _places(seen: Observed, failed: Floats, total: Floats, level: float) -> _Pla
     usable = own <= _FAR_ABOVE * limit
     limit = np.where(usable, limit, np.minimum(limit, np.maximum(expected, LEAST)))
     share = (np.minimum(own, limit) * calls + expected * _OWN) / (calls + _OWN)
-    return _Places(share, kept, limit, (own > limit) & (calls >= _OWN), ceiling, typical)
+    return _Places(share, normal, limit, (own > limit) & (calls >= _OWN), ceiling, typical)
 
 
 def quantile_of_rows(share: Floats, weight: Floats, level: float) -> Floats:

@@ -73,7 +73,7 @@ def _table(seen: Observed, places: list[Place], bad: set[int]) -> Evidence:
         return not one.bad, -share, -one.unhealthy, seen.components[one.subject], one.context
 
     order = sorted((place for place in places if place.unhealthy), key=rank)
-    kept = [place for place in order if place.bad] + [place for place in order if not place.bad][:_CLEARED]
+    shown = [place for place in order if place.bad] + [place for place in order if not place.bad][:_CLEARED]
     rows = tuple(
         (
             seen.components[place.subject],
@@ -82,7 +82,7 @@ def _table(seen: Observed, places: list[Place], bad: set[int]) -> Evidence:
             place.views,
             "unhealthy" if place.bad else "unhealthy elsewhere" if place.subject in bad else "cleared",
         )
-        for place in kept
+        for place in shown
     )
     columns = ("subject", "context", "observers that hold it unhealthy", "observers with a view", "verdict")
     return table("Views of the observers", columns, rows, "The worst context decides about a subject.")
@@ -168,13 +168,13 @@ def runs_of(seen: Observed, cell: int, oldest: int, limit: int) -> list[Run]:
 def places_of(seen: Observed, limit: int, ttl: int) -> list[Place]:
     """Every subject and context with the views of its observers at the end; older than `ttl` steps is forgotten."""
     oldest = max(0, seen.steps - ttl)
-    held = [view(runs_of(seen, cell, oldest, limit)) for cell in range(seen.cells)]
+    view_of = [view(runs_of(seen, cell, oldest, limit)) for cell in range(seen.cells)]
     cells: list[list[int]] = [[] for _ in seen.place_subject]
     for cell, place in enumerate(seen.place.tolist()):
         cells[place].append(cell)
     found = []
     for place, mine in enumerate(cells):
-        views = [held[cell] for cell in mine if held[cell] is not None]
+        views = [view_of[cell] for cell in mine if view_of[cell] is not None]
         subject, context = int(seen.place_subject[place]), int(seen.place_context[place])
         found.append(Place(subject, context, sum(map(bool, views)), len(views), tuple(mine)))
     return found

@@ -158,14 +158,14 @@ def _noise(seen: Observed, found: Sequence[Named], drop_limit: float) -> Assumpt
 def _outside(seen: Observed, found: Sequence[Named]) -> Mask:
     """Pairs that none of the blamed components carries; of the Spine those within podsets."""
     inside = np.zeros(len(seen.servers), dtype=bool)
-    kept = np.ones(seen.pairs, dtype=bool)
+    outside = np.ones(seen.pairs, dtype=bool)
     podset = seen.places.podset_of()
     for one in found:
         if one.blamed.kind in ("spine", "black_hole_spine"):
-            kept &= podset[seen.src] == podset[seen.dst]
+            outside &= podset[seen.src] == podset[seen.dst]
         else:
             inside[one.blamed.members] = True
-    return kept & ~(inside[seen.src] | inside[seen.dst])
+    return outside & ~(inside[seen.src] | inside[seen.dst])
 
 
 def _sampling(seen: Observed) -> Assumption:

@@ -111,12 +111,12 @@ def find(seen: Observed, found: Symptoms, least_score: float, alpha: float) -> l
     groups = _layers(seen, chosen, found)
     outside = ~(np.isin(near, chosen) | np.isin(far, chosen))
     background = (float((found.bad & outside).sum()) + 1) / (float(outside.sum()) + 2)
-    told = []
+    holes = []
     for kind, place, mine in groups:
         one = _black_hole(seen, found, kind, place, mine, background)
         if one.blamed.adjusted <= alpha:
-            told.append(one)
-    return sorted(told, key=lambda one: (one.blamed.p, -one.score, -one.blamed.hits))
+            holes.append(one)
+    return sorted(holes, key=lambda one: (one.blamed.p, -one.score, -one.blamed.hits))
 
 
 def _explained(seen: Observed, bad: Ints, judged: Floats, servers: Ints, least_score: float) -> list[int]:
@@ -233,9 +233,9 @@ def _usual(seen: Observed, src: Ints, dst: Ints, share: Floats) -> Floats:
     far = np.where(pod[src] == pod[dst], 0, np.where(podset[src] == podset[dst], 1, 2))
     most = np.zeros((2, size))
     for relation in range(3):
-        kept = far == relation
+        same = far == relation
         for side, end in enumerate((src, dst)):
-            most[side] = np.maximum(most[side], _medians(end[kept], share[kept], size))
+            most[side] = np.maximum(most[side], _medians(end[same], share[same], size))
     usual: Floats = np.maximum(most[0][src], most[1][dst])
     return usual
 

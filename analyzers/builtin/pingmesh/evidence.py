@@ -179,11 +179,11 @@ def advice(culprits: list[Named], budget: int) -> Evidence | None:
 def method(window: Window, seen: Observed, drop_limit: float, p99_us: float, persist: int) -> Evidence:
     placed = int((seen.places.pod >= 0).sum())
     later = window.sums["places"].later if "places" in window.sums else 0
-    told = f" (first known after the window's start: {so_many(later, 'place')})" if later else ""
+    later_note = f" (first known after the window's start: {so_many(later, 'place')})" if later else ""
     return text(
         "Method",
         f"{int(seen.sent.sum()):,} probes between {seen.pairs:,} pairs of {len(seen.servers):,} servers, of which "
-        f"{placed:,} have a pod{told}. "
+        f"{placed:,} have a pod{later_note}. "
         "A packet was dropped where the answer took about 3 s or 9 s (the first packet of a "
         "connection is repeated after 3 s and again after 6 s); 9 s count once, and probes without an answer not at "
         f"all. What is above a limit (drops {100 * drop_limit:g} %, 1 % of the answers above {p99_us / 1000:g} ms) by "

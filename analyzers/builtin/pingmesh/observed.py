@@ -103,8 +103,8 @@ def observe(window: Window, layer: str, p99_limit: float) -> Observed:
     binned = (pair_of(answers), whole(answers, "bin"), _values(answers, "answers"))
     count, at = max(1, -(-window.length // SLICE)), limit_bin(p99_limit)
 
-    def by_pair(kept: NDArray[np.bool_]) -> Floats:
-        return totals(binned[0][kept], binned[2][kept], len(src))
+    def by_pair(mask: NDArray[np.bool_]) -> Floats:
+        return totals(binned[0][mask], binned[2][mask], len(src))
 
     return Observed(
         servers=known,
@@ -142,15 +142,15 @@ def _quick(sums: Sums, src: Ints, servers: int, minutes: int, at: int) -> Floats
     binned, values = whole(sums, "bin"), _values(sums, "answers")
     kinds = (np.ones(len(binned), dtype=np.bool_), binned >= at, np.isin(binned, DROPPED))
     minute = whole(sums, "slice")
-    tables = [_table(src[kept], minute[kept], values[kept], servers, minutes) for kept in kinds]
+    tables = [_table(src[mask], minute[mask], values[mask], servers, minutes) for mask in kinds]
     return np.stack(tables, axis=2)
 
 
 def pooled_bins(seen: Observed, cell: Ints, cells: int) -> Floats:
     """Answers by bin of `FEW` for groups of pairs: `cell` by pair (-1: none), shape (cells, bins)."""
     pair, binned, values = seen.binned
-    kept = cell[pair] >= 0
-    return _table(cell[pair[kept]], binned[kept], values[kept], cells, len(FEW) + 1)
+    inside = cell[pair] >= 0
+    return _table(cell[pair[inside]], binned[inside], values[inside], cells, len(FEW) + 1)
 
 
 POD_KINDS = ("tor", "pod", "rack")
@@ -304,8 +304,8 @@ def p_of(hits: Floats, tries: Floats, limit: float) -> float:
     """The tail of a table (rows are parts, columns peers) if it is not above the limit by its worst parts and peers
     alone, else 1. Without them the evidence is weaker and the share a little too low, so there 5 % are enough.
     """
-    kept, among = without_worst(hits, tries)
-    if float(tail(kept.sum(), among.sum(), limit)) > STILL:
+    rest, among = without_worst(hits, tries)
+    if float(tail(rest.sum(), among.sum(), limit)) > STILL:
         return 1.0
     return float(tail(hits.sum(), tries.sum(), limit))
 
@@ -319,6 +319,6 @@ def without_worst(hits: Floats, tries: Floats) -> tuple[Floats, Floats]:
             continue
         share = lost[there] / seen[there]
         worst = there[np.lexsort((-lost[there], -share))[: max(1, len(there) // TRIMMED)]]
-        kept = np.setdiff1d(there, worst)
-        hits, tries = (one[kept] if axis == 1 else one[:, kept] for one in (hits, tries))
+        rest = np.setdiff1d(there, worst)
+        hits, tries = (one[rest] if axis == 1 else one[:, rest] for one in (hits, tries))
     return hits, tries

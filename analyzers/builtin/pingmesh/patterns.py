@@ -224,10 +224,10 @@ def _podsets(
 
 
 def _tables(
-    seen: Observed, kept: Mask, compared: tuple[Measure, ...]
+    seen: Observed, mask: Mask, compared: tuple[Measure, ...]
 ) -> tuple[Ints, Floats, tuple[Floats, ...]]:
     """The podset of each pod, and tables of pods by pods: answers, and what is above the limit by measure."""
-    mine = np.flatnonzero(kept)
+    mine = np.flatnonzero(mask)
     pod = seen.places.pod
     pods, of = np.unique(np.concatenate([pod[seen.src[mine]], pod[seen.dst[mine]]]), return_inverse=True)
     size = len(pods)
@@ -261,38 +261,38 @@ def _pods(
     alpha: float,
 ) -> None:
     """Pods that are above a limit as source and as destination, without the worst of their servers and peers."""
-    kept = near & found.open & (ground.pod[seen.src] != ground.pod[seen.dst])
-    told = _crosses(
-        seen, np.flatnonzero(kept), ground.pod, len(seen.places.pods), "pod_failure", compared, alpha
+    across = near & found.open & (ground.pod[seen.src] != ground.pod[seen.dst])
+    blamed = _crosses(
+        seen, np.flatnonzero(across), ground.pod, len(seen.places.pods), "pod_failure", compared, alpha
     )
-    _add(found, told, compared, len(np.unique(ground.pod[seen.src[kept]])), "pods")
+    _add(found, blamed, compared, len(np.unique(ground.pod[seen.src[across]])), "pods")
     inside = _member(seen, found)
     found.open &= ~(inside[seen.src] | inside[seen.dst])
 
 
 def _servers(seen: Observed, found: Found, compared: tuple[Measure, ...], alpha: float) -> None:
     """Servers that are above a limit as source and as destination, without the worst of their peers."""
-    kept, itself = np.flatnonzero(found.open), np.arange(len(seen.servers))
-    told = _crosses(seen, kept, itself, len(itself), "server_failure", compared, alpha)
-    _add(found, told, compared, len(np.unique(seen.src[kept])), "servers")
+    pairs, itself = np.flatnonzero(found.open), np.arange(len(seen.servers))
+    blamed = _crosses(seen, pairs, itself, len(itself), "server_failure", compared, alpha)
+    _add(found, blamed, compared, len(np.unique(seen.src[pairs])), "servers")
 
 
 def _crosses(
     seen: Observed,
-    kept: Ints,
+    pairs: Ints,
     unit: Ints,
     units: int,
     kind: str,
     compared: tuple[Measure, ...],
     alpha: float,
 ) -> list[Blamed]:
-    """Units (`unit` by server) whose row and column are above a limit, in the pairs `kept`."""
-    src, dst = seen.src[kept], seen.dst[kept]
+    """Units (`unit` by server) whose row and column are above a limit, in the pairs `pairs`."""
+    src, dst = seen.src[pairs], seen.dst[pairs]
     ends = _End(src, unit[src], unit[dst], units), _End(dst, unit[dst], unit[src], units)
     tests = 4.0 * max(1, units)
-    told: list[Blamed] = []
+    blamed: list[Blamed] = []
     for measure in compared:
-        hits, tries = _hits(seen, measure)[kept], seen.answers[kept]
+        hits, tries = _hits(seen, measure)[pairs], seen.answers[pairs]
         clear = np.ones(units, dtype=bool)
         for end in ends:
             pooled = totals(end.own, hits, units), totals(end.own, tries, units)
@@ -305,8 +305,8 @@ def _crosses(
             if p <= alpha / tests:
                 struck, among = (float(sum(side[i].sum() for side in sides)) for i in (0, 1))
                 members = np.flatnonzero(unit == one)
-                told.append(Blamed(kind, one, measure.name, struck, among, p, tests, members))
-    return told
+                blamed.append(Blamed(kind, one, measure.name, struck, among, p, tests, members))
+    return blamed
 
 
 class _End:
@@ -329,13 +329,13 @@ class _End:
         return totals(code, hits[mine], size).reshape(shape), totals(code, tries[mine], size).reshape(shape)
 
 
-def _add(found: Found, told: list[Blamed], compared: tuple[Measure, ...], there: int, what: str) -> None:
+def _add(found: Found, blamed: list[Blamed], compared: tuple[Measure, ...], there: int, what: str) -> None:
     """One entry for each place: by the measure that is further above its limit. None, if they are a crowd of the
     `there` that were looked at.
     """
     limits = {measure.name: measure.limit for measure in compared}
     best: dict[int, Blamed] = {}
-    for one in told:
+    for one in blamed:
         other = best.get(one.place)
         if other is None or one.excess(limits[one.measure]) > other.excess(limits[other.measure]):
             best[one.place] = one
@@ -394,8 +394,8 @@ def blocks(
         for block in np.flatnonzero(pooled <= level).tolist():
             rows, columns = np.flatnonzero(of == block // size), np.flatnonzero(of == block % size)
             inside = np.ix_(rows, columns)
-            kept = apart[inside]
-            p[number, block] = p_of(table[inside] * kept, tries[inside] * kept, measure.limit)
+            outside = apart[inside]
+            p[number, block] = p_of(table[inside] * outside, tries[inside] * outside, measure.limit)
     least = p.min(axis=0).reshape(size, size)
     return Blocks(
         podsets, total.reshape(size, size), least, excess.argmax(axis=0).reshape(size, size), least <= level
@@ -447,8 +447,8 @@ def pooled(
     found = []
     for number, (measure, struck) in enumerate(zip(measures, hits, strict=True)):
 
-        def p(kept: Mask, struck: Floats = struck, limit: float = measure.limit) -> float:
-            return float(tail(struck[kept].sum(), tries[kept].sum(), limit))
+        def p(mask: Mask, struck: Floats = struck, limit: float = measure.limit) -> float:
+            return float(tail(struck[mask].sum(), tries[mask].sum(), limit))
 
         within = (of[:, None] == of[None, :]) & apart
         crosses = [((of == one)[:, None] | (of == one)[None, :]) & apart for one in range(size)]

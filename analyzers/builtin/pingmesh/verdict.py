@@ -98,11 +98,11 @@ def named(seen: Observed, found: Found, holes: list[BlackHole]) -> list[Named]:
 
 
 def _unblamed(seen: Observed, found: Found) -> Ints:
-    kept = np.ones(len(seen.servers), dtype=bool)
+    unblamed = np.ones(len(seen.servers), dtype=bool)
     for one in found.blamed:
         if one.kind != "spine":
-            kept[one.members] = False
-    return np.flatnonzero(kept)
+            unblamed[one.members] = False
+    return np.flatnonzero(unblamed)
 
 
 def _names(seen: Observed, blamed: Blamed) -> tuple[str, tuple[str, ...]]:

@@ -30,25 +30,25 @@ _MOMENT = 1e-6  # hours; times of microseconds since 1970 are no sharper in hour
 
 
 def analyze(window: Window, params: Params) -> Verdict:
-    told = episodes(window, _kinds(params["not_incidents"]), _kinds(params["gone"]))
+    record = episodes(window, _kinds(params["not_incidents"]), _kinds(params["gone"]))
     measures: dict[str, Any] = {
-        "nodes": len(told.nodes),
-        "intervals": len(told),
-        "incidents": int(told.event.sum()),
+        "nodes": len(record.nodes),
+        "intervals": len(record),
+        "incidents": int(record.event.sum()),
         "history": len(window.history),
     }
-    if not told.nodes:
+    if not record.nodes:
         return inconclusive("No node was seen in this window.", measures)
     horizon, least = float(params["horizon_hours"]), int(params["min_incidents"])
     try:
-        model = fit(told, horizon, least)
+        model = fit(record, horizon, least)
     except HazardModelError as error:
         return inconclusive(f"No probability: {error}.", measures)
-    tried = hold_out(told, horizon, least)
+    tried = hold_out(record, horizon, least)
     model = model.scaled(correction(tried))
     at = window.end.timestamp() / 3600
-    checked = assumptions(tried, at_risk(told, at)[0])
-    risk = risk_of(told, model, at, horizon, float(params["target_probability"]))
+    checked = assumptions(tried, at_risk(record, at)[0])
+    risk = risk_of(record, model, at, horizon, float(params["target_probability"]))
     past = past_of(window)
     steps = greedy(past, float(params["benchmark_hours"]))
     measures |= _figures(model, tried, risk, steps)
@@ -56,20 +56,20 @@ def analyze(window: Window, params: Params) -> Verdict:
     return replace(verdict, assumptions=checked)
 
 
-def at_risk(told: Episodes, at: float) -> tuple[State, Episodes]:
+def at_risk(record: Episodes, at: float) -> tuple[State, Episodes]:
     """The nodes that are at risk at a time (in hours since 1970), which is the end of the data."""
-    last = np.flatnonzero(np.append(told.node[1:] != told.node[:-1], True)[: len(told)])
-    now = told.only(last[told.stop[last] >= at - _MOMENT])
-    return state_of(told, now, at), now
+    last = np.flatnonzero(np.append(record.node[1:] != record.node[:-1], True)[: len(record)])
+    now = record.only(last[record.stop[last] >= at - _MOMENT])
+    return state_of(record, now, at), now
 
 
-def risk_of(told: Episodes, model: Model, at: float, horizon: float, target: float) -> Risk:
+def risk_of(record: Episodes, model: Model, at: float, horizon: float, target: float) -> Risk:
     """The nodes that are at risk at a time (in hours since 1970), likeliest first."""
-    state, now = at_risk(told, at)
+    state, now = at_risk(record, at)
     chance = model.chance(state, horizon)
     due = model.due(state, target, 100 * horizon)
-    names = [told.nodes[node] for node in now.node.tolist()]
-    strongest = _strongest(told, model, model.strongest(state), now.covariates)
+    names = [record.nodes[node] for node in now.node.tolist()]
+    strongest = _strongest(record, model, model.strongest(state), now.covariates)
     order = sorted(range(len(now)), key=lambda i: (-chance[i], names[i]))
     return Risk(
         tuple(names[i] for i in order),
@@ -82,17 +82,17 @@ def risk_of(told: Episodes, model: Model, at: float, horizon: float, target: flo
 
 
 def _strongest(
-    told: Episodes, model: Model, places: NDArray[np.int64], covariates: Floats
+    record: Episodes, model: Model, places: NDArray[np.int64], covariates: Floats
 ) -> list[str | None]:
     """For each node what raises its probability most, with the value."""
     found: list[str | None] = []
     for row, place in enumerate(places.tolist()):
         column = int(model.columns[place]) if place >= 0 else -1
         value = float(covariates[row, column]) if column >= 0 else float("nan")
-        if column >= 0 and told.names[column] == PRIOR:
+        if column >= 0 and record.names[column] == PRIOR:
             found.append(_before(round(float(np.expm1(value)))) or None)
         else:
-            found.append(None if np.isnan(value) else f"{told.names[column]} {value:.4g}")
+            found.append(None if np.isnan(value) else f"{record.names[column]} {value:.4g}")
     return found
 
 
@@ -213,9 +213,9 @@ def _came_true(tried: Trial) -> bool:
 
 
 def _sampling(state: State) -> Assumption:
-    told = state.covariates[:, 1:]  # the first is the count of incidents, which is always known
-    if not told.shape[1] or not len(told):
+    covariates = state.covariates[:, 1:]  # the first is the count of incidents, which is always known
+    if not covariates.shape[1] or not len(covariates):
         return Assumption("sampling", True, "No covariates: nodes differ by their incidents only.")
-    known = float(np.mean(~np.isnan(told)))
-    detail = f"{percent(known)} of the covariates of {so_many(len(told), 'node')} at risk are known."
+    known = float(np.mean(~np.isnan(covariates)))
+    detail = f"{percent(known)} of the covariates of {so_many(len(covariates), 'node')} at risk are known."
     return Assumption("sampling", known >= _KNOWN, detail)

@@ -49,31 +49,31 @@ class Episodes:
 
     def until(self, at: float) -> Episodes:
         """What was known at a time: later intervals left out, those that reach beyond it censored there."""
-        kept = self.start < at
-        return self._only(kept, np.minimum(self.stop[kept], at), self.event[kept] & (self.stop[kept] <= at))
+        mask = self.start < at
+        return self._only(mask, np.minimum(self.stop[mask], at), self.event[mask] & (self.stop[mask] <= at))
 
     def under_way(self, at: float) -> Episodes:
         """The intervals that a time falls into, one for each node that is at risk then."""
-        kept = (self.start <= at) & (at < self.stop)
-        return self._only(kept, self.stop[kept], self.event[kept])
+        mask = (self.start <= at) & (at < self.stop)
+        return self._only(mask, self.stop[mask], self.event[mask])
 
     def only(self, rows: Ints) -> Episodes:
         """Some of the intervals, by place."""
-        kept = np.zeros(len(self), dtype=bool)
-        kept[rows] = True
-        return self._only(kept, self.stop[kept], self.event[kept])
+        mask = np.zeros(len(self), dtype=bool)
+        mask[rows] = True
+        return self._only(mask, self.stop[mask], self.event[mask])
 
-    def _only(self, kept: Mask, stop: Floats, event: Mask) -> Episodes:
+    def _only(self, mask: Mask, stop: Floats, event: Mask) -> Episodes:
         return Episodes(
             self.nodes,
             self.names,
-            self.node[kept],
-            self.start[kept],
+            self.node[mask],
+            self.start[mask],
             stop,
-            self.origin[kept],
+            self.origin[mask],
             event,
-            self.covariates[kept],
-            self.incidents[kept],
+            self.covariates[mask],
+            self.incidents[mask],
         )
 
 
@@ -90,15 +90,17 @@ def episodes(window: Window, not_incidents: frozenset[str], gone: frozenset[str]
     """The intervals of the window with its history. Kinds of `not_incidents` are sightings, those of `gone` end what is
     known of a node until it is seen again.
     """
-    told = _reported([one.sums["incidents"] for one in (*window.history, window)], not_incidents, gone)
-    nodes = tuple(sorted(told))
+    reported = _reported([one.sums["incidents"] for one in (*window.history, window)], not_incidents, gone)
+    nodes = tuple(sorted(reported))
     end = window.end.timestamp() * 1_000_000
-    names = tuple(sorted({name for rows in told.values() for row in rows.values() for name in row.measured}))
+    names = tuple(
+        sorted({name for rows in reported.values() for row in rows.values() for name in row.measured})
+    )
     place = {name: i for i, name in enumerate(names)}
     intervals: list[tuple[int, float, float, float, bool, int]] = []
     known: list[list[float]] = []
     for number, node in enumerate(nodes):
-        _walk(number, told[node], end, place, intervals, known)
+        _walk(number, reported[node], end, place, intervals, known)
     columns = np.array(intervals, dtype=np.float64).reshape(-1, 6)
     return Episodes(
         nodes,
@@ -117,21 +119,21 @@ def _reported(
     tables: Sequence[Sums], not_incidents: frozenset[str], gone: frozenset[str]
 ) -> dict[str, dict[int, _Row]]:
     """Rows by node and time; those of one time are one, the larger value counts where they differ."""
-    told: dict[str, dict[int, _Row]] = {}
+    reported: dict[str, dict[int, _Row]] = {}
     parsed: dict[str, Mapping[str, float]] = {}
     for sums in tables:
         times = np.asarray(sums.keys["time"]).tolist()
         for node, time, kind, text in zip(
             texts(sums, "node"), times, texts(sums, "kind"), texts(sums, "covariates"), strict=True
         ):
-            row = told.setdefault(node, {}).setdefault(time, _Row(False, False, {}))
+            row = reported.setdefault(node, {}).setdefault(time, _Row(False, False, {}))
             row.gone |= kind in gone
             row.incident |= kind not in gone and kind not in not_incidents
             if text not in parsed:
                 parsed[text] = json.loads(text) if text else {}
             for name, value in parsed[text].items():
                 row.measured[name] = max(float(value), row.measured.get(name, float("-inf")))
-    return told
+    return reported
 
 
 def _walk(

@@ -181,14 +181,14 @@ def reliability(tried: Trial | None, params: Params) -> tuple[Evidence, ...]:
         if tried.skill <= 0
         else ""
     )
-    told = ""
+    ranking = ""
     if tried.concordance is not None:
         right = percent(tried.concordance)
-        told = f"; of two nodes the one said to be riskier had its incident first in {right} of the cases"
+        ranking = f"; of two nodes the one said to be riskier had its incident first in {right} of the cases"
     note = (
         f"{tried.predictions} predictions over {params['horizon_hours']:g} h each, on the last quarter of the data, "
         f"learnt from what came before; {tried.incidents} incidents happened. Mean square error (Brier) "
-        f"{tried.brier:.4f}, {tried.climate:.4f} for always saying the usual share{told}.{poor} On the dashed line "
+        f"{tried.brier:.4f}, {tried.climate:.4f} for always saying the usual share{ranking}.{poor} On the dashed line "
         "predictions hold."
     )
     return (chart("Do the probabilities hold?", spec, note),)
@@ -235,7 +235,7 @@ def benchmarks(past: Past, steps: Sequence[Step], params: Params) -> tuple[Evide
 
 
 def account(params: Params, tried: Trial | None) -> Evidence:
-    held = (
+    untried = (
         ""
         if tried is not None
         else " There was too little data to hold some out and try the probabilities on it."
@@ -247,5 +247,5 @@ def account(params: Params, tried: Trial | None) -> Evidence:
         f"gives the probability now. Nodes above {percent(float(params['target_probability']))} should be validated, "
         f"at most {params['most_nodes']} in one round. It is advice: nothing about them has "
         "failed yet, so that no probability of being at fault is given. Benchmarks are chosen by the share of past "
-        f"defects that they show, per hour, while they pay for themselves (Xiong et al., USENIX ATC 2024).{held}",
+        f"defects that they show, per hour, while they pay for themselves (Xiong et al., USENIX ATC 2024).{untried}",
     )

@@ -70,16 +70,16 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """`columns` are the covariates that are used, `logs` those of them whose logarithm is; `kept` are the columns that
-    the incidents carry, by place among covariates, OWN and what is told of missing values. `window` are the hours that
-    a coefficient speaks of, and `rate` the incidents of the fleet per node and hour.
+    """`columns` are the covariates used, `logs` those used as a logarithm; `selected` are the columns that the
+    incidents support, by place among covariates, OWN and flags of missing values. `window` are the hours of a
+    coefficient, `rate` the incidents of the fleet per node and hour.
     """
 
     columns: Ints
     logs: Mask
     filling: Floats
     gaps: Mask
-    kept: Ints
+    selected: Ints
     centre: Floats
     scale: Floats
     beta: Floats
@@ -107,11 +107,11 @@ class Model:
         """For each node the place among `columns` of the covariate that raises its probability most, -1 if none."""
         added = self._standard(state) * self.beta
         found = np.full(len(state.since), -1, dtype=np.int64)
-        places = np.flatnonzero(self.kept < len(self.columns))
+        places = np.flatnonzero(self.selected < len(self.columns))
         if len(places):
             best = np.argmax(added[:, places], axis=1)
             raises = added[np.arange(len(found)), places[best]] > 0
-            found[raises] = self.kept[places[best]][raises]
+            found[raises] = self.selected[places[best]][raises]
         return found
 
     def _hazard(self, state: State) -> Floats:
@@ -120,59 +120,59 @@ class Model:
         return np.asarray(np.logaddexp(0.0, odds) / self.window)
 
     def _standard(self, state: State) -> Floats:
-        rows = _columns(state, self.columns, self.logs, self.filling, self.gaps, self.rate)[:, self.kept]
+        rows = _columns(state, self.columns, self.logs, self.filling, self.gaps, self.rate)[:, self.selected]
         return np.asarray(np.clip((rows - self.centre) / self.scale, -_FURTHEST, _FURTHEST))
 
 
-def state_at(told: Episodes, at: float) -> tuple[State, Episodes]:
+def state_at(record: Episodes, at: float) -> tuple[State, Episodes]:
     """The nodes at risk at a time (hours since 1970), with their intervals."""
-    under_way = told.under_way(at)
-    return state_of(told, under_way, at), under_way
+    under_way = record.under_way(at)
+    return state_of(record, under_way, at), under_way
 
 
-def state_of(told: Episodes, intervals: Episodes, at: float) -> State:
+def state_of(record: Episodes, intervals: Episodes, at: float) -> State:
     """The state at a time of the nodes of `intervals`, one each."""
-    worked = np.clip(np.minimum(told.stop, at) - told.start, 0, None)
-    exposure = np.asarray(np.bincount(told.node, worked, minlength=len(told.nodes)), dtype=np.float64)
+    worked = np.clip(np.minimum(record.stop, at) - record.start, 0, None)
+    exposure = np.asarray(np.bincount(record.node, worked, minlength=len(record.nodes)), dtype=np.float64)
     return State(intervals.covariates, at - intervals.origin, exposure[intervals.node], intervals.incidents)
 
 
-def fit(told: Episodes, horizon: float, min_incidents: int) -> Model:
+def fit(record: Episodes, horizon: float, min_incidents: int) -> Model:
     """Learn from intervals. Raises HazardModelError with a sentence if there is too little to learn from."""
-    events = int(told.event.sum())
+    events = int(record.event.sum())
     if events < min_incidents:
         found = {0: "no incident follows a sighting", 1: "one incident follows a sighting"}
         raise HazardModelError(
             f"{found.get(events, f'{events} incidents follow a sighting')}; {min_incidents} are needed"
         )
-    state, struck, weight, window = _landmarks(told, horizon)
+    state, struck, weight, window = _landmarks(record, horizon)
     if not struck.any() or struck.all():
         raise HazardModelError(
             "no moment divides nodes before an incident from others: the data are too short"
         )
-    rate = events / max(float((told.stop - told.start).sum()), 1e-9)
+    rate = events / max(float((record.stop - record.start).sum()), 1e-9)
     columns, logs, filling, gaps = _usable(state)
     rows = _columns(state, columns, logs, filling, gaps, rate)
-    told_names = [told.names[column] for column in columns.tolist()]
-    every = (*told_names, *OWN, *(f"{told_names[at]}_unknown" for at in np.flatnonzero(gaps)))
-    kept = _telling(rows, struck, weight, events)
-    centre = np.average(rows[:, kept], axis=0, weights=weight)
-    scale = np.sqrt(np.average((rows[:, kept] - centre) ** 2, axis=0, weights=weight))
-    standard = np.clip((rows[:, kept] - centre) / scale, -_FURTHEST, _FURTHEST)
+    measured_names = [record.names[column] for column in columns.tolist()]
+    every = (*measured_names, *OWN, *(f"{measured_names[at]}_unknown" for at in np.flatnonzero(gaps)))
+    selected = _telling(rows, struck, weight, events)
+    centre = np.average(rows[:, selected], axis=0, weights=weight)
+    scale = np.sqrt(np.average((rows[:, selected] - centre) ** 2, axis=0, weights=weight))
+    standard = np.clip((rows[:, selected] - centre) / scale, -_FURTHEST, _FURTHEST)
     beta, intercept, spread = _regression(standard, struck, weight)
-    names = tuple(every[at] for at in kept.tolist())
+    names = tuple(every[at] for at in selected.tolist())
     effects = tuple(
         Effect(name, *(float(np.exp(b + z * s)) for z in (0.0, -1.96, 1.96)))
         for name, b, s in zip(names, beta.tolist(), spread.tolist(), strict=True)
     )
     used = {name.removesuffix("_unknown") for name in names}
-    dropped = tuple(name for name in told.names if name not in used)
+    dropped = tuple(name for name in record.names if name not in used)
     return Model(
         columns,
         logs,
         filling,
         gaps,
-        kept,
+        selected,
         centre,
         scale,
         beta,
@@ -186,24 +186,24 @@ def fit(told: Episodes, horizon: float, min_incidents: int) -> Model:
     )
 
 
-def _landmarks(told: Episodes, horizon: float) -> tuple[State, Mask, Floats, float]:
+def _landmarks(record: Episodes, horizon: float) -> tuple[State, Mask, Floats, float]:
     """Rows of all landmarks, whether each was struck within the step, their weights, and the step in hours.
 
     A node that left before the step was over, without an incident, says nothing.
     """
-    first, last = float(told.start.min()), float(told.stop.max())
+    first, last = float(record.start.min()), float(record.stop.max())
     step = max(min(horizon, (last - first) / 4), (last - first) / LANDMARKS)
     moments = np.arange(last - step, first, -step)[::-1]
     parts, hits, weights = [], [], []
-    until = np.zeros(len(told.nodes))
-    np.maximum.at(until, told.node, told.stop)
+    until = np.zeros(len(record.nodes))
+    np.maximum.at(until, record.node, record.stop)
     for at in moments.tolist():
-        state, under_way = state_at(told, at)
+        state, under_way = state_at(record, at)
         if not len(under_way):
             continue
-        soon = told.event & (told.stop > at) & (told.stop <= at + step)
-        struck = np.zeros(len(told.nodes), dtype=bool)
-        struck[told.node[soon]] = True
+        soon = record.event & (record.stop > at) & (record.stop <= at + step)
+        struck = np.zeros(len(record.nodes), dtype=bool)
+        struck[record.node[soon]] = True
         hit = struck[under_way.node]
         whole = hit | (until[under_way.node] >= at + step - 1e-6)
         parts.append(_taken(state, whole))
@@ -228,10 +228,10 @@ def _thinned(state: State, struck: Mask, weight: Floats) -> tuple[State, Mask, F
     if len(spared) <= MOST_SPARED:
         return state, struck, weight
     chosen = spared[np.linspace(0, len(spared) - 1, MOST_SPARED).round().astype(np.int64)]
-    kept = struck.copy()
-    kept[chosen] = True
+    sampled = struck.copy()
+    sampled[chosen] = True
     weight = np.where(struck, weight, weight * len(spared) / len(chosen))
-    return _taken(state, kept), struck[kept], weight[kept]
+    return _taken(state, sampled), struck[sampled], weight[sampled]
 
 
 def _taken(state: State, rows: Mask) -> State:

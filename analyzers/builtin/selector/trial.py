@@ -12,7 +12,7 @@ from analyzers.builtin.selector.hazard import HazardModelError, fit, state_at
 
 Floats = NDArray[np.float64]
 
-_HELD_OUT = 0.25  # share of the time that is held out
+_TEST_SHARE = 0.25  # share of the time that is held out
 _MOST = 20  # moments tried
 _BINS = 5
 
@@ -51,12 +51,12 @@ class Trial:
         return 1 - self.brier / self.climate if self.climate > 0 else 0.0
 
 
-def hold_out(told: Episodes, horizon: float, min_incidents: int) -> Trial | None:
+def hold_out(record: Episodes, horizon: float, min_incidents: int) -> Trial | None:
     """Try the method on the last quarter of the data, one horizon after the other; None if that cannot be done."""
-    first, last = float(told.start.min()), float(told.stop.max())
-    cut = last - max(_HELD_OUT * (last - first), horizon)
+    first, last = float(record.start.min()), float(record.stop.max())
+    cut = last - max(_TEST_SHARE * (last - first), horizon)
     try:
-        model = fit(told.until(cut), horizon, min_incidents)
+        model = fit(record.until(cut), horizon, min_incidents)
     except HazardModelError:
         return None
     moments = np.arange(cut, last - horizon + 1e-6, horizon)
@@ -64,20 +64,20 @@ def hold_out(told: Episodes, horizon: float, min_incidents: int) -> Trial | None
         moments = moments[np.unique(np.linspace(0, len(moments) - 1, _MOST).round().astype(int))]
     predicted, happened = [], []
     for at in moments.tolist():
-        state, under_way = state_at(told, at)
+        state, under_way = state_at(record, at)
         if len(under_way):
             predicted.append(model.chance(state, horizon))
-            happened.append(struck_within(told, under_way, at, horizon))
+            happened.append(struck_within(record, under_way, at, horizon))
     if not predicted:
         return None
     return scored(np.concatenate(predicted), np.concatenate(happened))
 
 
-def struck_within(told: Episodes, state: Episodes, at: float, horizon: float) -> NDArray[np.bool_]:
+def struck_within(record: Episodes, state: Episodes, at: float, horizon: float) -> NDArray[np.bool_]:
     """Which nodes of `state` have an incident in (at, at + horizon]."""
-    soon = told.event & (told.stop > at) & (told.stop <= at + horizon)
-    struck = np.zeros(len(told.nodes), dtype=bool)
-    struck[told.node[soon]] = True
+    soon = record.event & (record.stop > at) & (record.stop <= at + horizon)
+    struck = np.zeros(len(record.nodes), dtype=bool)
+    struck[record.node[soon]] = True
     return np.asarray(struck[state.node])
 
 

@@ -96,8 +96,8 @@ def sweep(owner: Ints, start: Ints, end: Ints, label: Ints, labels: int, low: in
     All arrays have shape (intervals,); `label` holds numbers below `labels`.
     """
     start, end = np.maximum(start, low), np.minimum(end, high)
-    kept = start < end
-    owner, start, end, label = owner[kept], start[kept], end[kept], label[kept]
+    valid = start < end
+    owner, start, end, label = owner[valid], start[valid], end[valid], label[valid]
     owners = np.concatenate([owner, owner])
     times = np.concatenate([start, end])
     order = np.lexsort((times, owners))
@@ -128,9 +128,9 @@ def spells(segments: Segments, where: Bools) -> Spells:
     number = np.cumsum(begins) - 1
     of_segment = np.where(where, number, -1)
     first = np.flatnonzero(begins)
-    held = np.flatnonzero(where)
+    hits = np.flatnonzero(where)
     end = np.zeros(len(first), dtype=np.int64)
-    np.maximum.at(end, of_segment[held], segments.end[held])
+    np.maximum.at(end, of_segment[hits], segments.end[hits])
     return Spells(segments.owner[first], segments.start[first], end, of_segment)
 
 

@@ -50,12 +50,12 @@ def spans(
     places = [names.get(seen.names[one], -1) for one in blamed]
     crowd, here = _blamed_on(table, places), seen.per_path(blamed)
     for one, place in zip(blamed, places, strict=True):
-        mine, held = _blamed_on(table, [place]) > 0, seen.containing([one])
+        mine, covering = _blamed_on(table, [place]) > 0, seen.containing([one])
         if (mine & (crowd == 1)).any():
-            mine, held = mine & (crowd == 1), held & (here == 1)
+            mine, covering = mine & (crowd == 1), covering & (here == 1)
         if mine.any():
             counts = np.bincount(at[mine], failures[mine], minlength=-(-window.length // SLICE))
-            last = last_unusual(counts, noise * float(seen.attempts[held].sum()))
+            last = last_unusual(counts, noise * float(seen.attempts[covering].sum()))
             start = window.start + int(at[mine].min()) * SLICE
             found[one] = start, min(window.start + (last + 1) * SLICE, window.end)
     return found

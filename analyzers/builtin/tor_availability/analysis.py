@@ -102,16 +102,16 @@ def measure(
     target_nines: float,
     groups: tuple[Group, ...],
     fleet: Sums | None = None,
-    told: int = 0,
+    stated: int = 0,
 ) -> Measured:
-    """`told` is how many devices were told as a parameter, 0 for none."""
+    """`stated` is the number of devices given as a parameter, 0 for none."""
     total = devices * seen.period
     least, most = lost_interval(seen.event_minutes(), total, unseen=UNSEEN)
     availability, doubtful = 1 - float(seen.lost.sum()) / total, float(seen.doubtful.sum()) / total
     required = required_of_dependency(target_nines)
     excess = excess_of(seen, devices, REPEATER)
     outstanding = excess.repeaters(REPEATER) | out_for_long(seen)
-    assumptions = checked(seen, kind, told, fleet, excess.scatter)
+    assumptions = checked(seen, kind, stated, fleet, excess.scatter)
     return Measured(
         kind=kind,
         start=start,
@@ -191,9 +191,9 @@ def _not_named(found: Measured) -> str:
 
 def _undecided(found: Measured) -> str:
     names, more = found.seen.unended[:3], len(found.seen.unended) - 3
-    told = f"{', '.join(names)}{f' and {more} more' if more > 0 else ''}"
+    devices = f"{', '.join(names)}{f' and {more} more' if more > 0 else ''}"
     return (
-        f"Of outages of {told} no end was reported. If they ended as others do, the class stands at "
+        f"Of outages of {devices} no end was reported. If they ended as others do, the class stands at "
         f"{found.standing.shown} and keeps the {evidence.needed(found.standing)} that it needs; if they still last, at "
         f"{found.worst.shown}. Send their ends, or set open_hours to have them counted in full."
     )
@@ -318,10 +318,10 @@ _LOWERED = 1.0
 
 
 def checked(
-    seen: Outages, kind: str, told: int, fleet: Sums | None, scatter: float
+    seen: Outages, kind: str, stated: int, fleet: Sums | None, scatter: float
 ) -> tuple[Assumption, ...]:
-    """`told` is the number of devices given as a parameter, 0 for none; `scatter` as `Excess` has it."""
-    return (_topology(seen, kind, told, fleet), _sampling(seen), _noise(scatter))
+    """`stated` is the number of devices given as a parameter, 0 for none; `scatter` as `Excess` has it."""
+    return (_topology(seen, kind, stated, fleet), _sampling(seen), _noise(scatter))
 
 
 def counted(assumptions: Sequence[Assumption]) -> bool:
@@ -339,10 +339,10 @@ def lowered(probability: float, assumptions: Sequence[Assumption]) -> float:
 _UNCOUNTED = "Only devices that were out are known"
 
 
-def _topology(seen: Outages, kind: str, told: int, fleet: Sums | None) -> Assumption:
-    if told:
+def _topology(seen: Outages, kind: str, stated: int, fleet: Sums | None) -> Assumption:
+    if stated:
         return Assumption(
-            "topology", True, f"The class has {so_many(told, 'device')}, as the parameter says."
+            "topology", True, f"The class has {so_many(stated, 'device')}, as the parameter says."
         )
     if fleet is None:
         return Assumption(

@@ -224,10 +224,10 @@ def _account(window: Window, found: Measured) -> str:
             f"would cost if it still lasts ({show_minutes(float(seen.doubtful.sum()))} more) is in the lower end of "
             "the interval."
         )
-    held = (window.end - window.start).total_seconds() / 86400
-    if seen.period / 1440 > held * 1.001:
+    days = (window.end - window.start).total_seconds() / 86400
+    if seen.period / 1440 > days * 1.001:
         parts.append(
-            f"The rows cover only the last {show_days(1440 * held)} of {show_days(seen.period)}: before that, no "
+            f"The rows cover only the last {show_days(1440 * days)} of {show_days(seen.period)}: before that, no "
             "outage is known and none is assumed."
         )
     fleet = window.sums.get("fleet")

@@ -82,11 +82,11 @@ class Outages:
 
         `without` of shape (devices seen,) marks devices to leave out.
         """
-        kept = np.ones(len(self.spells), dtype=bool) if without is None else ~without[self.spells.owner]
-        if not kept.any():
+        counted = np.ones(len(self.spells), dtype=bool) if without is None else ~without[self.spells.owner]
+        if not counted.any():
             return []
-        _, event = np.unique(self.spells.start[kept] // _TOGETHER, return_inverse=True)
-        return [float(cost) for cost in np.bincount(event, self.spells.minutes[kept])]
+        _, event = np.unique(self.spells.start[counted] // _TOGETHER, return_inverse=True)
+        return [float(cost) for cost in np.bincount(event, self.spells.minutes[counted])]
 
     def own(self) -> Ints:
         """Outages that speak of each device itself, shape (devices seen,).
@@ -121,13 +121,13 @@ def outages_of(sums: Sums, fleet: Sums | None, kind: str, start: int, end: int, 
     number = {name: i for i, name in enumerate(devices)}
     rows = np.flatnonzero(mine)
     owner = np.array([number[names[row]] for row in rows.tolist()], dtype=np.int64)
-    causes_told = texts(sums, "cause")
-    told = [causes_told[row] for row in rows.tolist()]
-    causes = (*KNOWN, *sorted(set(told) - set(KNOWN)))
+    reported_causes = texts(sums, "cause")
+    row_causes = [reported_causes[row] for row in rows.tolist()]
+    causes = (*KNOWN, *sorted(set(row_causes) - set(KNOWN)))
     place = {cause: i for i, cause in enumerate(causes)}
     begun, over, planned = begun[rows], over[rows], whole(sums, "planned")[rows] > 0
     work, untold = len(causes), len(causes) + 1
-    label = np.where(planned, work, np.array([place[cause] for cause in told], dtype=np.int64))
+    label = np.where(planned, work, np.array([place[cause] for cause in row_causes], dtype=np.int64))
     believed, doubted = believed_ends(begun, over, planned, end, open_hours)
     pieces = sweep(
         np.concatenate([owner, owner[doubted]]),
@@ -259,13 +259,13 @@ def groups_of(seen: Outages, fleet: Sums | None) -> tuple[Group, ...]:
     if fleet is None:
         return ()
     labels = dict(zip(texts(fleet, "component"), texts(fleet, "labels"), strict=True))
-    held: dict[tuple[str, str], list[int]] = {}
+    members: dict[tuple[str, str], list[int]] = {}
     for row, device in enumerate(seen.devices):
         for label, value in _labels(labels.get(device, "")).items():
-            held.setdefault((label, str(value)), []).append(row)
+            members.setdefault((label, str(value)), []).append(row)
     total, count = int(seen.count.sum()), len(seen.devices)
     found = []
-    for (label, value), rows in held.items():
+    for (label, value), rows in members.items():
         if 2 <= len(rows) < count:
             mine = int(seen.count[rows].sum())
             lost = float(seen.lost[rows].sum())

@@ -361,8 +361,8 @@ def sentence_of(facts: Sequence[Fact]) -> str:
 
 def cut(text: str) -> str:
     """The words of a template that say most, in at most 80 characters: without what varies at its front."""
-    kept = " ".join(word for word in text.split(" ") if word not in ("<*>", "INFO", "TraceID:", "SpanID:"))
-    return kept if len(kept) <= 80 else kept[:79] + "…"
+    short = " ".join(word for word in text.split(" ") if word not in ("<*>", "INFO", "TraceID:", "SpanID:"))
+    return short if len(short) <= 80 else short[:79] + "…"
 
 
 def _ms(milliseconds: float) -> str:

@@ -58,7 +58,7 @@ SHARES = (0.1, 0.5, 0.9)
 MOST_SUPPORT = 12.0
 """Most that one place can say, in nats: no model of a tail is to be believed further."""
 
-GROUPS = ("own", "in", "out", "new", "mix", "log", "told")
+GROUPS = ("own", "in", "out", "new", "mix", "log", "reported")
 
 _OWN = ("own", "in", "out", "new", "log")
 """Groups of which one must speak for a service before its callers' logs do, which say at most twice
@@ -84,12 +84,12 @@ LOG_MODES = (
     ("new", "log"),
     ("in", "new", "log"),
     ("mix", "log"),
-    ("log", "told"),
-    ("in", "told"),
-    ("new", "told"),
-    ("in", "log", "told"),
-    ("new", "log", "told"),
-    ("own", "in", "out", "told"),
+    ("log", "reported"),
+    ("in", "reported"),
+    ("new", "reported"),
+    ("in", "log", "reported"),
+    ("new", "log", "reported"),
+    ("own", "in", "out", "reported"),
     GROUPS,
 )
 """Groups that a fault touches together, all alike; those with logs only where there are any."""
@@ -106,8 +106,8 @@ class Claims:
     support: Floats
 
     def without(self, service: int) -> Claims:
-        kept = self.service != service
-        return Claims(self.service[kept], self.group[kept], self.support[kept])
+        others = self.service != service
+        return Claims(self.service[others], self.group[others], self.support[others])
 
 
 def scores(claims: Claims, services: int) -> Floats:
@@ -120,15 +120,15 @@ def scores(claims: Claims, services: int) -> Floats:
         each = np.logaddexp(np.log(share) + support, np.log1p(-share))
         by_share[row] = np.bincount(key, each, minlength=size)
     touched = (logsumexp(by_share, axis=0) - np.log(len(SHARES))).reshape(services, len(GROUPS))
-    own, told = [GROUPS.index(group) for group in _OWN], GROUPS.index("told")
-    touched[:, told] = np.minimum(touched[:, told], 2 * np.maximum(0.0, touched[:, own].max(axis=1)))
+    own, reported = [GROUPS.index(group) for group in _OWN], GROUPS.index("reported")
+    touched[:, reported] = np.minimum(touched[:, reported], 2 * np.maximum(0.0, touched[:, own].max(axis=1)))
     logged = bool((claims.group >= GROUPS.index("log")).any())
     chosen = (*MODES, *LOG_MODES) if logged else MODES
     modes = [touched[:, [GROUPS.index(group) for group in mode]].sum(axis=1) for mode in chosen]
     return np.asarray(logsumexp(np.array(modes), axis=0) - np.log(len(chosen)))
 
 
-OWN, IN, OUT, NEW, MIX, LOG, TOLD = range(len(GROUPS))
+OWN, IN, OUT, NEW, MIX, LOG, REPORTED = range(len(GROUPS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,7 +269,7 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
     client, server = seen.way.client[way.place], seen.way.server[way.place]
     asker, asked = seen.shapes.client[odd.place], seen.shapes.server[odd.place]
     caller, callee = seen.call.client[weighed.call.place], seen.call.server[weighed.call.place]
-    told = ~gone[caller] & ~gone[callee]
+    present = ~gone[caller] & ~gone[callee]
     free = ~gone[own_at] & ~_retrying(seen, weighed, gone)[own_at]
     clear, alone = ~gone[client] & ~gone[server], ~gone[asker] & ~gone[asked]
     # Only by failing does the called change what its caller does: a call that is not made is the caller's doing.
@@ -281,8 +281,8 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
         _claims(own_at[free], OWN, own.support[free]),
         _claims(server[clear], IN, way.support[clear]),
         _claims(client[clear], OUT, way.support[clear]),
-        _claims(callee[told], IN, weighed.call.support[told]),
-        _claims(caller[told], OUT, weighed.call.support[told]),
+        _claims(callee[present], IN, weighed.call.support[present]),
+        _claims(caller[present], OUT, weighed.call.support[present]),
         _claims(asker[alone & ~between], NEW, odd.new[alone & ~between]),
         _claims(asker[alone & between], OUT, odd.new[alone & between]),
         _claims(asked[alone & between], IN, odd.new[alone & between]),
@@ -335,7 +335,7 @@ def _logged(seen: ObservedWindow, logs: Signs, gone: Flags) -> list[Claims]:
         support = np.array([sign.support for sign in signs])
         found.append(_claims(np.full(len(signs), service), LOG, support))
         called, speaking = np.flatnonzero(below), support[support > 0]
-        found.append(_claims(np.repeat(called, len(speaking)), TOLD, np.tile(speaking, len(called))))
+        found.append(_claims(np.repeat(called, len(speaking)), REPORTED, np.tile(speaking, len(called))))
     return found
 
 
@@ -344,7 +344,7 @@ def _new_error_claims(seen: ObservedWindow, service: Ints, new: Floats) -> list[
     if seen.logs is None:
         return []
     return [
-        _claims(called, TOLD, np.full(len(called), new[row]))
+        _claims(called, REPORTED, np.full(len(called), new[row]))
         for row in np.flatnonzero(new > 0).tolist()
         if len(called := np.flatnonzero(seen.reach[service[row]]))
     ]

@@ -467,7 +467,7 @@ def signs_of_services(records: Records, since: int) -> Signs:
     """By service, from quarter `since` of the judged window on."""
     by_service, _ = exposure(records.spans, records.quarter, since)
     return {
-        service: _signs(records, _kept(records, rows, since), by_service[service])
+        service: _signs(records, _recent(records, rows, since), by_service[service])
         for service, rows in records.rows.items()
     }
 
@@ -478,7 +478,7 @@ def signs_of_instances(records: Records, since: int, of: Iterable[int]) -> Signs
     _, by_instance = exposure(records.spans, records.quarter, since)
     found = {}
     for instance in of:
-        rows = _kept(records, np.flatnonzero(logs.instance == instance), since)
+        rows = _recent(records, np.flatnonzero(logs.instance == instance), since)
         found[instance] = _signs(records, rows, by_instance[instance])
     return found
 
@@ -487,11 +487,11 @@ def signs_of_others(records: Records, since: int, service: int, instance: int) -
     """From the records and spans of the service's other instances."""
     by_service, by_instance = exposure(records.spans, records.quarter, since)
     rows = records.rows.get(service, np.zeros(0, dtype=np.int64))
-    rows = _kept(records, rows[records.logs.instance[rows] != instance], since)
+    rows = _recent(records, rows[records.logs.instance[rows] != instance], since)
     return _signs(records, rows, by_service[service] - by_instance[instance])
 
 
-def _kept(records: Records, rows: Ints, since: int) -> Ints:
+def _recent(records: Records, rows: Ints, since: int) -> Ints:
     logs, last = records.logs, records.spans.eras - 1
     return rows[(logs.era[rows] < last) | (logs.quarter[rows] >= since)]
 

@@ -66,7 +66,7 @@ def _callees(spans: Spans, timing: Timing) -> Ints:
     """What the spans of each operation call, by their history; of several operations the most frequent one."""
     operations = len(spans.operations)
     past = np.flatnonzero((spans.era < spans.eras - 1) & timing.whole)
-    told = np.bincount(spans.operation[past], minlength=operations)
+    recorded = np.bincount(spans.operation[past], minlength=operations)
     callers = past[timing.called[past] >= 0]
     asked = np.bincount(spans.operation[callers], minlength=operations)
     pair, count = np.unique(
@@ -75,7 +75,7 @@ def _callees(spans: Spans, timing: Timing) -> Ints:
     order = np.lexsort((pair, count))  # the most frequent is written last
     callee = np.full(operations, -1, dtype=np.int64)
     callee[pair[order] // max(1, operations)] = pair[order] % max(1, operations)
-    return np.where((asked >= ASKS * told) & (told >= FEWEST), callee, -1)
+    return np.where((asked >= ASKS * recorded) & (recorded >= FEWEST), callee, -1)
 
 
 def unanswered_calls(spans: Spans, silence: Silence, resolution_us: float) -> Times:

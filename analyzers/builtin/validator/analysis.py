@@ -97,7 +97,7 @@ def _without(outcome: Outcome, shifted: Sequence[Shift]) -> Outcome:
     if not shifted:
         return outcome
     by = {node: one for one in shifted for node in one.nodes}
-    kept = tuple(
+    remaining = tuple(
         charge
         for charge in outcome.charges
         if charge.node not in by
@@ -107,7 +107,7 @@ def _without(outcome: Outcome, shifted: Sequence[Shift]) -> Outcome:
             for one in charge.failures
         )
     )
-    return replace(outcome, charges=kept)
+    return replace(outcome, charges=remaining)
 
 
 def _shifted(found: Sequence[Shift], window: Window, lowered_to: float) -> Iterator[Suspect]:
@@ -361,8 +361,8 @@ def groups_of(window: Window) -> Mapping[str, tuple[str, ...]]:
         for row, name in enumerate(texts(needs, "component")):
             found[name] = (*found.get(name, ()), *needed[row])
     if labels is not None and labels.rows:
-        for name, told in zip(texts(labels, "component"), texts(labels, "labels"), strict=True):
-            pairs = json.loads(told) if told else {}
+        for name, body in zip(texts(labels, "component"), texts(labels, "labels"), strict=True):
+            pairs = json.loads(body) if body else {}
             found[name] = (*found.get(name, ()), *(f"{key}/{value}" for key, value in sorted(pairs.items())))
     return found
 

@@ -285,21 +285,21 @@ class VotingResult:
 def verdict_of(
     window: Window,
     seen: Observed,
-    told: VotingResult,
+    result: VotingResult,
     measures: Mapping[str, Any],
     assumptions: tuple[Assumption, ...],
 ) -> Verdict:
     """What a person on call reads."""
-    said, told = show.words(window), _probable(told, assumptions)
-    reason = _nothing_known(seen, told.charges, said, assumptions)
-    charges = () if reason else told.charges
-    owner = told.by_flow if not reason else np.full(seen.failing.rows, -1, dtype=np.int64)
+    said, result = show.words(window), _probable(result, assumptions)
+    reason = _nothing_known(seen, result.charges, said, assumptions)
+    charges = () if reason else result.charges
+    owner = result.by_flow if not reason else np.full(seen.failing.rows, -1, dtype=np.int64)
     figures = {
         **measures,
         "failing_flows_blamed": int(seen.failing.flows[owner >= 0].sum()),
         "failing_flows_by_chance": int(seen.failing.flows[owner < 0].sum()),
     }
-    evidence = _evidence(window, seen, told, charges, owner)
+    evidence = _evidence(window, seen, result, charges, owner)
     if reason:
         return Verdict("inconclusive", (), reason, figures, evidence, assumptions)
     if not charges:
@@ -308,38 +308,38 @@ def verdict_of(
     return Verdict("named", suspects, None, figures, evidence, assumptions)
 
 
-def _probable(told: VotingResult, assumptions: Sequence[Assumption]) -> VotingResult:
+def _probable(result: VotingResult, assumptions: Sequence[Assumption]) -> VotingResult:
     """What is left where noise or paths are not as they should be: charges that are probable all the same."""
     if all(one.holds for one in assumptions if one.name != "sampling"):
-        return told
+        return result
     sampled = all(one.holds for one in assumptions if one.name == "sampling")
     least = PROBABLE if sampled else PROBABLE_OUTVOTED
-    kept = [
+    likely = [
         at
-        for at, one in enumerate(told.charges)
+        for at, one in enumerate(result.charges)
         if one.score is None or lowered(one.score, assumptions) >= least
     ]
-    place = np.full(len(told.charges) + 1, -1, dtype=np.int64)
-    place[kept] = np.arange(len(kept))
-    return replace(told, charges=tuple(told.charges[at] for at in kept), by_flow=place[told.by_flow])
+    place = np.full(len(result.charges) + 1, -1, dtype=np.int64)
+    place[likely] = np.arange(len(likely))
+    return replace(result, charges=tuple(result.charges[at] for at in likely), by_flow=place[result.by_flow])
 
 
 def _evidence(
-    window: Window, seen: Observed, told: VotingResult, charges: Sequence[Charge], owner: Ints
+    window: Window, seen: Observed, result: VotingResult, charges: Sequence[Charge], owner: Ints
 ) -> tuple[Evidence, ...]:
     said = show.words(window)
     names = [one.names[0] for one in charges]
     blamed = {name for one in charges for name in one.names}
     shown: list[Evidence | None] = []
     if charges:
-        shown.append(show.blamed_table(charges, said, told.strength))
-    shown.append(show.cleared_table(seen, told.cleared, said, told.strength))
+        shown.append(show.blamed_table(charges, said, result.strength))
+    shown.append(show.cleared_table(seen, result.cleared, said, result.strength))
     if seen.failing.rows:
-        shown.append(show.rates_chart(seen, charges, told.cleared, owner, said))
+        shown.append(show.rates_chart(seen, charges, result.cleared, owner, said))
         shown.append(show.over_time(window, seen, owner, names, said))
         shown.append(show.flows_table(seen, owner, names, said))
         shown.append(simpler_methods(seen.paths, BAD_PATH, blamed))
-    shown.append(text("Method", told.account))
+    shown.append(text("Method", result.account))
     return tuple(one for one in shown if one is not None)
 
 

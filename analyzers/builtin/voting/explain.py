@@ -240,8 +240,8 @@ class _Search:
             if not weak.any():
                 return dropped
             order = np.argsort(np.where(weak, surplus, np.inf), kind="stable")
-            kept = np.sort(order[max(1, np.count_nonzero(weak) // 4) :])
-            self.chosen, self.theta = [self.chosen[at] for at in kept.tolist()], self.theta[kept]
+            strong = np.sort(order[max(1, np.count_nonzero(weak) // 4) :])
+            self.chosen, self.theta = [self.chosen[at] for at in strong.tolist()], self.theta[strong]
             self._learn_noise()
             dropped = True
         return dropped

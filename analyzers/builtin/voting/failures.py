@@ -121,11 +121,11 @@ class _Search:
 
     def _grown(self) -> bool:
         for component in self._candidates()[:_TRIED]:
-            held = self.chosen, self.ratio, self.usual, self.shape
+            before = self.chosen, self.ratio, self.usual, self.shape
             self._take(component)
             if self._all_pass():
                 return True
-            self.chosen, self.ratio, self.usual, self.shape = held
+            self.chosen, self.ratio, self.usual, self.shape = before
         return False
 
     def _candidates(self) -> list[int]:
@@ -150,9 +150,9 @@ class _Search:
         weak = int(np.count_nonzero(surplus < 0))
         if not weak:
             return False
-        kept = np.sort(np.argsort(surplus, kind="stable")[max(1, weak // 4) :])
-        self.chosen = [self.chosen[at] for at in kept.tolist()]
-        self.ratio = self.ratio[kept]
+        strong = np.sort(np.argsort(surplus, kind="stable")[max(1, weak // 4) :])
+        self.chosen = [self.chosen[at] for at in strong.tolist()]
+        self.ratio = self.ratio[strong]
         return True
 
     def _surplus(self) -> Floats:
@@ -273,11 +273,11 @@ def _level(others: Floats, weight: Floats, least: float) -> tuple[float, float]:
     order = np.argsort(others)
     below = np.cumsum(weight[order]) / weight.sum()
     most = others[order][np.searchsorted(below, 0.75)] + 1
-    held = np.minimum(others, most)
-    mean = float(np.average(held, weights=weight))
+    capped = np.minimum(others, most)
+    mean = float(np.average(capped, weights=weight))
     if mean < 1:
         return mean, least
-    beyond = float(np.average((held - mean) ** 2, weights=weight)) - mean
+    beyond = float(np.average((capped - mean) ** 2, weights=weight)) - mean
     return mean, EVEN if beyond <= 0 else mean * mean / beyond - 1
 
 

@@ -76,11 +76,11 @@ def observe(window: Window, layer: str) -> Observed:
     seen = incidence(table, sent, lost)
     marks, row_marks = _profile_marks(table), _profile_marks(rows)
     known, profile = np.unique(marks, return_inverse=True)
-    kept = (sent > 0) & (np.diff(table.indptr) > 0)
+    valid = (sent > 0) & (np.diff(table.indptr) > 0)
     return Observed(
         seen,
         seen.per_component(seen.attempts),
-        profile.ravel()[kept].astype(np.int64),
+        profile.ravel()[valid].astype(np.int64),
         len(known),
         _failing(failing, rows, seen, np.searchsorted(known, row_marks).astype(np.int64)),
         float(seen.attempts.sum()),
@@ -111,27 +111,36 @@ def _profile_marks(paths: Paths) -> NDArray[np.uint64]:
 def _failing(sums: Sums, rows: Paths, seen: Incidence, profile: Ints) -> Failing:
     """The failing rows that name a component, in the numbering of `seen`."""
     lengths = np.diff(rows.indptr)
-    kept = lengths > 0
-    number = np.cumsum(kept) - 1
+    valid = lengths > 0
+    number = np.cumsum(valid) - 1
     component = seen.number()
     to = np.array([component.get(name, 0) for name in rows.names], dtype=np.int64)
     owner = number[np.repeat(np.arange(len(rows)), lengths)]
     entries = np.unique(owner * max(1, seen.components) + to[rows.indices])
     row, column = np.divmod(entries, max(1, seen.components))
     sent, lost, flows = (
-        np.asarray(sums.values[name], dtype=np.float64)[kept] for name in ("sent", "lost", "flows")
+        np.asarray(sums.values[name], dtype=np.float64)[valid] for name in ("sent", "lost", "flows")
     )
     if "src" in sums.keys:
         all_ends = list(zip(texts(sums, "src"), texts(sums, "dst"), strict=True))
-        ends = tuple(one for one, wanted in zip(all_ends, kept.tolist(), strict=True) if wanted)
+        ends = tuple(one for one, wanted in zip(all_ends, valid.tolist(), strict=True) if wanted)
         numbers: dict[tuple[str, str], int] = {}
         pair = np.array([numbers.setdefault(one, len(numbers)) for one in ends], dtype=np.int64)
     else:
         ends = (("", ""),) * len(sent)
         _, pair = np.unique(summed(row, mixed(column), len(sent)), return_inverse=True)
-    at = np.asarray(sums.keys["slice"], dtype=np.int64)[kept]
+    at = np.asarray(sums.keys["slice"], dtype=np.int64)[valid]
     return Failing(
-        row, column, sent, lost, flows, lengths[kept].astype(np.int64), profile[kept], pair.ravel(), at, ends
+        row,
+        column,
+        sent,
+        lost,
+        flows,
+        lengths[valid].astype(np.int64),
+        profile[valid],
+        pair.ravel(),
+        at,
+        ends,
     )
 
 

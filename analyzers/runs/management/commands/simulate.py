@@ -81,6 +81,6 @@ def _make(out: Path, force: bool) -> None:
 
 
 def _planted(truth: Path) -> list[str]:
-    told = json.loads(truth.read_text())
-    planted = [f"planted: {fault['component']}" for fault in told["faults"]]
-    return planted + [f"happened: {event['kind']}" for event in told["benign"]]
+    contents = json.loads(truth.read_text())
+    planted = [f"planted: {fault['component']}" for fault in contents["faults"]]
+    return planted + [f"happened: {event['kind']}" for event in contents["benign"]]

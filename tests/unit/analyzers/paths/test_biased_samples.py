@@ -35,7 +35,7 @@ def only_failing(seed: int, bad: int, traced: float = 0.0, rows_without_path: bo
     kept = (losses.lost > 0) | (rng.random(len(traffic)) < traced)
     number = np.cumsum(kept) - 1
     known = Losses(losses.lost[kept], number[losses.flow], losses.link, losses.packets)
-    made = cut(traffic.kept(kept), known, fault)
+    made = cut(traffic.only(kept), known, fault)
     if not rows_without_path:
         return made
     sums = made.window.sums["paths"]

@@ -97,7 +97,7 @@ def test_the_same_component_in_two_regions_is_two_blames() -> None:
 
 
 def test_a_cause_that_the_windows_held_and_nobody_named_is_missed() -> None:
-    quiet = [window(m, held=frozenset({S7})) for m in (0, 5)]
+    quiet = [window(m, confirmed=frozenset({S7})) for m in (0, 5)]
     assert [one.incident for one in score(quiet, [cause()]).missed] == [1]
 
 
@@ -107,7 +107,7 @@ def test_a_cause_that_no_window_held_is_not_missed() -> None:
 
 def test_a_cause_named_too_weakly_for_a_ticket_is_not_missed() -> None:
     """It is not found either: a single weak window is neither credit nor blame."""
-    found = score([window(0, S7, held=frozenset({S7}))], [cause()])
+    found = score([window(0, S7, confirmed=frozenset({S7}))], [cause()])
     assert (found.missed, found.scored) == ((), ())
 
 
@@ -129,7 +129,7 @@ def test_who_came_first_and_by_how_much(
 
 
 def test_precision_counts_blames_and_recall_counts_tickets() -> None:
-    windows = [window(m, S7, T1, held=frozenset({S7, "tor/t9"})) for m in (0, 5)]
+    windows = [window(m, S7, T1, confirmed=frozenset({S7, "tor/t9"})) for m in (0, 5)]
     causes = [cause(), cause(None, incident=2, names=frozenset({T1})), cause("tor/t9", incident=3)]
     found = score(windows, causes)
     assert (found.precision, found.recall) == (Share(1, 2), Share(1, 2))
