@@ -1,6 +1,6 @@
-"""The analyzers at a glance: four tables in Markdown, made of what the parts of `make bench` measured: faults of the
-simulators, cases of second generators with those where an analyzer breaks, analyzers as a whole, and whether stated
-probabilities are true.
+"""The analyzers at a glance: five tables in Markdown, made of what the parts of `make bench` measured: both generators
+side by side, faults of the simulators, cases of second generators with those where an analyzer breaks, analyzers as a
+whole, and whether stated probabilities are true.
 
 python -m tests.benchmarks.glance [BENCH.JSON ...]
 
@@ -39,6 +39,15 @@ ORDER = (
     "selector",
     "straggler",
     "fusion",
+)
+SIDES = (
+    "analyzer, all faults and cases",
+    "simulator: precision",
+    "recall",
+    "second generator: precision",
+    "recall",
+    "simpler methods on the second generator: precision / recall",
+    "stated minus true, both generators",
 )
 FAULTS = (
     "analyzer, fault",
@@ -144,6 +153,7 @@ def lines(results: Mapping[str, Sequence[Row] | None]) -> Iterator[str]:
     keys = [key for name in ORDER for key in gathered if key[0] == name]
     faults = [key for key in keys if key[1] and not key[1].startswith(_SECOND)]
     wholes = [key for key in keys if not key[1]]
+    yield from _table(SIDES, _side_by_side(gathered))
     yield from _table(FAULTS, (_of_fault(key, gathered[key]) for key in faults))
     yield from _table(SECOND, _of_second({key: gathered[key] for key in keys if key[1].startswith(_SECOND)}))
     some = [key for key in wholes if set(gathered[key]) - {"stated", "stated_stress"}]
@@ -177,6 +187,28 @@ def _joined(old: Any, new: Any) -> Any:
     if isinstance(new, str):
         return new if new == old else f"{old}; {new}"
     return [a + b for a, b in zip(old, new, strict=True)]
+
+
+def _side_by_side(gathered: Mapping[tuple[str, str], Cells]) -> Iterator[Iterator[str]]:
+    """Analyzers measured on both generators: all faults of the simulator together, and all cases of the second one."""
+    for name in ORDER:
+        mine = {fault: cells for (of, fault), cells in gathered.items() if of == name and "recall" in cells}
+        second = [cells for fault, cells in mine.items() if fault.startswith(_SECOND)]
+        simulated = [cells for fault, cells in mine.items() if not fault.startswith(_SECOND)]
+        if second and simulated:
+            sums = [_summed(cells) for cells in (simulated, second)]
+            shares = [_share(name, column, cells) for cells in sums for column in ("precision", "recall")]
+            beside = "; ".join(_beside(*one) for one in sums[1]["beside"].items()) or "none asked"
+            yield iter((f"`{name}`", *shares, beside, _stated_over_all(gathered.get((name, ""), {}))))
+
+
+def _stated_over_all(cells: Cells) -> str:
+    counts = [
+        sum(pair) for pair in zip(cells.get("stated", ()), cells.get("stated_stress", ()), strict=False)
+    ]
+    counts = counts or list(cells.get("stated") or cells.get("stated_stress") or ())
+    said, right, of = (sum(counts[at::3]) for at in range(3))
+    return next(_bins((said, right, of), WITHIN)) if of else "– (states none)"
 
 
 def _of_fault(key: tuple[str, str], cells: Cells) -> Iterator[str]:
@@ -213,7 +245,7 @@ def _summed(cases: Sequence[Cells]) -> Cells:
         for method, pairs in cells.get("beside", {}).items():
             beside[method] = _joined(beside.get(method, [0] * len(pairs)), pairs)
     columns = ("precision", "recall", "undecided")
-    summed = {one: [sum(cells[one][at] for cells in cases) for at in range(2)] for one in columns}
+    summed = {one: [sum(cells.get(one, (0, 0))[at] for cells in cases) for at in range(2)] for one in columns}
     return {**summed, "beside": beside}
 
 

@@ -22,6 +22,7 @@ from analyzers.builtin.selector import ANALYZER
 from analyzers.builtin.selector.trial import scored
 from analyzers.contract import Window
 from analyzers.runner import judge as run_analyzer
+from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import spread
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import reliability
@@ -37,6 +38,7 @@ DAY = timedelta(hours=HORIZON)
 EVERYBODY = {"most_nodes": 100_000, "target_probability": 1e-6, "horizon_hours": HORIZON}
 SIGHTINGS = frozenset({"observed", "validated", "repaired", "retired", "drained"})
 METHODS = ("selector", "two columns")
+TARGET = next(float(one.default) for one in ANALYZER.params if one.name == "target_probability")
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ def rows(trials: int, first: int) -> Iterator[Row]:
             "note": f"two columns {plain.concordance or 0.0:.3f}; {mine.incidents} incidents of "
             f"{mine.predictions:,} node days; inconclusive in {undecided}, an assumption unmet in {unmet} of {windows} "
             "windows",
+            **_cells(case, found, happened, [undecided, windows]),
         }
         yield {
             "name": f"selector: {case} incidents per predicted",
@@ -150,6 +153,24 @@ def rows(trials: int, first: int) -> Iterator[Row]:
         }
     yield from reliability_rows(every)
     yield from reliability("selector, second generator", every, of="selector")
+
+
+def _cells(case: str, found: list[Stated], happened: NDArray[np.bool_], undecided: list[int]) -> Row:
+    """What the analyzers at a glance show: who is above the default target, and whether an incident followed."""
+    pairs = {}
+    for name in METHODS:
+        above = np.array([p for one in found for p in one.stated[name]]) >= TARGET
+        hits = int((above & happened).sum())
+        pairs[name] = [hits, int(above.sum()), hits, int(happened.sum())]
+    mine, plain = (pairs[name] for name in METHODS)
+    return told(
+        "selector",
+        f"second generator: {case}",
+        precision=mine[:2],
+        recall=mine[2:],
+        undecided=undecided,
+        beside={"two columns": plain},
+    )
 
 
 EDGES = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 1.01)

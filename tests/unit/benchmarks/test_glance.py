@@ -67,3 +67,21 @@ def test_under_stress_more_may_be_stated_than_true() -> None:
     (usual, stressed) = rows_of(told("voting", stated=bins, stated_stress=bins))[-2:]
     assert "**" in usual
     assert "**" not in stressed
+
+
+def test_both_generators_stand_side_by_side() -> None:
+    well, badly = Tally(windows=10, found=10), Tally(windows=10, found=2, missed=8)
+    rows = rows_of(
+        told("voting", "1 bad link", **counts(well)),
+        told("voting", "6 bad links", **counts(well)),
+        told("voting", "second generator: noisy", **counts(badly), beside={"007": other(well)}),
+        told("voting", stated=by_bins([(0.99, True)] * 60), stated_stress=by_bins([(0.4, True)])),
+    )
+    assert rows[2] == (
+        "| `voting` | 1 [.839, 1] | 1 [.839, 1] | 1 [.342, 1] | .200 [.057, .510] | 007 1 / 1 | "
+        "-.02 [-.02, +.04] of 61 |"
+    )
+
+
+def test_an_analyzer_of_one_generator_is_not_side_by_side() -> None:
+    assert len(rows_of(told("voting", "1 bad link", **counts(Tally(windows=1, found=1))))) == 3
