@@ -11,17 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
+import msgspec
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+from msgspec import UNSET
 
 from ingest.alerts import heartbeats
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.alerts.store import receive
 from ingest.api.admission import OverloadedError, admitted, decompress, in_turn, read_body
+from ingest.api.answers import AcceptedAlerts, AcceptedHeartbeat, LeftOutAlert, RefusedAlert, in_json
 from ingest.api.keys import Key, authenticate, find
 from ingest.api.problem_details import down, problem
 from ingest.api.rejections import note, note_unread
@@ -186,12 +188,16 @@ _TITLES = {
 
 
 def counted(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:
-    answer: dict[str, Any] = {"accepted": len(parsed.alerts), "receipt": taken.receipt}
-    if parsed.refused:
-        answer["refused"] = [{"alert": r.place, "field": r.field, "reason": r.reason} for r in parsed.refused]
-    if parsed.left_out:
-        answer["left_out"] = [{"alert": r.place, "reason": r.reason} for r in parsed.left_out]
-    return JsonResponse(answer)
+    return in_json(_accepted(taken, parsed))
+
+
+def _accepted(taken: DeliveryReceipt, parsed: Parsed) -> AcceptedAlerts:
+    return AcceptedAlerts(
+        len(parsed.alerts),
+        taken.receipt,
+        [RefusedAlert(one.place, one.field, one.reason) for one in parsed.refused] or UNSET,
+        [LeftOutAlert(one.place, one.reason) for one in parsed.left_out] or UNSET,
+    )
 
 
 def _as_alertmanager(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:  # noqa: ARG001
@@ -234,10 +240,9 @@ def _through_mapping(media_type: str, body: bytes, key: Key) -> Parsed:
 
 
 def _counted_or_unread(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:
-    answer = counted(taken, parsed)
     if parsed.alerts or not parsed.refused:
-        return answer
-    return JsonResponse({**json.loads(answer.content), "detail": UNREAD}, status=202)
+        return counted(taken, parsed)
+    return in_json(msgspec.structs.replace(_accepted(taken, parsed), detail=UNREAD), 202)
 
 
 @csrf_exempt
@@ -298,8 +303,8 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
         if found is not None:
             note(found.name, heartbeats.ENDPOINT, answer.status_code, str(error))
         return answer
-    due = (now + told.every + told.grace).isoformat(timespec="seconds").replace("+00:00", "Z")
-    answer = JsonResponse({"heartbeat": told.name, "due": due, "receipt": taken.receipt})
+    due = (now + told.every + told.grace).replace(microsecond=0)
+    answer = in_json(AcceptedHeartbeat(told.name, due, taken.receipt))
     answer["Dossier-Receipt"] = taken.receipt
     return answer
 

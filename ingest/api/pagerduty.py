@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts.changes import ENDPOINT as CHANGES
@@ -16,6 +16,7 @@ from ingest.alerts.changes import take_change
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.api.admission import OverloadedError, admitted
 from ingest.api.alerts import RequestRefusedError, body_of, refused, stored
+from ingest.api.answers import AcceptedEvent, EventAnswer, RefusedEvent, in_json
 from ingest.api.keys import Key, find
 from ingest.api.rejections import note
 from ingest.db import database
@@ -24,7 +25,7 @@ from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 NAME = "pagerduty"
-Answer = tuple[DeliveryReceipt, dict[str, str]]
+Answer = tuple[DeliveryReceipt, EventAnswer]
 
 
 @csrf_exempt
@@ -52,7 +53,7 @@ def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]
         ):  # nobody to tell it to; the event is no good all the same
             if (key := find(_routing_key(body))) is not None:
                 note(key.name, NAME, 400, str(error))
-        return JsonResponse(pagerduty.refusal(error), status=400)
+        return in_json(RefusedEvent(**pagerduty.refusal(error)), 400)
     except (
         RequestRefusedError,
         OverloadedError,
@@ -65,7 +66,7 @@ def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]
         if answer.status_code == 405:
             answer["Allow"] = "POST"
         return answer
-    answer = JsonResponse(told, status=202)
+    answer = in_json(told, 202)
     answer["Dossier-Receipt"] = taken.receipt
     return answer
 
@@ -76,7 +77,7 @@ def _event(request: HttpRequest, body: bytes) -> Answer:
     with admitted(key.name, NAME):
         kept = pagerduty.without_key(body, event.routing_key)
         taken = stored(request, NAME, key, Parsed((event.alert,)), kept)
-    return taken, pagerduty.accepted(event.dedup_key)
+    return taken, AcceptedEvent("success", "Event processed", event.dedup_key)
 
 
 def _change(request: HttpRequest, body: bytes) -> Answer:
@@ -87,7 +88,7 @@ def _change(request: HttpRequest, body: bytes) -> Answer:
         kept = pagerduty.without_key(body, change.routing_key)
         taken = take_change(change, Delivery(key.name, CHANGES, request.content_type or "", kept, trace))
     database.note_use()
-    return taken, pagerduty.CHANGE_ACCEPTED
+    return taken, EventAnswer("success", "Change event processed")
 
 
 def _key(routing_key: str) -> Key:
@@ -109,5 +110,4 @@ def _routing_key(body: bytes) -> str:
 
 
 def _error(status: int, message: str) -> HttpResponse:
-    body = {"status": "error", "message": message, "errors": [message]}
-    return JsonResponse(body, status=status)
+    return in_json(RefusedEvent("error", message, [message]), status)

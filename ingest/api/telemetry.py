@@ -12,10 +12,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+from msgspec import UNSET
 
 from ingest.api.admission import ENCODINGS, OverloadedError, admitted, decompress, read_body
+from ingest.api.answers import AcceptedRows, KindField, KindOfTelemetry, KindsOfTelemetry, encoded, in_json
 from ingest.api.keys import Key, authenticate
 from ingest.api.problem_details import down, problem
 from ingest.api.rejections import noted
@@ -53,7 +55,7 @@ def kinds(request: HttpRequest) -> HttpResponse:
     """GET: every kind with its fields."""
     if request.method != "GET":
         return _not_allowed("GET")
-    return JsonResponse({"kinds": [_described(kind) for kind in KINDS.values()]})
+    return in_json(KindsOfTelemetry([_described(kind) for kind in KINDS.values()]))
 
 
 @csrf_exempt
@@ -69,7 +71,7 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
     if declared is None:
         return problem(404, "Not Found", f"There is no telemetry kind {kind[:80]!r}.", kinds=sorted(KINDS))
     if request.method == "GET":
-        return JsonResponse(_described(declared))
+        return in_json(_described(declared))
     assert isinstance(key, Key)
     if not key.allows_kind(kind):
         return problem(403, "Forbidden", f"The key {key.name} may send {', '.join(sorted(key.kinds))} only.")
@@ -142,7 +144,7 @@ class Accepted(HttpResponse):
     """What a sender is told of a body that is stored; `accepted` is the number of its rows."""
 
     def __init__(self, receipt: Receipt) -> None:
-        body = b'{"accepted": %d, "receipt": "%s"}' % (receipt.accepted, receipt.id.encode())
+        body = encoded(AcceptedRows(receipt.accepted, receipt.id))
         super().__init__(body, content_type="application/json", status=202)
         self["Dossier-Receipt"] = receipt.id
         self.accepted = receipt.accepted
@@ -154,34 +156,25 @@ def _not_allowed(methods: str) -> HttpResponse:
     return answer
 
 
-def _described(kind: Kind) -> dict[str, Any]:
-    return {
-        "kind": kind.name,
-        "help": kind.help,
-        "state": kind.is_state,
-        "interval": kind.is_interval,
-        "key": kind.key,
-        "formats": list(FORMATS),
-        "fields": [_field(field) for field in kind.all_fields],
-    }
+def _described(kind: Kind) -> KindOfTelemetry:
+    fields = [_field(field) for field in kind.all_fields]
+    return KindOfTelemetry(
+        kind.name, kind.help, kind.is_state, kind.is_interval, kind.key, list(FORMATS), fields
+    )
 
 
-def _field(field: Field) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "name": field.name,
-        "type": field.type,
-        "optional": field.optional,
-        "help": field.help,
-    }
-    if field.unit:
-        described["unit"] = field.unit
-    if field.choices:
-        described["choices"] = list(field.choices)
-    if field.signed:
-        described["signed"] = True
-    if (default := _default(field)) is not None:
-        described["default"] = default
-    return described
+def _field(field: Field) -> KindField:
+    default = _default(field)
+    return KindField(
+        field.name,
+        field.type,
+        field.optional,
+        field.help,
+        field.unit or UNSET,
+        list(field.choices) or UNSET,
+        field.signed or UNSET,
+        UNSET if default is None else default,
+    )
 
 
 def _default(field: Field) -> Any:

@@ -143,15 +143,6 @@ def without_key(body: bytes, routing_key: str) -> bytes:
     return json.dumps({**told, "routing_key": WITHOUT_KEY}).encode()  # it was written with escapes
 
 
-def accepted(dedup_key: str) -> dict[str, str]:
-    """The body of a 202 to `/v2/enqueue`."""
-    return {"status": "success", "message": "Event processed", "dedup_key": dedup_key}
-
-
-CHANGE_ACCEPTED = {"status": "success", "message": "Change event processed"}
-"""The body of a 202 to `/v2/change/enqueue`."""
-
-
 def refusal(bad: InvalidPayloadError) -> dict[str, Any]:
     """The body of a 400."""
     errors = list(bad.errors) if isinstance(bad, InvalidEventError) else [str(bad)]

@@ -10,22 +10,31 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import InterfaceError, OperationalError, transaction
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from incidents import queries
+from incidents.api.alerts.alertmanager_shapes import (
+    Cluster,
+    Configuration,
+    ListedSilence,
+    MadeSilence,
+    ServerStatus,
+    SilenceMatcher,
+    SilenceStatus,
+)
 from incidents.api.alerts.firing import AlertFilter, fits_receiver, grouped, listed, receiver_of
 from incidents.domain.routing.rules import ANYTHING, Rule, read_matchers
 from incidents.domain.suppression.recurrence import Span
 from incidents.domain.suppression.rules import Matcher, each_matcher, matchers_from
-from incidents.domain.time import rfc3339
 from incidents.domain.values import InvalidValueError, check_text
 from incidents.suppression.silences import (
     check_annotations,
@@ -39,6 +48,7 @@ from incidents.suppression.silences import (
 )
 from incidents.teams.models import Silence, routing_table, silences_in_force
 from ingest.api.alerts import RETRY_AFTER, alertmanager_api, key_of
+from ingest.api.answers import in_json
 from ingest.api.keys import Key
 from ingest.api.problem_details import down
 from ingest.integrations.json_body import read_object
@@ -136,20 +146,14 @@ def status(request: HttpRequest) -> HttpResponse:
 
 @_answers("incidents:read")
 def _status(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
-    return JsonResponse(
-        {
-            "cluster": {"name": "dossier", "status": "disabled", "peers": []},
-            "versionInfo": {
-                "version": VERSION,
-                "revision": "dossier",
-                "branch": "dossier",
-                "buildUser": "dossier",
-                "buildDate": "",
-                "goVersion": "",
-            },
-            "config": {"original": _configuration([team.slug for team in queries.teams()])},
-            "uptime": rfc3339(_STARTED),
-        }
+    version = dict.fromkeys(("revision", "branch", "buildUser"), "dossier")
+    return in_json(
+        ServerStatus(
+            Cluster("dossier", "disabled", []),
+            {"version": VERSION, **version, "buildDate": "", "goVersion": ""},
+            Configuration(_configuration([team.slug for team in queries.teams()])),
+            _STARTED,
+        )
     )
 
 
@@ -202,7 +206,7 @@ def receivers(request: HttpRequest) -> HttpResponse:
 def _list_receivers(request: HttpRequest, _: str) -> HttpResponse:
     wanted = _receiver_matchers(request)
     slugs = [team.slug for team in queries.teams()]
-    return _list([receiver_of(slug) for slug in slugs if fits_receiver(wanted, slug)])
+    return in_json([receiver_of(slug) for slug in slugs if fits_receiver(wanted, slug)])
 
 
 @_answers("incidents:read")
@@ -234,10 +238,6 @@ def _firing(request: HttpRequest, write: Callable[..., bytes]) -> HttpResponse:
     )
     told = write(wanted, silences_in_force(), routing_table(), timezone.now())
     return HttpResponse(told, content_type="application/json")
-
-
-def _list(items: list[dict[str, Any]]) -> HttpResponse:
-    return JsonResponse(items, safe=False)
 
 
 def _flag(request: HttpRequest, name: str) -> bool:
@@ -295,7 +295,7 @@ def _list_silences(request: HttpRequest, _: str) -> HttpResponse:
     rows = rows.select_related("recurrence")
     shown = {state for state in STATES if _flag(request, state)}
     told = [_silence(row) for row in rows if _fits(row, matchers)]
-    return _list([one for one in told if one["status"]["state"] in shown])
+    return in_json([one for one in told if one.status.state in shown])
 
 
 def _fits(row: Silence, matchers: Iterable[Matcher]) -> bool:
@@ -322,7 +322,7 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
     }
     told = body.get("id") or ""
     kept = _keep(None if not told else _find(str(told)), values, Context(f"key:{who}"))
-    return JsonResponse({"silenceID": str(kept.pk)})
+    return in_json(MadeSilence(str(kept.pk)))
 
 
 @transaction.atomic
@@ -354,7 +354,7 @@ def silence(request: HttpRequest, id: str) -> HttpResponse:
 
 @_answers("incidents:read")
 def _get_silence(request: HttpRequest, _: str, id: str) -> HttpResponse:  # noqa: ARG001
-    return JsonResponse(_silence(_find(id)))
+    return in_json(_silence(_find(id)))
 
 
 @_answers("incidents:write")
@@ -380,21 +380,21 @@ def _time(body: Mapping[str, Any], name: str) -> datetime:
     return at
 
 
-def _silence(row: Silence) -> dict[str, Any]:
+def _silence(row: Silence) -> ListedSilence:
     now = timezone.now()
     state, problem = state_of(row, now), problem_of(row, now)
     # Of one that recurs the time that is now or comes next: that is all that this form can say.
     span = span_of(row, now) or Span(row.starts_at, row.ends_at)
-    return {
-        "id": str(row.pk),
+    return ListedSilence(
+        id=str(row.pk),
         # What cannot be read holds nothing, and this form has no other word for that.
-        "status": {"state": "expired" if state == "unreadable" else state},
-        "updatedAt": rfc3339(row.updated_at),
-        "comment": row.comment if problem is None else f"{row.comment} (cannot be read: {problem})",
-        "createdBy": row.created_by,
-        "annotations": row.annotations,
-        "endsAt": rfc3339(span.ends_at),
-        "matchers": [matcher.as_json() for matcher in matchers_shown(row)],
-        "startsAt": rfc3339(span.starts_at),
-        "url": f"{settings.PUBLIC_URL}/silences",
-    }
+        status=SilenceStatus("expired" if state == "unreadable" else state),
+        matchers=[msgspec.convert(matcher.as_json(), SilenceMatcher) for matcher in matchers_shown(row)],
+        starts_at=span.starts_at.astimezone(UTC),
+        ends_at=span.ends_at.astimezone(UTC),
+        updated_at=row.updated_at,
+        created_by=row.created_by,
+        comment=row.comment if problem is None else f"{row.comment} (cannot be read: {problem})",
+        annotations=row.annotations,
+        url=f"{settings.PUBLIC_URL}/silences",
+    )

@@ -4,60 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from incidents.api.alerts.alertmanager_shapes import (
+    AlertGroup,
+    FiringAlert,
+    ListedSilence,
+    MadeSilence,
+    NewSilence,
+    Receiver,
+    ServerStatus,
+)
 from ingest.api.openapi.alerts import AS_TEXT, IN_HEADER, refusals
-from ingest.api.openapi.generate import TEXT, array, in_json, operation, query_parameter, record, within
+from ingest.api.openapi.generate import TEXT, array, in_json, operation, query_parameter, schema_of, within
 
-_MOMENT: Final = {"type": "string", "format": "date-time"}
-_TEXTS: Final = {"type": "object", "additionalProperties": TEXT}
 _BOOLEAN: Final = {"type": "boolean"}
-_RECEIVER: Final = record({"name": TEXT, "labels": _TEXTS})
-_STATUS: Final = record(
-    {
-        "state": {"type": "string", "enum": ["active", "suppressed"]},
-        **dict.fromkeys(("silencedBy", "inhibitedBy", "mutedBy"), array(TEXT)),
-    }
-)
-_ALERT: Final = record(
-    {
-        **dict.fromkeys(("labels", "annotations"), _TEXTS),
-        **dict.fromkeys(("startsAt", "endsAt", "updatedAt"), _MOMENT),
-        "fingerprint": TEXT,
-        "receivers": array(_RECEIVER),
-        "status": _STATUS,
-        "generatorURL": TEXT,
-    },
-    ["labels", "annotations", "startsAt", "endsAt", "updatedAt", "fingerprint", "receivers", "status"],
-)
-_GROUP: Final = record(
-    {"labels": _TEXTS, "routeLabels": _TEXTS, "receiver": _RECEIVER, "alerts": array(_ALERT)}
-)
-_MATCHER: Final = record(
-    {"name": TEXT, "value": TEXT, "isRegex": _BOOLEAN, "isEqual": _BOOLEAN}, ["name", "value", "isRegex"]
-)
-_TOLD: Final = {
-    "matchers": {**array(_MATCHER), "minItems": 1},
-    "startsAt": _MOMENT,
-    "endsAt": _MOMENT,
-    "createdBy": TEXT,
-    "comment": TEXT,
-    "annotations": _TEXTS,
-}
-_SILENCE: Final = record(
-    {
-        **_TOLD,
-        "id": TEXT,
-        "updatedAt": _MOMENT,
-        "status": record({"state": {"type": "string", "enum": ["pending", "active", "expired"]}}),
-    }
-)
-_VERSION: Final = record(
-    {
-        "versionInfo": _TEXTS,
-        "uptime": _MOMENT,
-        "cluster": {"type": "object"},
-        "config": record({"original": TEXT}),
-    }
-)
 _FILTER: Final = {
     **query_parameter("filter", 'a matcher, such as alertname="Down"; all must fit', array(TEXT)),
     "explode": True,
@@ -84,37 +43,47 @@ _NO: Final = (401, 403, 503)
 def describe_alertmanager(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """A hook of drf-spectacular."""
     paths = {
-        "/api/v2/alerts": {"get": _read("alerts", "Alerts that fire.", array(_ALERT), *_WHICH)},
+        "/api/v2/alerts": {"get": _read("alerts", "Alerts that fire.", list[FiringAlert], *_WHICH)},
         "/api/v2/alerts/groups": {
-            "get": _read("groups", "Alerts that fire, by their incidents.", array(_GROUP), *_WHICH)
+            "get": _read("groups", "Alerts that fire, by their incidents.", list[AlertGroup], *_WHICH)
         },
-        "/api/v2/status": {"get": _read("status", "The version whose API this is.", _VERSION)},
-        "/api/v2/receivers": {"get": _read("receivers", "Teams.", array(_RECEIVER), _RECEIVERS)},
+        "/api/v2/status": {"get": _read("status", "The version whose API this is.", ServerStatus)},
+        "/api/v2/receivers": {"get": _read("receivers", "Teams.", list[Receiver], _RECEIVERS)},
         "/api/v2/silences": {
             "get": _read(
-                "silences", "Silences, those that ended in the last five days, too.", array(_SILENCE), _FILTER
+                "silences",
+                "Silences, those that ended in the last five days, too.",
+                list[ListedSilence],
+                _FILTER,
             ),
             "post": _make(),
         },
-        "/api/v2/silence/{id}": {"get": _read("silence", "One silence.", _SILENCE, _ID), "delete": _end()},
+        "/api/v2/silence/{id}": {
+            "get": _read("silence", "One silence.", ListedSilence, _ID),
+            "delete": _end(),
+        },
     }
     for path, operations in paths.items():
         result["paths"].setdefault(path, {}).update(operations)
     return result
 
 
-def _read(name: str, words: str, schema: dict[str, Any], *parameters: dict[str, Any]) -> dict[str, Any]:
+def _read(name: str, words: str, shape: Any, *parameters: dict[str, Any]) -> dict[str, Any]:
     statuses = [*([400] if parameters else []), *_NO]
-    answers = {"200": in_json(schema), **refusals(AS_TEXT, *statuses, _400="A filter cannot be read.")}
+    answers = {
+        "200": in_json(schema_of(shape)),
+        **refusals(AS_TEXT, *statuses, _400="A filter cannot be read."),
+    }
     return _operation(f"alertmanager_{name}", words, answers, *parameters)
 
 
 def _make() -> dict[str, Any]:
-    told = record({**_TOLD, "id": TEXT}, ["matchers", "startsAt", "endsAt"])
-    answers = {"200": in_json(record({"silenceID": TEXT})), **refusals(AS_TEXT, 400, *_NO)}
+    answers = {"200": in_json(schema_of(MadeSilence)), **refusals(AS_TEXT, 400, *_NO)}
     words = "Make a silence, or change the one of `id`: it keeps that id where its matchers stay the same."
     made = _operation("alertmanager_silence_make", words, answers)
-    return made | {"requestBody": {"required": True, "content": {"application/json": {"schema": told}}}}
+    return made | {
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema_of(NewSilence)}}}
+    }
 
 
 def _end() -> dict[str, Any]:

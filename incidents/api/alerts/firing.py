@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import cast
 
 import msgspec
+from msgspec import UNSET
 
 from incidents import queries
+from incidents.api.alerts.alertmanager_shapes import AlertGroup, AlertStatus, FiringAlert, Receiver
 from incidents.domain.incident.alerts import matched_labels
 from incidents.domain.routing.rules import RoutingTable, Subject, labels_that_count, team_of
 from incidents.domain.suppression.rules import Matcher, Silence
@@ -48,9 +50,9 @@ class AlertFilter:
     inhibited: bool = True
 
 
-def receiver_of(slug: str) -> dict[str, Any]:
+def receiver_of(slug: str) -> Receiver:
     """A team as a receiver. Alertmanager gives each the label `name`; other labels teams have none."""
-    return {"name": slug, "labels": {"name": slug}}
+    return Receiver(slug, {"name": slug})
 
 
 def fits_receiver(matchers: Iterable[Matcher], slug: str) -> bool:
@@ -61,7 +63,7 @@ def fits_receiver(matchers: Iterable[Matcher], slug: str) -> bool:
 def listed(wanted: AlertFilter, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
     """The answer of `GET /api/v2/alerts`: a JSON array."""
     parts = _chosen(wanted, silences, table, now)
-    return b"[" + b",".join(_written(one.as_json()) for part in parts for one in part) + b"]"
+    return b"[" + b",".join(_written(one.shape()) for part in parts for one in part) + b"]"
 
 
 def grouped(wanted: AlertFilter, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
@@ -73,17 +75,13 @@ def grouped(wanted: AlertFilter, silences: Sequence[Silence], table: RoutingTabl
         numbers = queries.ticket_numbers([one.alert.id for one in part])
         for one in part:
             number = str(numbers.get(one.alert.id, ""))
-            groups.setdefault((one.receiver, number), []).append(_written(one.as_json()))
+            groups.setdefault((one.receiver, number), []).append(_written(one.shape()))
     return b"[" + b",".join(_group(*key, members) for key, members in groups.items()) + b"]"
 
 
 def _group(receiver: str, number: str, members: Iterable[bytes]) -> bytes:
-    labels = _written({"incident": number} if number else {})
-    return b'{"labels":%b,"routeLabels":{},"receiver":%b,"alerts":[%b]}' % (
-        labels,
-        _written(receiver_of(receiver)),
-        b",".join(members),
-    )
+    alerts = cast("list[FiringAlert]", [msgspec.Raw(one) for one in members])
+    return _written(AlertGroup({"incident": number} if number else {}, {}, receiver_of(receiver), alerts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,29 +98,26 @@ class _Shown:
     def is_suppressed(self) -> bool:
         return bool(self.silenced_by or self.inhibited_by or self.muted_by)
 
-    def as_json(self) -> dict[str, Any]:
+    def shape(self) -> FiringAlert:
         one = self.alert.alert
-        starts = one.starts_at or (self.alert.fired[-1] if self.alert.fired else self.alert.changed_at)
         links = {link["text"]: link["href"] for link in one.links}
-        generator = next((links[name] for name in GENERATORS if name in links), None)
-        return {
-            "annotations": dict(one.annotations) if one.annotations is not None else _described(one),
-            "endsAt": one.expires_at or self.alert.last_seen + FOREVER,
+        return FiringAlert(
+            labels=dict(one.labels),
+            annotations=dict(one.annotations) if one.annotations is not None else _described(one),
+            starts_at=one.starts_at or (self.alert.fired[-1] if self.alert.fired else self.alert.changed_at),
+            ends_at=one.expires_at or self.alert.last_seen + FOREVER,
+            updated_at=self.alert.last_seen,
             # The key of what Prometheus posts is its fingerprint.
-            "fingerprint": one.key if self.alert.endpoint == "alertmanager-api" else fingerprint(one.labels),
-            "receivers": [receiver_of(self.receiver)],
-            "startsAt": starts,
-            "status": {
-                # Not fingerprints: ids, by which the alerts can be found here.
-                "inhibitedBy": self.inhibited_by,
-                "mutedBy": self.muted_by,
-                "silencedBy": self.silenced_by,
-                "state": "suppressed" if self.is_suppressed else "active",
-            },
-            "updatedAt": self.alert.last_seen,
-            **({"generatorURL": generator} if generator else {}),
-            "labels": dict(one.labels),
-        }
+            fingerprint=one.key if self.alert.endpoint == "alertmanager-api" else fingerprint(one.labels),
+            receivers=[receiver_of(self.receiver)],
+            status=AlertStatus(
+                "suppressed" if self.is_suppressed else "active",
+                self.silenced_by,
+                self.inhibited_by,
+                self.muted_by,
+            ),
+            generator_url=next((links[name] for name in GENERATORS if links.get(name)), UNSET),
+        )
 
 
 def _described(alert: Content) -> dict[str, str]:

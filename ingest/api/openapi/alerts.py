@@ -10,6 +10,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ingest.api.answers import (
+    AcceptedAlerts,
+    AcceptedEvent,
+    AcceptedHeartbeat,
+    EventAnswer,
+    RefusedEvent,
+)
 from ingest.api.openapi.generate import (
     RECEIPT,
     TEXT,
@@ -19,6 +26,7 @@ from ingest.api.openapi.generate import (
     operation,
     query_parameter,
     record,
+    schema_of,
     within,
 )
 from ingest.api.test_alerts import sample
@@ -41,9 +49,7 @@ _AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 # How an endpoint says no, and with which statuses: as its senders read it.
 AS_PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 AS_TEXT: Final = {"application/json": {"schema": {**TEXT, "description": "what is wrong"}}}
-_AS_PAGERDUTY: Final = {
-    "application/json": {"schema": record({"status": TEXT, "message": TEXT, "errors": array(TEXT)})}
-}
+_AS_PAGERDUTY: Final = {"application/json": {"schema": schema_of(RefusedEvent)}}
 _AS_STATUS: Final = {
     JSON: {
         "schema": {
@@ -80,15 +86,7 @@ def refusals(form: Mapping[str, Any], *statuses: int, **words: str) -> Told:
 
 _COUNTED: Final = {
     **in_json(
-        record(
-            {
-                "accepted": {"type": "integer"},
-                "receipt": TEXT,
-                "refused": array(record({"alert": {"type": "integer"}, "field": TEXT, "reason": TEXT})),
-                "left_out": array(record({"alert": {"type": "integer"}, "reason": TEXT})),
-            },
-            ["accepted", "receipt"],
-        ),
+        schema_of(AcceptedAlerts),
         "Accepted alerts are on disk; `refused` lists invalid alerts of the body, `left_out` those that the mapping"
         " excludes.",
     ),
@@ -235,9 +233,11 @@ def _handshake() -> Told:
 
 
 def _heartbeat() -> Told:
-    beat = record({"heartbeat": TEXT, "due": {"type": "string", "format": "date-time"}, "receipt": TEXT})
     answers = {
-        "200": {**in_json(beat, "It is on disk. `due` is when the next one is."), "headers": RECEIPT},
+        "200": {
+            **in_json(schema_of(AcceptedHeartbeat), "It is on disk. `due` is when the next one is."),
+            "headers": RECEIPT,
+        },
         **refusals(AS_PROBLEM, 400, 401, 403, 413, 415, 503),
     }
     fields = [query_parameter(name, words) for name, words in heartbeat.FIELDS.items()]
@@ -254,7 +254,6 @@ def _heartbeat() -> Told:
 
 
 def _pagerduty() -> Told:
-    done = {"status": TEXT, "message": TEXT}
     no = refusals(
         _AS_PAGERDUTY,
         400,
@@ -264,8 +263,8 @@ def _pagerduty() -> Told:
         _400="`errors` says what is wrong, a routing key that is none, too.",
     )
 
-    def endpoint(name: str, words: str, answer: Told, content: Told, docs: str) -> Told:
-        answers = {"202": {**in_json(record(answer), "It is on disk."), "headers": RECEIPT}, **no}
+    def endpoint(name: str, words: str, answer: type, content: Told, docs: str) -> Told:
+        answers = {"202": {**in_json(schema_of(answer), "It is on disk."), "headers": RECEIPT}, **no}
         told = _send(name, words, answers, {JSON: content}, _ENCODED, format_of=docs)
         return {"post": told}
 
@@ -275,14 +274,14 @@ def _pagerduty() -> Told:
         "/v2/enqueue": endpoint(
             "pagerduty_enqueue",
             "An alert triggered, acknowledged or resolved, as to PagerDuty. The routing key is an integration key.",
-            {**done, "dedup_key": TEXT},
+            AcceptedEvent,
             _like("pagerduty", record({"routing_key": TEXT, "event_action": TEXT}, ["routing_key"])),
             docs.format("alert"),
         ),
         "/v2/change/enqueue": endpoint(
             "pagerduty_change",
             "A change, which is shown beside incidents and opens none.",
-            done,
+            EventAnswer,
             {"schema": record({"routing_key": TEXT, "payload": _OBJECT}), "example": change},
             docs.format("change"),
         ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 TEXT: Final = {"type": "string"}
 RECEIPT: Final = {"Dossier-Receipt": {"schema": TEXT, "description": "/api/v1/receipts/{id} has the outcome"}}
 
@@ -24,6 +26,28 @@ def operation(
 def in_json(schema: Mapping[str, Any], words: str = "") -> dict[str, Any]:
     """An answer in JSON."""
     return {"description": words, "content": {"application/json": {"schema": schema}}}
+
+
+_schemas: dict[str, Any] = {}
+
+
+def schema_of(shape: Any) -> dict[str, Any]:
+    """The schema of the type from which an answer is rendered."""
+    (schema,), components = msgspec.json.schema_components(
+        [shape], ref_template="#/components/schemas/{name}"
+    )
+    _schemas.update(components)
+    return schema
+
+
+def add_schemas(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular, the last: the schemas to which those of `schema_of` refer."""
+    known = result["components"]["schemas"]
+    assert not known.keys() & _schemas.keys(), (
+        f"two schemas are called {sorted(known.keys() & _schemas.keys())}"
+    )
+    known |= _schemas
+    return result
 
 
 def array(items: Mapping[str, Any]) -> dict[str, Any]:

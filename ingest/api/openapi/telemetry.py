@@ -7,22 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from ingest.api.admission import ENCODINGS
-from ingest.api.openapi.generate import RECEIPT, TEXT, array, header, in_json, operation, record, within
+from ingest.api.answers import AcceptedRows, KindOfTelemetry, KindsOfTelemetry
+from ingest.api.openapi.generate import RECEIPT, array, header, in_json, operation, schema_of, within
 from ingest.telemetry.decode.body import FORMATS
 from ingest.telemetry.kinds import KINDS
 
-_KIND = {
-    "description": "What a row of the kind holds.",
-    **record(
-        {
-            "kind": TEXT,
-            "help": TEXT,
-            "formats": array(TEXT),
-            "fields": array({"type": "object", "required": ["name", "type", "optional", "help"]}),
-        }
-    ),
-}
-_ACCEPTED = record({"accepted": {"type": "integer"}, "receipt": TEXT})
 _NAMED = within("kind", {"type": "string", "enum": sorted(KINDS)})
 _BODIES = {
     "application/x-ndjson": {"schema": {"type": "string", "description": "a row a line"}},
@@ -33,16 +22,20 @@ _BODIES = {
 
 def describe_telemetry(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """A hook of drf-spectacular."""
-    kinds = record({"kinds": array(_KIND)})
     result["paths"] |= {
         "/api/v1/telemetry": {
             "get": operation(
-                "telemetry_kinds", "Every kind of telemetry, with its fields.", {"200": in_json(kinds)}
+                "telemetry_kinds",
+                "Every kind of telemetry, with its fields.",
+                {"200": in_json(schema_of(KindsOfTelemetry))},
             )
         },
         "/api/v1/telemetry/{kind}": {
             "get": operation(
-                "telemetry_kind", "What a row of the kind looks like.", {"200": in_json(_KIND)}, _NAMED
+                "telemetry_kind",
+                "What a row of the kind looks like.",
+                {"200": in_json(schema_of(KindOfTelemetry))},
+                _NAMED,
             ),
             "post": _post(),
         },
@@ -56,7 +49,7 @@ def _post() -> dict[str, Any]:
         " field and reason, the first 20."
     )
     answers = {
-        "202": {**in_json(_ACCEPTED, "All rows are on disk."), "headers": RECEIPT},
+        "202": {**in_json(schema_of(AcceptedRows), "All rows are on disk."), "headers": RECEIPT},
         "409": {"description": "The Idempotency-Key was used for another body. Nothing was stored."},
         "413": {"description": "The body is too large, as sent or after decompression. Nothing was stored."},
         "415": {"description": f"The body must be one of {', '.join(FORMATS)}."},
