@@ -46,7 +46,7 @@ def whole(verdict: Mapping[str, Any], style: Style = PLAIN) -> list[str]:
 
 
 def brief(verdict: Mapping[str, Any], style: Style = PLAIN) -> list[str]:
-    """One line a window, and one more for every suspect."""
+    """One line a window, and one more for every suspect; one without probability and rate has its summary there."""
     lines = [f"{_window(verdict)}  {_status(verdict, style)}"]
     for suspect in verdict["suspects"]:
         names, score, estimate = _also(suspect), suspect["score"], suspect["estimate"]
@@ -55,6 +55,7 @@ def brief(verdict: Mapping[str, Any], style: Style = PLAIN) -> list[str]:
             + (f"  probability {_share(score)}" if score is not None else "")
             + (f"  rate {_estimate(estimate)}" if estimate is not None else "")
             + (f"  or {names}" if names else "")
+            + (f"  {suspect['summary']}" if score is None and estimate is None else "")
         )
     return lines
 

@@ -132,6 +132,9 @@ def _load_one(point: EntryPoint) -> Analyzer | Problem:
         reason = f"{point.value} cannot be loaded ({type(error).__name__}: {error})"
         module = point.value.partition(":")[0]
         cure = f"Repair or uninstall the package; `python -c 'import {module}'` shows the traceback"
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            # An editable install adds a line to a .pth file, which a Python process reads only when it starts.
+            cure = f"Restart Dossier if the package was installed while it ran. Otherwise {cure[0].lower()}{cure[1:]}"
         return Problem(point.name, plugin, reason, cure)
     if faults:
         return Problem(point.name, plugin, "; ".join(faults), "Correct the declaration of the analyzer")
@@ -171,6 +174,10 @@ def faults_of(analyzer: Analyzer) -> Iterable[str]:
         yield f"analyze leads to {analyzer.analyze.address!r}, which is no `package.module:function`"
     if isinstance(analyzer.history, bool) or analyzer.history < 0:
         yield f"history {analyzer.history!r} is not a count of windows"
+    loose = [part for part in ("inputs", "params") if not isinstance(getattr(analyzer, part), tuple)]
+    if loose:
+        yield f"{' and '.join(loose)} must be a tuple; a tuple of one ends with a comma: (ONE,)"
+        return
     if not analyzer.inputs:
         yield "it declares no input"
     yield from _repeated("input", (one.name for one in analyzer.inputs))
@@ -189,6 +196,12 @@ def _input_faults(one: Input) -> Iterable[str]:
     for reduction in one.reductions:
         if not reduction.aggregates:
             yield f"reduction {reduction.name} of input {one.name} sums nothing"
+        if type(reduction.group_by) is not tuple:
+            yield (
+                f"group_by of reduction {reduction.name} of input {one.name} must be a tuple of names, such as"
+                f" ({reduction.group_by!r},)"
+            )
+            continue
         if "slice" in reduction.group_by:
             yield f"reduction {reduction.name} of input {one.name} groups by slice, which `slice` adds itself"
             continue

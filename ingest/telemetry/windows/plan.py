@@ -108,6 +108,12 @@ def _no_field(reduction: Reduction, kinds: Sequence[Kind], name: str, types: Col
     names = [field.name for field in fields]
     wanted = f" of type {' or '.join(types)}" if types and len(types) <= len(NUMERIC) else ""
     where = " and ".join(kind.name for kind in kinds)
+    found = next((kind.field(name).type for kind in kinds if kind.has(name)), None)
+    if found is not None:
+        return (
+            f"reduction {reduction.name}: field {name} of {where} has the type {found}, which cannot be used there;"
+            f" possible fields: {', '.join(names) or 'none'}"
+        )
     return (
         f"reduction {reduction.name}: {where} has no field {name}{wanted}{_meant(name, names)};"
         f" there are {', '.join(names) or 'none'}"

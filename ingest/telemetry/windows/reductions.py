@@ -160,5 +160,7 @@ class Input:
     kinds: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.reductions, tuple):
+            raise TypeError(f"reductions of input {self.name} must be a tuple, such as (PATHS,)")
         kinds = dict.fromkeys(kind for reduction in self.reductions for kind in reduction.kinds)
         object.__setattr__(self, "kinds", tuple(kinds))

@@ -67,7 +67,11 @@ def test_what_cannot_be_told_apart_is_listed_shortly() -> None:
 def test_a_column_that_no_suspect_has_is_left_out() -> None:
     bare = {**SUSPECT, "score": None, "p_value": None, "estimate": None}
     assert "#  suspect" in whole(verdict(suspects=[bare]))
-    assert brief(verdict(suspects=[bare]))[1] == "    1  storage_cluster/s7"
+
+
+def test_in_short_a_suspect_without_figures_has_its_summary() -> None:
+    bare = {**SUSPECT, "score": None, "p_value": None, "estimate": None}
+    assert brief(verdict(suspects=[bare]))[1] == f"    1  storage_cluster/s7  {SUSPECT['summary']}"
 
 
 def test_what_only_some_suspects_have_is_a_dash_for_the_others() -> None:

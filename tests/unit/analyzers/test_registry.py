@@ -68,6 +68,19 @@ def test_an_entry_point_that_leads_nowhere_is_a_problem() -> None:
     problem = only_problem(point("gone", "analyzers.no_such_module:ANALYZER"))
     assert "gone" in problem
     assert "cannot be loaded" in problem
+    assert "Restart Dossier" not in problem
+
+
+def test_a_package_that_this_process_cannot_see_yet_asks_for_a_restart() -> None:
+    problem = only_problem(point("later", "installed_while_running:ANALYZER"))
+    assert (
+        "Restart Dossier if the package was installed while it ran. Otherwise repair or uninstall" in problem
+    )
+
+
+def test_reductions_that_are_no_tuple_are_named() -> None:
+    with pytest.raises(TypeError, match=r"reductions of input only must be a tuple, such as \(PATHS,\)"):
+        Input("only", Reduction("sums", "path_outcome", ("components",), {}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("raised", ["RuntimeError('no licence')", "SystemExit('no licence')"])
@@ -131,6 +144,16 @@ def test_a_bad_analyzer_stops_no_good_one(monkeypatch: pytest.MonkeyPatch) -> No
         ),
         ({"inputs": reading("path_outcome", group_by=("hops",))}, "path_outcome has no field hops"),
         ({"inputs": reading("path_outcome", where="lost")}, "path_outcome has no field lost"),
+        (
+            {"inputs": reading("log_count", where="severity", group_by=("component",))},
+            "field severity of log_count has the type choice, which cannot be used there; possible fields: count",
+        ),
+        (
+            {"inputs": reading("log_count", "component")},  # type: ignore[arg-type]
+            "group_by of reduction sums of input only must be a tuple of names, such as ('component',)",
+        ),
+        ({"inputs": Input("empty", ())}, "inputs must be a tuple; a tuple of one ends with a comma: (ONE,)"),
+        ({"params": Param("x", 1, "one")}, "params must be a tuple"),
         (
             {"inputs": reading("unit_failure", as_of=AsOf("placement", "host"))},
             "unit_failure cannot be joined to placement",
