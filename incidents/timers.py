@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from incidents.alerts import correlate
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.alerts import SETTLED
+from incidents.domain.incident.flapping import QUIET
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import keep_reactor_out, record
 from incidents.incident.telemetry_horizon import known_until
@@ -85,14 +85,14 @@ def quiet_flapping(now: datetime, but: Collection[str] = (), most: int = 250) ->
 
 def auto_resolve(ids: Sequence[str], now: datetime) -> int:
     """Resolve those of the incidents that are quiet still; how many."""
-    why = f"no alert has fired for {int(SETTLED.total_seconds() // 60)} minutes"
+    why = f"no alert has fired for {int(QUIET.total_seconds() // 60)} minutes"
     over = c.AutoResolve(why, known_until(None, now))
     quiet = _quiet(now).filter(pk__in=ids).order_by("number").values_list("pk", flat=True)
     return sum(bool(record(str(pk), over, Context(ACTOR)).events) for pk in quiet)
 
 
 def _quiet(now: datetime) -> QuerySet[IncidentRow]:
-    held = IncidentRow.objects.filter(flapping=True, firing=0, alert_at__lt=now - SETTLED)
+    held = IncidentRow.objects.filter(flapping=True, firing=0, alert_at__lt=now - QUIET)
     return held.exclude(state="resolved")
 
 

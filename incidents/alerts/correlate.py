@@ -18,7 +18,6 @@ from django.db.models import Q
 from incidents.alerts import resolve as settling
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.alerts import (
-    FLAPS,
     MOST_HOPS,
     STORM_SPAN,
     STORM_TICKETS,
@@ -44,6 +43,7 @@ from incidents.domain.incident.alerts import (
     worst,
 )
 from incidents.domain.incident.commands import LONGEST_REASON
+from incidents.domain.incident.flapping import is_flapping
 from incidents.domain.incident.snooze import LONGEST as LONGEST_SNOOZE
 from incidents.domain.incident.state import Incident, opinion_from
 from incidents.domain.routing.rules import Routing, RoutingTable, route
@@ -551,7 +551,7 @@ class _Placing:
         end_suppressions([alert.alert for alert in alerts], self._at)
         members = [alert for alert in alerts if not self._is_out(alert)]
         for incident, over in _by(members, lambda alert: str(self._members[alert.alert].incident_id)):
-            flapping = tuple(alert.alert for alert in over if alert.fired >= FLAPS)
+            flapping = tuple(alert.alert for alert in over if is_flapping(alert.fired))
             resolved = c.ResolveAlerts(tuple(alert.alert for alert in over), flapping)
             after = record(incident, resolved, self._context).incident
             if not after.firing and not after.flapping:

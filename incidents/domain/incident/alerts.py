@@ -36,10 +36,6 @@ STORM_KEY: Final = "storm:"
 STORM_TICKETS: Final = 100
 STORM_SPAN: Final = timedelta(minutes=5)
 """An integration that opened so many incidents within so long is in a storm."""
-FLAPS: Final = 5
-"""An alert that fired so often within an hour is flapping: its incident is not resolved while it rests."""
-SETTLED: Final = timedelta(minutes=15)
-"""An incident that was held open for a flapping alert is resolved once nothing fired for so long."""
 
 
 @dataclass(frozen=True, slots=True)

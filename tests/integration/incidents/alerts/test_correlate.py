@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from incidents import commands, queries
 from incidents.alerts.correlate import place_unsuppressed, unsuppressed_alerts
-from incidents.domain.incident.alerts import SETTLED, STORM_TICKETS
+from incidents.domain.incident.alerts import STORM_TICKETS
+from incidents.domain.incident.flapping import QUIET
 from incidents.domain.incident.state import UNKNOWN
 from incidents.follower import follower
 from incidents.incident.models import IncidentRow
@@ -232,7 +233,7 @@ def test_a_flapping_alert_keeps_its_ticket_open_until_it_is_quiet() -> None:
     assert (one.state, one.firing, one.flapping) == ("open", 0, True)
     assert "flapping" in " ".join(texts())
     assert tidy(timezone.now()) == 0
-    assert tidy(timezone.now() + SETTLED + timedelta(minutes=1)) == 1
+    assert tidy(timezone.now() + QUIET + timedelta(minutes=1)) == 1
     assert texts()[-1] == "Dossier resolved the incident: no alert has fired for 15 minutes"
 
 
