@@ -19,6 +19,7 @@ from analyzers.simulators import (
     observers,
     traces,
     training,
+    training_rows,
 )
 from analyzers.simulators.availability_events import outage_scenario, uptime_scenario
 from analyzers.simulators.bounces import bounce_scenario
@@ -51,6 +52,7 @@ from analyzers.simulators.region import (
 )
 from analyzers.simulators.trace_rows import trace_scenario
 from analyzers.simulators.training import scenario as training_scenario
+from analyzers.simulators.training_rows import collective_scenario
 from analyzers.simulators.truth import check_truth, happened
 from analyzers.simulators.uptimes import Month
 
@@ -385,6 +387,38 @@ _ALL = (
         "Forty minutes of 16 nodes that differ by one per cent and wander as much.",
         lambda name, seed, event: training_scenario(name, seed, None, event),
         training.EVENTS,
+    ),
+    Scenario(
+        "c4d_hang",
+        "A rank of a training job stops before a collective",
+        "Two minutes of a job of 32 ranks (tensor 2, pipeline 2, data 8); at 70 s one rank launches nothing more, and "
+        "all others wait for it.",
+        lambda name, seed, event: collective_scenario(name, seed, "hang", event),
+    ),
+    Scenario(
+        "c4d_stuck",
+        "A connection of a training job makes no progress",
+        "Two minutes of a job of 32 ranks; at 70 s one transfer between two ranks begins and does not end.",
+        lambda name, seed, event: collective_scenario(name, seed, "stuck_channel", event),
+    ),
+    Scenario(
+        "c4d_slow_nic",
+        "One side of a NIC of a training job is slow",
+        "Two minutes of a job of 32 ranks; from 70 s on all that one rank sends takes 1.5 to 3 times as long.",
+        lambda name, seed, event: collective_scenario(name, seed, "slow_tx", event),
+    ),
+    Scenario(
+        "c4d_slow_rank",
+        "One rank of a training job computes slowly",
+        "Two minutes of a job of 32 ranks; from 70 s on one rank computes 1.15 to 1.6 times as long.",
+        lambda name, seed, event: collective_scenario(name, seed, "slow_compute", event),
+    ),
+    Scenario(
+        "c4d_healthy",
+        "A training job without a fault",
+        "Two minutes of a job of 32 ranks whose clocks differ by seconds; one transfer in twenty meets congestion.",
+        lambda name, seed, event: collective_scenario(name, seed, "", event),
+        training_rows.EVENTS,
     ),
     Scenario(
         "selector_trace",

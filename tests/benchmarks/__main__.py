@@ -58,6 +58,7 @@ NAMES = (
     "availability",
     "panorama",
     "pingmesh",
+    "c4d",
     "benign",
     "similar",
     "worlds_panorama",

@@ -1,0 +1,149 @@
+"""Who is named when a training job is slow, from records written by hand and from simulated jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from analyzers.builtin.c4d import ANALYZER
+from analyzers.runner import judge
+from analyzers.simulators.training_jobs import Job
+from analyzers.simulators.training_rows import EVENTS, case
+from analyzers.testing import Case, check_analyzer
+from tests.unit.analyzers.c4d.cases import Part, iterations, named, verdict_of
+
+RANKS = range(8)
+SMALL = Job(data=8, micro_batches=1, compute=0.5)
+
+
+def transfers(
+    slow: dict[tuple[int, int], float], steps: tuple[int, ...] = (1, 7), count: int = 30
+) -> list[Part]:
+    """An all-reduce a second, with a transfer of 100 ms a step from each rank; some take so many times as long."""
+    parts = iterations(RANKS, count)
+    for seq in range(count):
+        for src in RANKS:
+            for step in steps:
+                dst = (src + step) % 8
+                lasts = 0.1 * slow.get((src, dst), 1.0) * (1 + 0.02 * ((seq * 7 + src * 3 + dst) % 5))
+                parts.append(Part("dp", seq, src, seq, seq + lasts, src=src, dst=dst))
+    return parts
+
+
+def test_a_high_row_of_the_delay_matrix_is_the_sending_side() -> None:
+    assert named(verdict_of(transfers({(2, 3): 2.0, (2, 1): 2.0}))) == ["rank_tx/2"]
+
+
+def test_a_high_column_is_the_receiving_side() -> None:
+    assert named(verdict_of(transfers({(1, 2): 2.0, (3, 2): 2.0}))) == ["rank_rx/2"]
+
+
+def test_a_row_and_a_column_of_one_rank_are_its_nic() -> None:
+    slow = dict.fromkeys([(2, 3), (2, 1), (1, 2), (3, 2)], 2.0)
+    assert named(verdict_of(transfers(slow))) == ["rank/2"]
+
+
+def test_a_single_high_element_is_the_connection() -> None:
+    assert named(verdict_of(transfers({(2, 3): 2.0}))) == ["channel/2~3"]
+
+
+def test_in_one_ring_sender_receiver_and_connection_are_one_group() -> None:
+    (suspect,) = verdict_of(transfers({(2, 3): 2.0}, steps=(1,)))["suspects"]
+    assert suspect["component"] == "channel/2~3"
+    assert suspect["ambiguous_with"] == ["rank_rx/3", "rank_tx/2"]
+
+
+def test_a_slow_nic_in_one_ring_is_two_slow_connections() -> None:
+    verdict = verdict_of(transfers({(1, 2): 2.0, (2, 3): 2.0}, steps=(1,)))
+    assert named(verdict) == ["channel/1~2", "channel/2~3"]
+    assert all(one["ambiguous_with"] for one in verdict["suspects"])
+
+
+def test_two_faults_at_once_are_both_named() -> None:
+    slow = dict.fromkeys([(2, 3), (2, 1), (6, 5)], 2.0)
+    assert named(verdict_of(transfers(slow))) == ["channel/6~5", "rank_tx/2"]
+
+
+def test_connections_across_nodes_are_not_compared_with_those_within() -> None:
+    far = {(src, dst): 8.0 for src in RANKS for dst in RANKS if src // 4 != dst // 4}
+    assert named(verdict_of(transfers(far))) == []
+    placed = [replace(part, node=f"node/n{part.rank // 4}") for part in transfers({**far, (1, 2): 2.0})]
+    assert named(verdict_of(placed)) == ["channel/1~2"]
+
+
+def test_delays_between_many_ranks_are_no_fault_of_one() -> None:
+    slow = {(src, (src + 1) % 8): 3.0 for src in (0, 2, 4, 6)}
+    assert verdict_of(transfers(slow))["status"] == "inconclusive"
+
+
+def test_of_a_send_and_its_receive_the_one_that_waited_does_not_count() -> None:
+    parts = []
+    for seq in range(30):
+        for src in range(7):
+            parts.append(Part("pp", seq, src, seq, seq + 0.1 + 0.5 * (src == 3), "send", src, src + 1))
+            parts.append(Part("pp", seq, src + 1, seq, seq + 0.1, "recv", src, src + 1))
+    assert named(verdict_of(parts)) == []
+
+
+def test_the_rank_that_arrives_last_is_named_whatever_the_clocks_say() -> None:
+    parts = iterations(RANKS, 30, late={5: 0.2})
+    shifted = [replace(part, start=part.start - part.rank, end=(part.end or 0) - part.rank) for part in parts]
+    (suspect,) = verdict_of(shifted)["suspects"]
+    assert (suspect["component"], suspect["indicator"]) == ("rank/5", "late arrival")
+    assert "20 % of the time" in suspect["says"]
+
+
+def test_a_rank_that_is_late_because_it_waited_elsewhere_is_not_named() -> None:
+    pairs = [(0, 1), (2, 3), (4, 5), (6, 7)]
+    late = [
+        part for pair in pairs for part in iterations(pair, 30, f"tp{pair[0]}", {2: 0.2} if 2 in pair else {})
+    ]
+    both = [
+        replace(part, start=part.start + 0.1, end=(part.end or 0) + 0.1)
+        for part in iterations(RANKS, 30, late={2: 0.2, 3: 0.2})
+    ]
+    assert named(verdict_of([*late, *both])) == ["rank/2"]
+
+
+def test_a_rank_that_is_late_now_and_then_is_not_named() -> None:
+    parts = [
+        Part("dp", seq, rank, seq + 0.2 * (rank == 5 and seq % 9 < 3), seq + 0.3)
+        for seq in range(60)
+        for rank in RANKS
+    ]
+    assert named(verdict_of(parts)) == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "hang",
+        "stuck_channel",
+        "stuck_tx",
+        "mismatch",
+        "slow_tx",
+        "slow_rx",
+        "slow_nic",
+        "slow_channel",
+        "slow_compute",
+    ],
+)
+def test_each_fault_of_a_simulated_job_is_named_and_nothing_else(kind: str) -> None:
+    window, (fault,) = case(SMALL, 3, kind, onset=65.0, at=85.0)
+    assert named(judge(ANALYZER, window, {})) == [fault.component]
+
+
+@pytest.mark.parametrize("event", ["", *EVENTS])
+def test_a_benign_event_names_nobody(event: str) -> None:
+    window, _ = case(replace(SMALL, experts=event == "experts"), 5, event=event, onset=65.0, at=90.0)
+    assert named(judge(ANALYZER, window, {})) == []
+
+
+@pytest.mark.parametrize("kind", ["hang", "slow_tx"])
+def test_it_has_the_properties_of_an_analyzer(kind: str) -> None:
+    def made(seed: int, faulty: bool) -> Case:
+        window, faults = case(replace(SMALL, data=6), seed, kind if faulty else "", onset=62.0, at=80.0)
+        return Case(window, tuple(fault.component for fault in faults))
+
+    check_analyzer(ANALYZER, made, seeds=[2], numbered=("rank", "rank_tx", "rank_rx", "channel"))
