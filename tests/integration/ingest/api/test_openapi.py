@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import schemathesis
 from django.test import Client
@@ -80,24 +81,35 @@ def test_the_document_has_the_telemetry_endpoint(client: Client) -> None:
 
 def test_the_document_has_every_endpoint_and_takes_its_own_examples(client: Client) -> None:
     key = keys.create("sender", ["alerts", "telemetry"])
-    paths = client.get("/api/schema?format=json").json()["paths"]
+    document = client.get("/api/schema?format=json").json()
+    paths = document["paths"]
     endpoints = [each for module in (root_urls, reads_urls) for each in module.urlpatterns]
     assert {re.sub("<str:(\\w+)>", r"{\1}", f"/{endpoint.pattern}") for endpoint in endpoints} <= set(paths)
     answers = {
-        f"{method} {path}": client.generic(
+        (path, method): client.generic(
             method.upper(),
             path.replace("{key}", key),
             json.dumps(body["example"]).replace("the key of this integration", key),
             content_type,
             headers={"Authorization": f"Bearer {key}"},
-        ).status_code
+        )
         for path, operations in paths.items()
         for method, operation in operations.items()
         for content_type, body in operation.get("requestBody", {}).get("content", {}).items()
         if "example" in body
     }
     assert len(answers) == 18
-    assert set(answers.values()) <= {200, 202}, answers
+    assert {answer.status_code for answer in answers.values()} <= {200, 202}, answers
+    reader = keys.create("reader", ["incidents:read"])
+    for path in ("/api/v2/alerts", "/api/v2/alerts/groups", "/api/v2/status", "/api/v2/receivers"):
+        answers[path, "get"] = client.get(path, headers={"Authorization": f"Bearer {reader}"})
+    assert answers["/api/v2/alerts", "get"].json() != []
+    for (path, method), answer in answers.items():
+        described = paths[path][method]["responses"][str(answer.status_code)]
+        if answer.content:
+            schema = described["content"][answer["Content-Type"]]["schema"]
+            schema = {**schema, "components": document["components"]}
+            jsonschema_rs.validator_for(schema).validate(answer.json())
 
 
 @pytest.mark.parametrize(
