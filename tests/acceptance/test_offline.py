@@ -157,7 +157,11 @@ def test_a_scenario_is_the_same_for_the_same_seed(
 def test_analyzers_are_listed_with_what_they_require(offline: dict[str, str]) -> None:
     done = manage(["analyzers", "--json"], offline)
     (deepview,) = (one for one in json.loads(done.stdout) if one["name"] == "deepview")
-    assert [one["kinds"] for one in deepview["inputs"]] == [["placement", "unit_failure"], ["path_outcome"]]
+    assert [one["kinds"] for one in deepview["inputs"]] == [
+        ["placement", "unit_failure"],
+        ["path_outcome"],
+        ["job_attempt"],
+    ]
     assert "deepview" in manage(["analyzers"], offline).stdout.decode()
 
 
