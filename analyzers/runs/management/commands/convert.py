@@ -1,5 +1,6 @@
 """Makes telemetry rows of files in other formats: `spans` into `path_outcome` or `span`, `logs` into `log_count`,
-`superbench` into `benchmark`.
+`superbench` into `benchmark`, `flight-recorder`, `nccl-inspector` and `nccl-ras` into `collective`, and
+`profiler-trace` into `function_profile`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import sys
 import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from django.core.management.base import CommandParser
 
 from analyzers.runs.management.line_command import CommandInputError, LineCommand, progress
-from ingest.integrations import spans, superbench
+from ingest.integrations import flight_recorder, nccl, spans, superbench
 from ingest.integrations.logs import lines
 from ingest.integrations.logs.templates import Record, Templates, count_rows
 from ingest.integrations.span_rows import put_before, span_rows
+
+FORMATS = ("spans", "logs", "superbench", "flight-recorder", "nccl-inspector", "nccl-ras", "profiler-trace")
 
 
 class Command(LineCommand):
@@ -28,12 +31,16 @@ class Command(LineCommand):
         "--to span, the spans themselves, those of --normal moved to just before them. "
         "logs: log_count rows, records counted by template, those of --normal moved in the same way. "
         "superbench: benchmark rows of results-summary.jsonl, or of a node's monitor.jsonl. "
+        "flight-recorder: collective rows of PyTorch's dumps as JSON, one file a rank, its name ends in the rank. "
+        "nccl-inspector: collective rows of the Inspector's lines, one file a process. "
+        "nccl-ras: collective rows of the answer of ncclras -f json. "
+        "profiler-trace: function_profile rows of Chrome traces of the PyTorch profiler, one file a worker. "
         "Examples: manage.py convert spans --normal calm.csv.gz --input bad.csv.gz --out mine.ndjson; "
         "manage.py convert superbench results-summary.jsonl --time 2026-03-01T12:00:00Z --out benchmark.ndjson"
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("format", choices=["spans", "logs", "superbench"], help="kind of the files")
+        parser.add_argument("format", choices=FORMATS, help="kind of the files")
         parser.add_argument("files", nargs="*", metavar="FILE", help="files to convert, as with --input")
         parser.add_argument(
             "--normal",
@@ -66,7 +73,17 @@ class Command(LineCommand):
         parser.add_argument(
             "--time",
             metavar="TIME",
-            help="superbench: time of the results (RFC 3339, or now; default: modification time of FILE)",
+            help="superbench, nccl-ras: time of the results (RFC 3339, or now; default: modification time of FILE, or"
+            " the time in the answer as UTC)",
+        )
+        parser.add_argument("--job", default="job", metavar="NAME", help="training job of the rows")
+        parser.add_argument(
+            "--worker",
+            metavar="NAME",
+            help="profiler-trace: the worker (default: worker/RANK, the rank of the trace)",
+        )
+        parser.add_argument(
+            "--role", default="all", metavar="NAME", help="profiler-trace: role of the worker, such as pp0"
         )
         parser.add_argument("--node", metavar="NAME", help="superbench: node of monitor.jsonl")
         parser.add_argument("--sku", default="", metavar="NAME", help="superbench: SKU of the machine")
@@ -77,8 +94,79 @@ class Command(LineCommand):
             raise CommandInputError(
                 f"--input FILE is missing: which {options['format']} files should be converted?"
             )
-        convert = {"spans": self._spans, "logs": self._logs, "superbench": self._superbench}
+        convert = {
+            "spans": self._spans,
+            "logs": self._logs,
+            "superbench": self._superbench,
+            "flight-recorder": self._flight_recorder,
+            "nccl-inspector": self._nccl_inspector,
+            "nccl-ras": self._nccl_ras,
+            "profiler-trace": self._profiler_trace,
+        }
         convert[options["format"]](options)
+
+    def _flight_recorder(self, options: dict[str, Any]) -> None:
+        dumps = []
+        for name in options["input"]:
+            try:
+                dumps.append(flight_recorder.read(name, _payload(name)))
+            except flight_recorder.InvalidDumpError as error:
+                raise CommandInputError(f"{name}: {error}") from error
+        try:
+            made = flight_recorder.convert(dumps, options["job"])
+        except flight_recorder.InvalidDumpError as error:
+            raise CommandInputError(str(error)) from error
+        self._collectives(options, made.rows, made.notes)
+
+    def _nccl_inspector(self, options: dict[str, Any]) -> None:
+        try:
+            made = nccl.inspector(((name, _payload(name)) for name in options["input"]), options["job"])
+        except nccl.InvalidNcclError as error:
+            raise CommandInputError(str(error)) from error
+        self._collectives(options, made.rows, made.notes)
+
+    def _nccl_ras(self, options: dict[str, Any]) -> None:
+        at = _moment("--time", options["time"])
+        rows: list[dict[str, Any]] = []
+        notes: list[str] = []
+        for name in options["input"]:
+            try:
+                made = nccl.ras(_payload(name), options["job"], at)
+            except nccl.InvalidNcclError as error:
+                raise CommandInputError(f"{name}: {error}") from error
+            rows += made.rows
+            notes += made.notes
+        self._collectives(options, rows, notes)
+
+    def _profiler_trace(self, options: dict[str, Any]) -> None:
+        from ingest.integrations import profiler_trace  # loads numpy
+
+        if options["worker"] and len(options["input"]) > 1:
+            raise CommandInputError("--worker NAME: goes with one file; without it each trace names its rank")
+        rows: list[dict[str, Any]] = []
+        for name in options["input"]:
+            try:
+                with _opened(name) as stream:
+                    told = profiler_trace.head(stream)
+                worker = options["worker"] or (None if told.rank is None else f"worker/{told.rank}")
+                if worker is None:
+                    raise CommandInputError(f"{name}: has no distributedInfo.rank; add --worker NAME")
+                with _opened(name) as stream:
+                    made = profiler_trace.profile(stream, told, options["job"], worker, options["role"])
+            except profiler_trace.InvalidTraceError as error:
+                raise CommandInputError(f"{name}: {error}") from error
+            rows += made.rows
+            self.note(f"{worker}: {len(made.rows)} functions of {made.events} kernels and calls")
+            if made.left_out:
+                self.note(f"{worker}: {made.left_out} functions with the smallest shares left out")
+        _write(options["out"], rows)
+
+    def _collectives(self, options: dict[str, Any], rows: list[dict[str, Any]], notes: list[str]) -> None:
+        _write(options["out"], rows)
+        ranks = len({row["rank"] for row in rows})
+        self.note(f"{len(rows)} rows of {ranks} rank{'' if ranks == 1 else 's'}")
+        for sentence in notes:
+            self.note(sentence)
 
     def _superbench(self, options: dict[str, Any]) -> None:
         at = _moment("--time", options["time"])
@@ -218,6 +306,13 @@ def _payload(name: str) -> bytes:
         return gzip.decompress(payload)
     except (OSError, EOFError, zlib.error) as error:
         raise CommandInputError(f"{name}: is not a whole gzip file: {error}") from error
+
+
+def _opened(name: str) -> IO[bytes]:
+    try:
+        return cast("IO[bytes]", gzip.open(name)) if name.endswith(".gz") else Path(name).open("rb")
+    except OSError as error:
+        raise CommandInputError(f"{name}: cannot be read: {error.strerror}") from error
 
 
 def _write(name: str | None, rows: list[dict[str, Any]]) -> None:
