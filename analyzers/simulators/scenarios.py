@@ -19,6 +19,7 @@ from analyzers.simulators import (
     observers,
     traces,
     training,
+    training_network,
     training_rows,
 )
 from analyzers.simulators.availability_events import outage_scenario, uptime_scenario
@@ -419,6 +420,20 @@ _ALL = (
         "Two minutes of a job of 32 ranks whose clocks differ by seconds; one transfer in twenty meets congestion.",
         lambda name, seed, event: collective_scenario(name, seed, "", event),
         training_rows.EVENTS,
+    ),
+    Scenario(
+        "skeletonhunter_fault",
+        "A fault in the network of a training job",
+        "A quarter of an hour of 24 endpoints that probe each other over two layers, with their flow tables; in the "
+        "last five minutes one of the 19 published types of faults.",
+        lambda name, seed, event: training_network.scenario(name, seed, None, event),
+    ),
+    Scenario(
+        "skeletonhunter_healthy",
+        "Endpoints of a training job that probe each other",
+        "A quarter of an hour of 24 endpoints that probe each other over two layers, with their flow tables.",
+        lambda name, seed, event: training_network.scenario(name, seed, (), event),
+        training_network.EVENTS,
     ),
     Scenario(
         "selector_trace",

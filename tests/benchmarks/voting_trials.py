@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from analyzers.builtin.flows.explain import Rules, explain
+from analyzers.builtin.flows.observed import Observed, observe
+from analyzers.builtin.flows.votes import blamed_by_flow, discounted, majority, votes_of
 from analyzers.builtin.paths import METHODS, bad_paths, solve
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.analysis import BAD_PATH, by_flow
 from analyzers.builtin.voting.charges import over_threshold
-from analyzers.builtin.voting.explain import Rules, explain
-from analyzers.builtin.voting.observed import Observed, observe
-from analyzers.builtin.voting.votes import blamed_by_flow, discounted, majority, votes_of
 from analyzers.contract import Verdict
 from analyzers.params import check_params
 from analyzers.simulators.fabric import VIGIL, Fabric, build

@@ -8,9 +8,9 @@ from types import MappingProxyType
 import numpy as np
 from scipy.special import pdtrc
 
+from analyzers.builtin.flows.observed import observe
+from analyzers.builtin.flows.votes import discounted
 from analyzers.builtin.paths import Incidence, bad_paths, incidence, of_layer, solve
-from analyzers.builtin.voting.observed import observe
-from analyzers.builtin.voting.votes import discounted
 from analyzers.contract import Paths, Window
 from tests.benchmarks.worlds import Method
 

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.flows.explain import SHORTLIST, Explained, Rules, explain
+from analyzers.builtin.flows.observed import Observed, observe
+from analyzers.builtin.flows.votes import VoteResult, blamed_by_flow, discounted, majority, votes_of
 from analyzers.builtin.paths import simpler_methods
 from analyzers.builtin.text import count, listed, percent
 from analyzers.builtin.voting import evidence as show
@@ -22,10 +25,7 @@ from analyzers.builtin.voting.assumptions import (
 )
 from analyzers.builtin.voting.charges import Charge, from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
-from analyzers.builtin.voting.explain import SHORTLIST, Explained, Rules, explain
 from analyzers.builtin.voting.failures import Outvoting, outvote
-from analyzers.builtin.voting.observed import Observed, observe
-from analyzers.builtin.voting.votes import VoteResult, blamed_by_flow, discounted, majority, votes_of
 from analyzers.contract import (
     Assumption,
     Evidence,

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
+from analyzers.builtin.flows.explain import Explained
+from analyzers.builtin.flows.observed import Observed
 from analyzers.builtin.text import count, percent, so_many
-from analyzers.builtin.voting.explain import Explained
 from analyzers.builtin.voting.failures import Outvoting
-from analyzers.builtin.voting.observed import Observed
 from analyzers.contract import Assumption
 
 Floats = NDArray[np.float64]

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
+from analyzers.builtin.flows.explain import Explained, tail
+from analyzers.builtin.flows.observed import Observed
+from analyzers.builtin.flows.votes import VoteResult
 from analyzers.builtin.stats.probability import probability_at
 from analyzers.builtin.voting.analyzer import USUAL_MARGIN
-from analyzers.builtin.voting.explain import Explained, tail
 from analyzers.builtin.voting.failures import Outvoting
-from analyzers.builtin.voting.observed import Observed
-from analyzers.builtin.voting.votes import VoteResult
 from analyzers.contract import Estimate
 
 Floats = NDArray[np.float64]

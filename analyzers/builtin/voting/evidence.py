@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.flows.observed import Observed
 from analyzers.builtin.stats.onset import last_unusual
 from analyzers.builtin.text import CHANCE, NATS, hundredths
 from analyzers.builtin.voting.analyzer import SLICE
 from analyzers.builtin.voting.charges import Charge, rate_interval
-from analyzers.builtin.voting.observed import Observed
 from analyzers.contract import Evidence, Window, chart, table
 
 Json = dict[str, Any]

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.voting.explain import MOST, REPLACEABLE, Rules, thresholds
-from analyzers.builtin.voting.observed import Observed
+from analyzers.builtin.flows.explain import MOST, REPLACEABLE, Rules, thresholds
+from analyzers.builtin.flows.observed import Observed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -28,6 +28,7 @@ SCHEDULES = (
     ("tor-availability-7d", "tor_availability", 7 * DAY, DAY),
     ("pingmesh-10m", "pingmesh", 10 * MINUTE, 5 * MINUTE),
     ("c4d-1m", "c4d", MINUTE, 15 * SECOND),
+    ("skeletonhunter-5m", "skeletonhunter", 5 * MINUTE, 5 * MINUTE),
 )
 # A job that hangs costs by the second: its windows are not kept open for rows that arrive late.
 GRACE = {"c4d-1m": 2 * SECOND}

@@ -108,7 +108,7 @@ def reduce(input: Input, tables: Mapping[str, Rows], start: datetime, end: datet
 def _reduce(reduction: Reduction, tables: Mapping[str, Rows], start: int, end: int) -> Sums:
     chosen = plan(reduction)
     rows = tables[reduction.kind]
-    rows = _chosen(rows, start, end, reduction.or_within)
+    rows = _chosen(rows, start, end, reduction)
     if reduction.only is not None:
         rows = _only(rows, *reduction.only)
     later = int((rows.times > start).sum()) if reduction.or_within else 0
@@ -130,9 +130,10 @@ def _reduce(reduction: Reduction, tables: Mapping[str, Rows], start: int, end: i
     return finish(chosen, replace(found, unmatched=unmatched, later=later))
 
 
-def _chosen(rows: Rows, start: int, end: int, or_within: bool) -> Rows:
-    if rows.kind.is_state:
-        return _in_force_or_within(rows, start, end) if or_within else _in_force(rows, start)
+def _chosen(rows: Rows, start: int, end: int, reduction: Reduction) -> Rows:
+    if rows.kind.is_state and not reduction.changes:
+        held = _in_force_or_within if reduction.or_within else _in_force_at_start
+        return held(rows, start, end)
     return _overlapping(rows, start, end) if rows.kind.is_interval else _between(rows, start, end)
 
 
@@ -169,6 +170,10 @@ def _last_of(*keys: NDArray[np.generic]) -> NDArray[np.intp]:
     last = np.ones(len(order), bool)
     last[:-1] = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
     return order[last]
+
+
+def _in_force_at_start(rows: Rows, start: int, _end: int) -> Rows:
+    return _in_force(rows, start)
 
 
 def _in_force(rows: Rows, at: int) -> Rows:

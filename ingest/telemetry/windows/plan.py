@@ -50,10 +50,12 @@ def plan(reduction: Reduction) -> Plan:
         raise ValueError(
             f"reduction {reduction.name}: only what happens at one time has slices, not {kind.name}"
         )
-    if reduction.or_within and not kind.is_state:
+    if (reduction.or_within or reduction.changes) and not kind.is_state:
         raise ValueError(
             f"reduction {reduction.name}: only a state comes into force, which {kind.name} is not"
         )
+    if reduction.or_within and reduction.changes:
+        raise ValueError(f"reduction {reduction.name}: it is either of states or of their changes")
     owners: dict[str, str] = {}
 
     def find(name: str, *types: str) -> str:

@@ -87,8 +87,9 @@ class Reduction:
 
     `kind` is a telemetry kind. For a state kind (one whose rows hold "from `time` on", such as `placement`) the rows
     are those in force at the window's start, with `or_within` also, for keys that have none, the first that came into
-    force before its end; for a kind of intervals (such as `outage`), those that overlap the window, not clipped, each
-    as it was last told of; for the others, those with `start <= time < end`.
+    force before its end, or with `changes` all with `start <= time < end`, those that end a state included; for a kind
+    of intervals (such as `outage`), those that overlap the window, not clipped, each as it was last told of; for the
+    others, those with `start <= time < end`.
     `group_by` lists fields of the kind or of the joined `as_of` kind, of any type but lists of numbers. Grouping by a
     `components` field takes the set of components without those of `witness_kinds`. `slice` adds the key `slice`: the
     index of the slice of that length, counted from the window's start. `each` takes lists of numbers apart. `where`
@@ -106,6 +107,7 @@ class Reduction:
     each: Each | None = None
     or_within: bool = False
     only: tuple[str, tuple[str, ...]] | None = None
+    changes: bool = False
 
     @property
     def kinds(self) -> tuple[str, ...]:

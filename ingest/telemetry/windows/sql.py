@@ -179,7 +179,7 @@ def _query(
 
 
 def _rows(chosen: Plan, region: int, start: datetime, end: datetime, upto: Position | None) -> _Sql:
-    if chosen.kind.is_state:
+    if chosen.kind.is_state and not chosen.reduction.changes:
         held = in_force(chosen.kind, region, start, upto)
         if chosen.reduction.or_within:
             held = _or_within(held, chosen.kind, region, start, end, upto)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from analyzers.builtin.voting.explain import Model, Rules, events_of, explain, thresholds, upper_rate
-from analyzers.builtin.voting.observed import Observed, observe
-from analyzers.builtin.voting.votes import blamed_by_flow, discounted, majority, votes_of
+from analyzers.builtin.flows.explain import Model, Rules, events_of, explain, thresholds, upper_rate
+from analyzers.builtin.flows.observed import Observed, observe
+from analyzers.builtin.flows.votes import blamed_by_flow, discounted, majority, votes_of
 from analyzers.contract import Paths
 from tests.unit.analyzers.voting.cases import Row, simulated, star, window_of
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.flows.observed import Observed
 from analyzers.builtin.paths import mixed, summed
-from analyzers.builtin.voting.observed import Observed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from analyzers.builtin.voting.observed import Observed
+from analyzers.builtin.flows.observed import Observed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,0 +1,83 @@
+"""What skeletonhunter says: who is named, how, and when nobody is."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from analyzers.builtin.skeletonhunter import ANALYZER
+from analyzers.runner import judge
+from analyzers.simulators.deepview import EPOCH
+from analyzers.simulators.region import stamp
+from analyzers.simulators.training_network import EVENTS, TABLES, TYPES, scenario
+from analyzers.testing import check_analyzer
+from tests.unit.analyzers.skeletonhunter.cases import TINY, case, last_window, made, verdict
+
+
+def named(found: dict[str, Any]) -> list[str]:
+    return [one["component"] for one in found["suspects"]]
+
+
+def test_it_is_a_good_analyzer() -> None:
+    check_analyzer(ANALYZER, case, seeds=[1])
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize("kind", [*TYPES, *TABLES])
+def test_each_type_of_fault_is_named(kind: str) -> None:
+    (truth,) = made(2, (kind,))[1]["faults"]
+    found = verdict(2, kind)
+    assert len(found["suspects"]) == 1
+    assert named(found)[0] in {truth["component"], *truth["alike"]}
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_benign_event_accuses_nobody(event: str) -> None:
+    assert named(verdict(4, event=event)) == []
+
+
+def test_a_suspect_says_the_signal_and_the_path_to_a_symptom() -> None:
+    (found,) = verdict(2, "rnic_port_down")["suspects"]
+    assert found["indicator"] == "unreachable"
+    assert found["path"][0] == found["component"]
+    assert found["summary"].startswith(f"{found['component']} does not answer probes: anomalies on ")
+
+
+def test_without_registered_endpoints_a_scheduled_run_says_so() -> None:
+    window = made(1, ())[0]
+    empty = {name: replace(sums, rows=0, keys={}, values={}) for name, sums in window.sums.items()}
+    bare = replace(window, input="all", sums={**window.sums, "endpoints": empty["endpoints"]}, history=())
+    assert judge(ANALYZER, bare)["reason"].startswith("no endpoint registered")
+
+
+def test_the_phase_detect_shows_pairs_and_names_nobody() -> None:
+    found = verdict(1, "rnic_firmware", phase="detect")
+    assert found["status"] == "inconclusive"
+    assert [piece["title"] for piece in found["evidence"]] == [
+        "Anomalous pairs",
+        "Round-trip times of the worst pairs",
+    ]
+
+
+def test_the_published_case_of_an_invalidated_flow_names_the_card() -> None:
+    """Round-trip times jump from 16 to 120 us after 90 seconds, nothing is lost, both layers are clean, and the flow
+    is gone from the offloaded table (Liu et al., SIGCOMM 2025)."""
+    rows, _ = scenario("test", 5, (), "", TINY)
+    start = EPOCH + timedelta(seconds=300 + 90)
+    src, dst = (
+        "endpoint/j0-0-r0",
+        next(one["dst"] for one in rows["probe"] if one["src"] == "endpoint/j0-0-r0"),
+    )
+    for row in rows["probe"]:
+        if (row["src"], row["dst"]) == (src, dst) and row["time"] >= stamp(start, 0):
+            row["rtt_us"] = [one + 104.0 for one in row["rtt_us"]]
+    gone = f"vport/{dst.partition('/')[2]}"
+    rows["flow_rule"] = [
+        row
+        for row in rows["flow_rule"]
+        if (row["element"], row["match"], row["layer"]) != ("vswitch/h0", gone, "nic")
+    ]
+    (found,) = judge(ANALYZER, last_window(rows))["suspects"]
+    assert (found["component"], found["indicator"]) == ("nic/h0-0", "offloaded_rules")
