@@ -133,7 +133,9 @@ def run(preset: Preset, rng: np.random.Generator, faults: Sequence[Fault] = (), 
     made = world.made()
     made.faults, made.event = tuple(faults), event
     if event == "clock_step":
-        made.shift = np.where(rng.random(preset.nodes) < 0.1, rng.uniform(-8, 8, preset.nodes), 0.0)
+        struck = rng.choice(preset.nodes, max(1, preset.nodes // 10), replace=False)
+        made.shift = np.zeros(preset.nodes)
+        made.shift[struck] = rng.uniform(-8, 8, len(struck))
     if event == "missing_rows":
         for values in made.values.values():
             values[rng.random(values.shape) < 0.2] = np.nan
