@@ -66,6 +66,7 @@ NAMES = (
     "worlds_deepview",
     "worlds_validator",
     "worlds_straggler",
+    "worlds_c4d",
     "worlds_selector",
     "worlds_voting",
     "worlds_netbouncer",
