@@ -21,6 +21,7 @@ from msgspec import UNSET
 
 from ingest.alerts import heartbeats
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt
+from ingest.alerts.parts import name_parts
 from ingest.alerts.store import receive
 from ingest.api.admission import OverloadedError, admitted, decompress, in_turn, read_body
 from ingest.api.answers import AcceptedAlerts, AcceptedHeartbeat, LeftOutAlert, RefusedAlert, in_json
@@ -152,6 +153,7 @@ def stored(
     if unread and not keeps_unread:
         raise RequestRefusedError(400, f"Nothing was stored: {parsed.refused[0]}.")
     trace = getattr(request, "trace", None)
+    parsed = name_parts(parsed, key.region or "default", datetime.now(UTC))
     taken = receive(parsed, Delivery(key.name, endpoint, request.content_type or "", payload, trace))
     database.note_use()
     if unread:

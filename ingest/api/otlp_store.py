@@ -17,6 +17,7 @@ from django.conf import settings
 
 from ingest.alerts import store as alerts
 from ingest.alerts.deliveries import Delivery as AlertDelivery
+from ingest.alerts.parts import name_parts
 from ingest.api.admission import admitted, in_turn
 from ingest.api.keys import Key
 from ingest.api.rejections import note
@@ -150,4 +151,5 @@ def _take_logs(request: Request, key: Key) -> Done:
     too_long = len(body) > KEPT_WHOLE
     payload, content_type = (found.shown, PROTOBUF) if too_long else (body, request.media_type)
     delivery = AlertDelivery(key.name, "otlp", content_type, payload, request.trace)
-    return Done(alerts.receive(found.parsed, delivery).receipt, rejected, said)
+    named = name_parts(found.parsed, key.region or "default", now)
+    return Done(alerts.receive(named, delivery).receipt, rejected, said)

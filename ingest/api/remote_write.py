@@ -8,6 +8,7 @@ bytes) is not stored again: senders must repeat after a 5xx, and may not know th
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import UTC, datetime
 from email.message import Message
 
@@ -16,13 +17,18 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from ingest.alerts import store as alerts
+from ingest.alerts.deliveries import Delivery as AlertDelivery
+from ingest.alerts.parts import name_parts
 from ingest.api.admission import OverloadedError, admitted, in_turn, read_body
 from ingest.api.keys import Key, authenticate
 from ingest.api.problem_details import down
 from ingest.api.rejections import noted
 from ingest.db import database
+from ingest.integrations.gpu import dcgm_alerts
+from ingest.integrations.normalized import Parsed
 from ingest.integrations.remote_write.parse import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
-from ingest.telemetry.decode.columns import Bounds
+from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from ingest.telemetry.store.write import Delivery, find_repeated, receive
 
@@ -94,7 +100,18 @@ def _taken(request: HttpRequest, key: Key, version: Version) -> HttpResponse:
         again = f"remote write {digest.hex()}"
         delivery = Delivery(key.name, digest, len(sent), getattr(request, "trace", None), again)
         receipt = (find_repeated(written.rows.kind, delivery) or receive(written.rows, delivery)).id
+        _report_xids(written.rows, key)
     return _answer(written, receipt)
+
+
+def _report_xids(rows: Rows, key: Key) -> None:
+    """Store Xids of DCGM as alerts too, for a key that may send alerts. Repeats are one alert."""
+    now = datetime.now(UTC)
+    if not key.allows("alerts") or not (found := dcgm_alerts(rows, now)):
+        return
+    payload = json.dumps([dict(alert.labels) for alert in found]).encode()
+    parsed = name_parts(Parsed(found), key.region or "default", now)
+    alerts.receive(parsed, AlertDelivery(key.name, "remote-write", "application/json", payload))
 
 
 def _answer(written: Written, receipt: str) -> HttpResponse:

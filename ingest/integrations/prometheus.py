@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from ingest.integrations import gpu
 from ingest.integrations.json_body import called, read, read_object
 from ingest.integrations.normalized import (
     MOST_ALERTS,
@@ -369,7 +370,7 @@ def build(
         title=notes.line("the title", _title(labels, annotations)),
         severity=severity_of(labels.get("severity") or labels.get("priority")),
         group=notes.line("the group", labels.get("alertname", "")),
-        component=component_of(labels),
+        component=gpu.component_in(labels) or component_of(labels),
         description=notes.text("the description", _description(annotations, details)),
         annotations=notes.annotations(annotations),
         labels=notes.labels(labels),

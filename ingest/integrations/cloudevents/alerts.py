@@ -3,8 +3,10 @@
 NVSentinel's event exporter (https://github.com/NVIDIA/NVSentinel, docs/configuration/event-exporter.md) sends what its
 monitors find with `data.healthEvent`. Each impacted entity becomes an alert of its own, because each heals on its own:
 a GPU of a node is `gpu/NODE-VALUE`. What only names an entity another way (its PCI address, its UUID) is a label.
-Without entities the node itself is meant. `isHealthy` resolves. Its events come in any order and more than once:
-`generatedTimestamp` is the alert's time, and an event that is older than what is known changes nothing.
+A GPU that the event names by its serial number is `gpu/SERIAL`; otherwise the label `slot` (NODE:VALUE) lets placements
+name the part (`ingest.alerts.parts`). Without entities the node itself is meant. `isHealthy` resolves. Its events come
+in any order and more than once: `generatedTimestamp` is the alert's time, and an event that is older than what is known
+changes nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ingest.integrations import gpu
 from ingest.integrations.cloudevents.parse import Event, Events
 from ingest.integrations.generic import apply
 from ingest.integrations.generic.schema import mapping
@@ -120,7 +123,8 @@ def _nvsentinel(event: Event) -> list[Alert]:
     things, names = _entities(told)
     at = _generated(told) or instant(event.attributes.get("time"))
     health = _Health(told, event, _text(told, "nodeName"), _text(told, "checkName"), names, healthy, at)
-    return [_alert(health, kind, value) for kind, value in things or [("node", "")]]
+    single = len(things) == 1
+    return [_alert(health, kind, value, single) for kind, value in things or [("node", "")]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +157,15 @@ class _Health:
         return {**self.names, **{name: text for name, text in said.items() if text}, **fixed}
 
 
-def _alert(health: _Health, kind: str, value: str) -> Alert:
+def _alert(health: _Health, kind: str, value: str, single: bool) -> Alert:
     notes, message = Notes(), health.text_of("message")
+    component, labels = health.component(kind, value), health.labels()
+    if kind == "gpu" and value:
+        labels["slot"] = gpu.slot_of(health.node, value)
+        serial = _NOT_IN_NAME.sub("-", health.names.get("serial", ""))
+        if single and is_component(f"gpu/{serial}"):
+            component = f"gpu/{serial}"
+            del labels["slot"]
     where = f"{kind} {value} of {health.node}" if value else health.node
     severity: Severity = "critical" if health.told.get("isFatal") is True else "warning"
     lines = [message]
@@ -166,9 +177,9 @@ def _alert(health: _Health, kind: str, value: str) -> Alert:
         title=notes.line("the title", f"{health.check} on {where}" + (f": {message}" if message else "")),
         severity=severity,
         group=notes.line("the group", health.check),
-        component=health.component(kind, value),
+        component=component,
         description=notes.text("the description", "\n".join(filter(None, lines))),
-        labels=notes.labels(health.labels()),
+        labels=notes.labels(labels),
         starts_at=health.at,
         notes=tuple(notes.told),
     )

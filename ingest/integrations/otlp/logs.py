@@ -5,6 +5,9 @@ Data model: https://opentelemetry.io/docs/specs/otel/logs/data-model/ (severity 
 Records below the threshold that are not counted are refused as the protocol has it, so that nobody thinks that they
 are here.
 
+A line of the kernel log with an Xid (`NVRM: Xid …`) is an alert of its GPU whatever its severity: the kernel writes it
+as a warning or less.
+
 Two records are the same alert if service, logger (scope), event name and the template of their text are the same: the
 first line with every word that holds a digit, and long hexadecimal, replaced by `#`. That errs towards one alert for
 two errors rather than a thousand for one. The instance is no part of it. Of the same records in one request the first
@@ -18,10 +21,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
+from ingest.integrations import gpu
 from ingest.integrations.logs.templates import Record, severity_of
 from ingest.integrations.normalized import Alert, Notes, Parsed, Severity, component_of
 from ingest.integrations.otlp.messages import SIGNALS, Parts, text_of
@@ -64,12 +68,19 @@ def alerts(request: Any, now: datetime, least: int = ERROR, counted: bool = Fals
     below it are refused unless they are `counted`.
     """
     refusals, found, counts = Refusals(), dict[str, _Record](), Counter[str]()
+    xids, shown_xids = dict[str, Alert](), list[_Record]()
     of = Parts().of
     for resource_logs in of(request.resource_logs):
         attributes: dict[str, str] | None = None
         of(resource_logs.resource.attributes)
         for scope_logs in of(resource_logs.scope_logs):
             for record in of(scope_logs.log_records):
+                if (text := text_of(record.body)) and (told := gpu.xid_in(text)) is not None:
+                    attributes = attributes_of(resource_logs.resource) if attributes is None else attributes
+                    one_xid = _xid(told, record, attributes, now)
+                    xids.setdefault(one_xid.key, one_xid)
+                    shown_xids.append(_Record(resource_logs, scope_logs, record, attributes))
+                    continue
                 if severity_number(record) < least:
                     if not counted:
                         refusals.add(_NOT_KEPT.format(least=least))
@@ -82,7 +93,18 @@ def alerts(request: Any, now: datetime, least: int = ERROR, counted: bool = Fals
                 counts[one.key] += 1
                 found.setdefault(one.key, one)
     made = tuple(_alert(one, now + QUIET, counts[key]) for key, one in found.items())
-    return FromLogs(Parsed(made), refusals, _shown(found.values()))
+    return FromLogs(
+        Parsed((*xids.values(), *made)), refusals, _shown([*shown_xids[:MOST_ALERTS], *found.values()])
+    )
+
+
+def _xid(told: tuple[str, int, str], record: Any, resource: dict[str, str], now: datetime) -> Alert:
+    """The alert of an Xid line, whatever severity the kernel gave it."""
+    node = resource.get("k8s.node.name") or resource.get("host.name") or instance_of(resource)
+    time = int(record.time_unix_nano or record.observed_time_unix_nano)
+    at = datetime.fromtimestamp(time // 1000 / 1e6, UTC) if time else None
+    address, xid, message = told
+    return gpu.xid_alert(node, address, xid, message, at, now)
 
 
 def records(request: Any, now: datetime) -> Iterator[Record]:

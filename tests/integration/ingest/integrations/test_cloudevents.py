@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -66,6 +67,27 @@ def test_health_events_may_come_late_and_again(post: Post) -> None:
     assert (component, status) == ("gpu/gpu-17-0", "resolved")
     assert post(health("2026-03-01T12:03:00Z", "e4")).status_code == 200
     assert alerts()[0][1] == "firing"
+
+
+def placed(time: str, *parts: str) -> None:
+    """Tells that the slot of GPU 0 of gpu-17 holds these parts from `time` on."""
+    secret = keys.create(f"inventory {time}", ["telemetry"])
+    row = {"time": time, "unit": "slot/gpu-17:0", "components": list(parts), "active": bool(parts)}
+    answer = Client(headers={"Authorization": f"Bearer {secret}"}).post(
+        "/api/v1/telemetry/placement", [row], content_type="application/json"
+    )
+    assert answer.status_code == 202, answer.content
+
+
+def test_an_alert_follows_the_part_that_was_in_the_slot_at_its_time(post: Post) -> None:
+    start = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=6)
+    times = [(start + timedelta(hours=hour)).isoformat() for hour in range(6)]
+    placed(times[1], "gpu/old", "node/gpu-17")
+    placed(times[3], "gpu/new")
+    placed(times[4])
+    for hour, check in ((0, "a"), (2, "b"), (3, "c"), (5, "d")):
+        assert post(health(times[hour], check, checkName=check)).status_code == 200
+    assert [component for component, *_ in alerts()] == ["gpu/gpu-17-0", "gpu/gpu-17-0", "gpu/new", "gpu/old"]
 
 
 def test_an_empty_batch_succeeds(post: Post) -> None:

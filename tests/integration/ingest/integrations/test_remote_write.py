@@ -128,3 +128,21 @@ def test_without_its_database_the_endpoint_asks_to_try_again(
     monkeypatch.setattr(keys, "find", lambda _: keys.Key("prometheus", frozenset({"telemetry"})))
     answer = post(packed(message("1.0", series(LOAD, (1.5, now())))))
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "components"), [(["telemetry", "alerts"], ["gpu/gpu-17-3"]), (["telemetry"], [])]
+)
+def test_an_xid_of_dcgm_is_an_alert_for_a_key_that_may_send_alerts(
+    scopes: list[str], components: list[str]
+) -> None:
+    named = {"Hostname": "gpu-17", "UUID": "GPU-1a", "__name__": "DCGM_FI_DEV_XID_ERRORS", "gpu": "3"}
+    labels = tuple(named.items())
+    told = {"Authorization": f"Bearer {keys.create('dcgm', scopes)}", "Content-Encoding": "snappy"}
+    for shift in (0, 1):
+        body = packed(message("1.0", series(labels, (79.0, now() + shift))))
+        assert Client(headers=told).post("/api/v1/write", body, content_type=PROTOBUF).status_code == 204
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT component FROM alert")
+        assert [component for (component,) in cursor.fetchall()] == components
+    assert count() == 2

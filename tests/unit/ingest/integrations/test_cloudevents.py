@@ -224,6 +224,17 @@ def test_a_health_event_becomes_an_alert_of_its_gpu() -> None:
     assert alert.starts_at == datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
 
+def test_a_gpu_that_is_named_by_its_serial_number_is_that_part() -> None:
+    serial = {"entityType": "SERIAL", "entityValue": "1652821001"}
+    (alert,) = parsed(health(entitiesImpacted=[GPU, serial])).alerts
+    assert (alert.component, "slot" in alert.labels) == ("gpu/1652821001", False)
+
+
+def test_a_gpu_that_is_named_by_its_number_has_its_slot() -> None:
+    (alert,) = parsed(health()).alerts
+    assert alert.labels["slot"] == "gpu-17:0"
+
+
 @pytest.mark.parametrize(
     ("told", "shown"),
     [

@@ -57,6 +57,22 @@ def test_the_severity_decides_what_becomes_an_alert(record: dict[str, Any], seve
     assert [alert.severity for alert in found(logs(record))] == ([severity] if severity else [])
 
 
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
+
+
+def test_a_line_of_the_kernel_with_an_xid_is_an_alert_of_its_gpu() -> None:
+    (alert,) = found(logs({"severity": 13, "body": XID}, {"severity": 9, "body": XID}, host__name="gpu-17"))
+    assert alert.title == "Xid 79 on GPU 0000:3b:00 of gpu-17: GPU has fallen off the bus."
+    assert (alert.component, alert.severity, alert.group) == ("gpu/gpu-17-0000:3b:00", "critical", "Xid 79")
+    assert alert.labels == {"node": "gpu-17", "slot": "gpu-17:0000:3b:00", "xid": "79"}
+    assert alert.starts_at is not None
+
+
+def test_two_xids_of_one_gpu_are_two_alerts() -> None:
+    other = XID.replace(" 79,", " 48,")
+    assert len(found(logs({"body": XID}, {"body": other}, {"body": other}, host__name="gpu-17"))) == 2
+
+
 def test_what_is_no_error_is_refused_and_counted() -> None:
     told = otlp_logs.alerts(reread("logs", logs({}, {"severity": 9}, {"severity": 5})), NOW)
     assert (len(told.parsed.alerts), told.refusals.total) == (1, 2)
