@@ -17,6 +17,7 @@ from analyzers.simulators import (
     mesh_windows,
     node_benchmarks,
     observers,
+    profiles,
     traces,
     training,
     training_network,
@@ -42,6 +43,7 @@ from analyzers.simulators.node_wear import scenario as wear_scenario
 from analyzers.simulators.observations import observation_scenario
 from analyzers.simulators.outages import BATCH, HEALTHY
 from analyzers.simulators.probes import link_scenario
+from analyzers.simulators.profiles import scenario as profile_scenario
 from analyzers.simulators.region import (
     Row,
     failure_rows,
@@ -434,6 +436,25 @@ _ALL = (
         "A quarter of an hour of 24 endpoints that probe each other over two layers, with their flow tables.",
         lambda name, seed, event: training_network.scenario(name, seed, (), event),
         training_network.EVENTS,
+    ),
+    Scenario(
+        "perftracker_nic",
+        "One worker's link is capped",
+        "A profile of 128 workers in two stages; all_reduce of one of them uses its link less, and takes longer.",
+        lambda name, seed, event: profile_scenario(name, seed, "slow_nic", event),
+    ),
+    Scenario(
+        "perftracker_loader",
+        "One worker's data comes late",
+        "A profile of 128 workers in two stages; one of them spends 5 to 40 % of its time in Python, and all wait.",
+        lambda name, seed, event: profile_scenario(name, seed, "slow_loader", event),
+    ),
+    Scenario(
+        "perftracker_healthy",
+        "Workers that behave alike",
+        "A profile of 128 workers in two stages that differ by five per cent in every function.",
+        lambda name, seed, event: profile_scenario(name, seed, None, event),
+        profiles.EVENTS,
     ),
     Scenario(
         "selector_trace",

@@ -54,6 +54,7 @@ NAMES = (
     "netbouncer",
     "validator",
     "straggler",
+    "perftracker",
     "selector",
     "availability",
     "panorama",

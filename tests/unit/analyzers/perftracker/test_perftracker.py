@@ -1,0 +1,104 @@
+"""The worker at fault is named with its function, its victims are not, and a cause of all is a cause of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analyzers.builtin.perftracker import ANALYZER
+from analyzers.builtin.perftracker.patterns import roles
+from analyzers.contract import Window
+from analyzers.runner import judge
+from analyzers.simulators.profiles import COMMON, EVENTS, FAULTS, Fault, Preset, Profile, profile, window_of
+from analyzers.testing import Case, check_analyzer
+
+SMALL = Preset(workers=48, stages=2, minor=2)
+WORKER = "worker/7"
+
+
+def made(kind: str = "", event: str = "", severity: float = 0.25, seed: int = 1, **preset: Any) -> Profile:
+    faults = [Fault(kind, 7, severity)] if kind else []
+    return profile(replace(SMALL, **preset), np.random.default_rng(seed), faults, event)
+
+
+def verdict_of(one: Profile, **params: Any) -> Mapping[str, Any]:
+    return judge(ANALYZER, window_of(one), params)
+
+
+def named(one: Profile, **params: Any) -> list[str]:
+    return [suspect["component"] for suspect in verdict_of(one, **params)["suspects"]]
+
+
+def test_it_is_a_good_analyzer() -> None:
+    def make(seed: int, faulty: bool) -> Case:
+        one = made("slow_nic" if faulty else "", seed=seed, workers=16, stages=1, minor=0)
+        return Case(window_of(one), (WORKER,) if faulty else ())
+
+    check_analyzer(ANALYZER, make, seeds=range(1), names={"job": "job"})
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_the_worker_and_the_function_are_named_and_no_victim(kind: str) -> None:
+    (suspect,) = verdict_of(made(kind))["suspects"]
+    assert suspect["component"] == WORKER
+    assert suspect["indicator"].startswith(f"{FAULTS[kind]} ")
+
+
+@pytest.mark.parametrize("event", ["", *EVENTS])
+def test_what_is_no_fault_is_silent(event: str) -> None:
+    assert named(made(event=event)) == []
+
+
+@pytest.mark.parametrize("kind", COMMON)
+def test_a_cause_of_all_workers_is_named_as_the_jobs(kind: str) -> None:
+    (suspect,) = verdict_of(made(kind))["suspects"]
+    assert suspect["component"] == "job/llm-70b"
+    assert suspect["indicator"] == f"{COMMON[kind]} beta"
+
+
+def test_a_common_function_that_always_was_so_is_not_named() -> None:
+    now, before = (window_of(made("common_loader", seed=seed)) for seed in (1, 2))
+    assert judge(ANALYZER, replace(now, history=(before,)))["status"] == "quiet"
+    healthy = window_of(made(seed=2))
+    assert judge(ANALYZER, replace(now, history=(healthy,)))["status"] == "named"
+
+
+def test_two_workers_at_once_are_both_named() -> None:
+    faults = [Fault("slow_nic", 7, 0.3), Fault("slow_loader", 30, 0.3)]
+    one = profile(SMALL, np.random.default_rng(1), faults)
+    assert sorted(named(one)) == ["worker/30", WORKER]
+
+
+def test_workers_are_compared_within_their_role() -> None:
+    one = made()
+    one.values[1, :, 24:] *= 0.5
+    assert named(one) == []
+
+
+def test_a_capped_link_and_a_congested_one_are_told_apart() -> None:
+    said = [verdict_of(made(kind))["suspects"][0]["summary"] for kind in ("slow_nic", "congestion")]
+    assert "capped" in said[0]
+    assert "congested" in said[1]
+
+
+def test_the_published_rule_names_the_culprit_too_and_has_no_probability() -> None:
+    suspects = verdict_of(made("slow_loader", spread=0.02), method="published")["suspects"]
+    assert WORKER in [one["component"] for one in suspects]
+    assert {one["score"] for one in suspects} == {None}
+
+
+def test_a_role_of_too_few_workers_is_inconclusive() -> None:
+    verdict = verdict_of(made(workers=2, stages=1), min_workers=4)
+    assert (verdict["status"], "has 2 workers" in (verdict["reason"] or "")) == ("inconclusive", True)
+
+
+def test_several_profiles_of_a_window_are_averaged() -> None:
+    window: Window = window_of(made())
+    sums = window.sums["profiles"]
+    twice = replace(sums, values={name: 2 * column for name, column in sums.values.items()})
+    first, second = roles(sums), roles(twice)
+    assert np.allclose(first[0].values, second[0].values)
