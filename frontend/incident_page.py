@@ -53,7 +53,7 @@ KIND_WORDS = {
     "analyzers": "Analyzers",
     "alerts": "Alerts",
     "routing": "Routing",
-    "notifications": "Calls",
+    "notifications": "Notifications",
 }
 
 

@@ -22,7 +22,7 @@ from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
 from frontend.templatetags import times
-from frontend.templatetags.times import clock, exact_words, span_to
+from frontend.templatetags.times import clock, exact_words, is_one_minute, span_to
 from incidents.domain.incident.alerts import is_storm
 from incidents.domain.incident.state import Failure, Incident
 from incidents.domain.oncall.span_text import lead_words
@@ -453,4 +453,5 @@ def failure_title(incident: Incident, failure: Failure | None, text: str) -> Saf
     if past == text or not past.startswith(title):
         return past
     span = span_to(incident.failing_since, incident.last_failure)
-    return format_html("{} from {}{}", title, span, past[len(title) :])
+    word = "at" if is_one_minute(incident.failing_since, incident.last_failure) else "from"
+    return format_html("{} {} {}{}", title, word, span, past[len(title) :])

@@ -183,13 +183,19 @@ def moment_words(text: str) -> SafeString | str:
         return f"log position {text[-12:]}"
 
 
+def is_one_minute(first: Moment, last: Moment) -> bool:
+    """Whether a page writes both times alike."""
+    return clock_words(first) == clock_words(last)
+
+
 @register.filter
 def span_to(start: Moment, end: Moment) -> SafeString | str:
-    """`21 Nov 02:30 to 03:30` by the reader's clock; both dates where they differ."""
+    """`21 Nov 02:30 to 03:30` by the reader's clock; both dates where they differ, one time within one minute."""
     first, last = as_time(start), as_time(end)
     if first is None or last is None:
         return "–"
     same = time_zones.local(first).date() == time_zones.local(last).date()
     until = f"{time_zones.local(last):%H:%M}" if same else clock_words(last)
     utc = f"{first.astimezone(UTC):%Y-%m-%d %H:%M:%S} to {last.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return format_html('<span title="{}">{} to {}</span>', utc, clock_words(first), until)
+    seen = clock_words(first) if is_one_minute(first, last) else f"{clock_words(first)} to {until}"
+    return format_html('<span title="{}">{}</span>', utc, seen)

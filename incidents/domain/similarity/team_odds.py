@@ -55,9 +55,9 @@ class TeamView:
 
     @property
     def words(self) -> str:
-        """`probably theirs: 97 %`, `probably not: at most 3 %`, `cannot say`."""
+        """`probably theirs: 97 %`, `probably not: at most 3 %`, `no estimate`."""
         if self.probability is None:
-            return "cannot say"
+            return "no estimate"
         likely = "probably" if self.probability >= LIKELY else "possibly"
         theirs = "probably not" if self.probability < UNLIKELY else f"{likely} theirs"
         whole = 0.01 <= self.probability <= 0.99

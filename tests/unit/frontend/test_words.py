@@ -110,6 +110,7 @@ def test_json_in_a_page_cannot_end_its_block() -> None:
 
 def test_a_window_says_its_date_once() -> None:
     assert ">21 Nov 12:00 to 13:00<" in times.span_to(NOON, NOON + timedelta(hours=1))
+    assert ">21 Nov 12:00<" in times.span_to(NOON, NOON + timedelta(seconds=20))
 
 
 def test_a_row_says_of_a_later_verdict_only_what_its_title_does_not() -> None:

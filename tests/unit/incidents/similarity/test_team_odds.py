@@ -60,7 +60,7 @@ def test_blame_without_a_probability_gives_nobody_one() -> None:
 
 def test_without_claims_it_abstains() -> None:
     view = views()["storage"]
-    assert (view.words, view.why) == ("cannot say", "no analyzer suspects a component here")
+    assert (view.words, view.why) == ("no estimate", "no analyzer suspects a component here")
 
 
 def test_without_claims_the_team_that_such_tickets_went_to_comes_first() -> None:
