@@ -108,6 +108,14 @@ def test_what_was_refused_of_several_is_said_and_the_rest_is_undone(console: Con
     console.problems.clear()  # the browser logs the aborted request
 
 
+def test_the_box_in_the_head_selects_every_row_once(console: Console) -> None:
+    for n in range(3):
+        content.open_ticket(f"Selected together {n}")
+    inbox = console.open("/?search=%22Selected+together%22")
+    inbox.get_by_label("Select all shown").check()
+    expect(inbox.locator("[data-count]")).to_have_text("3 selected")
+
+
 def test_a_letter_opens_the_panel_for_the_row_at_hand_and_leads_back_to_it(console: Console) -> None:
     number = content.open_ticket("Handed over from the list", component="tor/dc1-t12")
     inbox = console.open(f"/?search=%23{number}")

@@ -10,7 +10,7 @@ let all = null; // numbers of all that match, once they were asked for
 let aimed = null; // the row that a key selected for its panel alone
 let stopped = false;
 
-const boxes = () => [...document.querySelectorAll("td.pick input")];
+const boxes = () => [...document.querySelectorAll("td.pick input[name=number]")];
 const picked = () => all ?? boxes().filter((box) => box.checked).map((box) => Number(box.value));
 const counted = (count) => `${count.toLocaleString("en")} incident${count === 1 ? "" : "s"}`;
 
@@ -38,14 +38,14 @@ function clear() {
 
 document.addEventListener("change", (event) => {
   if (event.target.matches("input[data-all]")) boxes().forEach((box) => { box.checked = event.target.checked; });
-  if (event.target.matches("td.pick input, input[data-all]")) { all = null; aimed = null; count(); }
+  if (event.target.matches("td.pick input[name=number], input[data-all]")) { all = null; aimed = null; count(); }
 });
 document.addEventListener("picked", count);
 
 /** Shift and a click selects all from the last box to this one. */
 let last = null;
 document.addEventListener("click", (event) => {
-  if (!event.target.matches("td.pick input")) return;
+  if (!event.target.matches("td.pick input[name=number]")) return;
   const every = boxes(), here = every.indexOf(event.target), there = every.indexOf(last);
   if (event.shiftKey && there >= 0) {
     every.slice(Math.min(here, there), Math.max(here, there) + 1).forEach((box) => { box.checked = event.target.checked; });
@@ -57,7 +57,7 @@ document.addEventListener("click", (event) => {
 /** Something is selected, or else the row at hand is from now on, for one panel. */
 function aim(row) {
   if (picked().length) return true;
-  const box = row?.querySelector("td.pick input");
+  const box = row?.querySelector("td.pick input[name=number]");
   if (!box) return false;
   box.checked = true;
   aimed = row;
