@@ -82,20 +82,13 @@ def run(trial: Trial) -> Done:
     for later in LATER:
         verdict = ANALYZER.analyze(windows_at(columns, ONSET + later), params)
         entries = [{one.component, *one.ambiguous_with} for one in verdict.suspects]
-        mine = [entry for entry in entries if _is_right(trial, entry, fault.component)]
+        mine = [entry for entry in entries if fault.component in entry]
         exact = len(entries) == 1 and len(mine) == 1 and (trial.job == "one ring" or len(entries[0]) == 1)
         held, named, status = bool(mine), len(entries), verdict.status
         false = len(entries) - len(mine)
         if exact and not np.isfinite(seconds):
             seconds = later
     return Done(trial, status, exact, held, named, seconds, false)
-
-
-def _is_right(trial: Trial, entry: set[str], component: str) -> bool:
-    if trial.job == "one ring" and trial.kind == "slow_nic":
-        rank = component.partition("/")[2]
-        return bool(entry & {f"rank_tx/{rank}", f"rank_rx/{rank}"})
-    return component in entry
 
 
 def healthy(trial: Trial) -> Done:

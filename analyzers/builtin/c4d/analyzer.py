@@ -23,7 +23,7 @@ STATES = Reduction(
 PARAMS = (
     Param(
         "hang_seconds",
-        12.0,
+        10.0,
         "stall from which a job may hang; 0 for a dump that was made because it hangs",
         low=0,
         high=3600,
@@ -45,7 +45,7 @@ HISTORY = 2
 
 ANALYZER = Analyzer(
     name="c4d",
-    version="1.0.0",
+    version="1.1.0",
     title="Names the rank, NIC side or connection behind hangs and slow collectives of training jobs",
     inputs=(Input("collective", (STATES,)),),
     params=PARAMS,

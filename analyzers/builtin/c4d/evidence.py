@@ -113,7 +113,7 @@ def _late(job: Judged) -> Evidence:
             one.communicator,
             hundredths(one.share),
             None if np.isnan(one.usual) else hundredths(one.usual),
-            f"{one.blocks} of 8",
+            f"{one.blocks} of {one.of}",
         )
         for one in job.late[:MOST_ROWS]
     )

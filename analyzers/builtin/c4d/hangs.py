@@ -14,10 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from analyzers.builtin.c4d.observed import COMPLETED, SHOWN, Flags, Floats, Ints, Records
+from analyzers.builtin.c4d.observed import COMPLETED, SCHEDULED, SHOWN, Flags, Floats, Ints, Records
 from analyzers.builtin.c4d.places import Pattern, Place, patterns
 
-LEAST_STALL = 12.0
 _MOST_STALL = 600.0
 _USUAL = 5.0
 """Times the 95th percentile of durations,"""
@@ -131,11 +130,33 @@ def lost_share(records: Records, collective: Ints) -> float:
 
 
 def _last_activity(records: Records) -> float:
-    """When three quarters of the ranks had launched or completed their last part, each by its own clock."""
-    moment = np.where(np.isnan(records.end), records.start, records.end)
+    """When nine tenths of the ranks had launched or completed their last part, clocks aligned."""
+    moment = np.where(np.isnan(records.end), records.start, records.end) - _ahead(records)[records.rank]
     last = np.full(int(records.rank.max()) + 1, -np.inf)
     np.maximum.at(last, records.rank, moment)
-    return float(np.percentile(last[np.isfinite(last)], 75))
+    return float(np.percentile(last[np.isfinite(last)], 90))
+
+
+_ROUNDS = 8
+
+
+def _ahead(records: Records) -> Floats:
+    """By rank, seconds by which its clock is ahead of the mean: all leave a symmetric operation together."""
+    size = int(records.rank.max()) + 1
+    ahead = np.zeros(size)
+    used = np.flatnonzero(records.is_symmetric & ~records.is_transfer & ~np.isnan(records.end))
+    if not len(used):
+        return ahead
+    rank, end = records.rank[used], records.end[used]
+    _, row = np.unique(
+        records.communicator[used] * (int(records.seq.max()) + 1) + records.seq[used], return_inverse=True
+    )
+    members, parts = np.bincount(row), np.bincount(rank, minlength=size)
+    for _ in range(_ROUNDS):
+        together = np.bincount(row, end - ahead[rank]) / members
+        ahead = np.bincount(rank, end - together[row], minlength=size) / np.maximum(parts, 1)
+    known = parts > 0
+    return np.where(known, ahead - np.median(ahead[known]), 0.0)
 
 
 def _waiting(records: Records, collective: Ints, lost: float) -> _Waiting:
@@ -159,6 +180,14 @@ def _wait_in(records: Records, mine: Ints, communicator: int, behind: int, found
     np.maximum.at(completed, place[done], seq[done])
     # An operation that completed anywhere was launched by all: a rank far behind it is not recorded any more.
     left = int(completed.max(initial=-1))
+    if (records.state[mine] == SCHEDULED).all():
+        # Last launches only, as NCCL RAS knows them: that an operation is not over is known where others went on.
+        launched, completed = (
+            launched.astype(np.int64),
+            np.where(launched < launched.max(), launched, launched - 1),
+        )
+        if (launched == launched.max()).all():
+            return
     recorded = launched >= left - behind + 1
     for at in np.flatnonzero((launched > completed) & recorded).tolist():
         pending = seq[(place == at) & ~done & (seq > completed[at])]

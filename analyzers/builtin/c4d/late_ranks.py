@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzers.builtin.c4d.observed import COMPLETED, Flags, Floats, Ints, Records
+from analyzers.builtin.c4d.observed import COMPLETED, Flags, Floats, Ints, Records, medians
 
-BLOCKS = 8
-_LATE_BLOCKS = 7
-"""Blocks, of `BLOCKS`, in which a straggler is late by half of the bar."""
+BLOCKS, FEW = 8, 5
+"""Blocks of recent operations; fewer where operations are seconds apart, and then all of them must be late, by more."""
+_FEW_BAR = 2.0
+"""Factor on the bar for fewer blocks."""
 _SECONDS = 10.0
-"""Recent operations are those of so long, `BLOCKS` at least and `_MOST` at most."""
+"""Recent operations are those of so long, or of half of the record; `FEW` at least and `_MOST` at most."""
 _MOST = 400
 _PRESENT = 0.8
 """Share of the members that an operation needs to be compared."""
@@ -38,12 +39,13 @@ _CHRONIC = 2.0
 @dataclass(frozen=True, slots=True)
 class Late:
     """A rank whose arrival the others wait for. `share` is the time lost to it, `usual` the same before (NaN where not
-    known), `blocks` how many of `BLOCKS` it was late in, `since` when these begin (seconds from the window's start)."""
+    known), `blocks` in how many of `of` it was late, `since` when these begin (seconds from the window's start)."""
 
     rank: int
     share: float
     usual: float
     blocks: int
+    of: int
     members: int
     communicator: str
     since: float
@@ -92,7 +94,7 @@ def _tables(records: Records) -> list[_Table]:
         mine = used[records.communicator[used] == communicator]
         members, column = np.unique(records.rank[mine], return_inverse=True)
         seqs, row = np.unique(records.seq[mine], return_inverse=True)
-        if len(members) < 2 or len(seqs) < BLOCKS:
+        if len(members) < 2 or len(seqs) < FEW:
             continue
         duration = np.full((len(seqs), len(members)), np.nan)
         end = np.full((len(seqs), len(members)), np.nan)
@@ -100,14 +102,12 @@ def _tables(records: Records) -> list[_Table]:
         end[row, column] = records.end[mine]
         present = (~np.isnan(duration)).sum(axis=1)
         whole = present >= max(2.0, np.ceil(_PRESENT * len(members) - 1e-9))
-        if whole.sum() < BLOCKS:
+        if whole.sum() < FEW:
             whole = present >= max(2, len(members) // 2)
-        if whole.sum() >= BLOCKS:
+        if whole.sum() >= FEW:
             end = end[whole]
-            ahead = np.nanmedian(end - np.nanmedian(end, axis=1, keepdims=True), axis=0)
-            found.append(
-                _Table(members, duration[whole], end, np.nanmedian(end - ahead, axis=1), communicator)
-            )
+            ahead = medians((end - medians(end)[:, None]).T)
+            found.append(_Table(members, duration[whole], end, medians(end - ahead), communicator))
     return found
 
 
@@ -115,7 +115,14 @@ def _late_in(records: Records, table: _Table, related: Ints, least: float, mads:
     stages = related[table.members]
     if len(set(stages[stages >= 0].tolist())) < (stages >= 0).sum():
         return []
-    count = _recent(table)
+    for count in _spans(table):
+        if found := _late_over(records, table, count, least, mads):
+            return found
+    return []
+
+
+def _late_over(records: Records, table: _Table, count: int, least: float, mads: float) -> list[Late]:
+    """The stragglers of a communicator by its last `count` operations."""
     late = _lateness(table.duration)
     now = _shares(late[-count:], table.moment[-count:])
     if now is None:
@@ -126,10 +133,13 @@ def _late_in(records: Records, table: _Table, related: Ints, least: float, mads:
     bar = least
     if len(middle) > _SMALL:
         bar = max(least, mads * 1.4826 * float(np.median(np.abs(others))))
+    least_blocks = BLOCKS - 1 if len(now) == BLOCKS else len(now)
+    if len(now) < BLOCKS:
+        bar *= _FEW_BAR
     found = []
     for place in np.flatnonzero(middle > bar).tolist():
         blocks = int((now[:, place] > bar / 2).sum())
-        if blocks < _LATE_BLOCKS or not _is_steady(now[:, place], len(middle)):
+        if blocks < least_blocks or not _is_steady(now[:, place], len(middle)):
             continue
         usual = past[:, place]
         before = float(np.median(usual)) if len(usual) else np.nan
@@ -146,6 +156,7 @@ def _late_in(records: Records, table: _Table, related: Ints, least: float, mads:
                 float(middle[place]),
                 before,
                 blocks,
+                len(now),
                 len(middle),
                 records.communicators[table.communicator],
                 since,
@@ -154,23 +165,26 @@ def _late_in(records: Records, table: _Table, related: Ints, least: float, mads:
     return found
 
 
-def _recent(table: _Table) -> int:
-    recent = int((table.moment > table.moment[-1] - _SECONDS).sum())
-    return int(np.clip(recent, BLOCKS, min(_MOST, len(table.moment))))
+def _spans(table: _Table) -> list[int]:
+    """How many of the newest operations are looked at: those of some seconds, and fewer where they are far apart."""
+    span = min(_SECONDS, float(table.moment[-1] - table.moment[0]) / 2)
+    recent = int((table.moment > table.moment[-1] - span).sum())
+    counts = {max(recent, BLOCKS), max(recent, FEW)}
+    return sorted((min(count, _MOST) for count in counts if count <= len(table.moment)), reverse=True)
 
 
 def _lateness(duration: Floats) -> Floats:
     """How much shorter each duration is than the median of the others'; of three members or fewer, than the longest."""
     if duration.shape[1] <= _SMALL:
         return np.asarray(np.nanmax(duration, axis=1, keepdims=True) - duration)
-    return np.asarray(np.nanmedian(duration, axis=1, keepdims=True) - duration)
+    return np.asarray(medians(duration)[:, None] - duration)
 
 
 def _shares(late: Floats, moments: Floats) -> Floats | None:
     """Lateness as a share of the time, by block and member; None where too few operations are there."""
-    if len(late) < BLOCKS:
+    if len(late) < FEW:
         return None
-    parts = np.array_split(np.arange(len(late)), BLOCKS)
+    parts = np.array_split(np.arange(len(late)), min(BLOCKS, len(late)))
     span = float(moments[-1] - moments[0]) / max(1, len(moments) - 1)
     if span <= 0:
         return None
@@ -184,7 +198,7 @@ def _shares(late: Floats, moments: Floats) -> Floats | None:
 def _past(late: Floats, moments: Floats, count: int) -> Floats:
     """Lateness of earlier spans of the same length, newest first, as a share of the time; shape (spans, members)."""
     found = []
-    while len(late) >= max(BLOCKS, count // 2):
+    while len(late) >= max(FEW, count // 2):
         shares = _shares(late[-count:], moments[-count:])
         if shares is None:
             break

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from analyzers.builtin.c4d.observed import Flags
+from analyzers.builtin.c4d.observed import Flags, Ints
 
 Side = Literal["rank", "rank_tx", "rank_rx", "channel"]
 
@@ -47,7 +47,7 @@ def patterns(observed: Flags, hot: Flags) -> tuple[Pattern, ...]:
     """The rows, columns and single elements that explain the hot elements, largest first.
 
     `observed` and `hot` have shape (ranks, ranks), from sender to receiver. A row or column that was explained is taken
-    off before the next is sought. A row and a column of one rank are its NIC.
+    off before the next is sought. A row and a column of one rank are its NIC, in a ring also the two elements of it.
     """
     left, among = hot & observed, observed.copy()
     found: list[tuple[Place, list[tuple[int, int]]]] = []
@@ -60,11 +60,24 @@ def patterns(observed: Flags, hot: Flags) -> tuple[Pattern, ...]:
         left[taken], among[taken] = False, False
     made = [Pattern(place, (), tuple(pairs)) for place, pairs in _joined(found)]
     sends, receives = observed.sum(axis=1), observed.sum(axis=0)
+    made += _in_a_ring(left, sends, receives)
     for src, dst in np.argwhere(left).tolist():
         alike = [Place("rank_tx", src)] if sends[src] == 1 else []
         alike += [Place("rank_rx", dst)] if receives[dst] == 1 else []
         made.append(Pattern(Place("channel", src, dst), tuple(sorted(alike)), ((src, dst),)))
     return tuple(made)
+
+
+def _in_a_ring(left: Flags, sends: Ints, receives: Ints) -> list[Pattern]:
+    """Ranks that send to one and receive from one, both hot: one NIC is likelier than two connections. Takes them off
+    `left`."""
+    found = []
+    for rank in np.flatnonzero((sends == 1) & (receives == 1) & left.any(axis=0) & left.any(axis=1)).tolist():
+        if left[rank].any() and left[:, rank].any():
+            pairs = [(rank, int(np.argmax(left[rank]))), (int(np.argmax(left[:, rank])), rank)]
+            left[rank], left[:, rank] = False, False
+            found.append(Pattern(Place("rank", rank), (), tuple(pairs)))
+    return found
 
 
 def _line(left: Flags, among: Flags) -> tuple[int, int] | None:

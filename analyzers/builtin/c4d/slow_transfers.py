@@ -16,15 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.c4d.observed import Flags, Floats, Ints, Records
+from analyzers.builtin.c4d.observed import Flags, Floats, Ints, Records, medians
 from analyzers.builtin.c4d.places import ROW_SHARE, Pattern, patterns
 
-SPANS = (8, 25, 50)
-"""Operations of a pair over which its median is taken."""
+SPANS = (5, 8, 25, 50)
+"""Operations of a pair over which its median is taken; of the shortest only rows and columns count."""
+_FEW = 8
+"""Transfers below which there is no matrix."""
 MOST = 120
 """Operations of a pair that are looked at, the older of which say what was usual."""
-_SURER = 1.2
-"""Factor on the cut for the shortest span, which scatters most."""
+_SURER = {5: 1.4, 8: 1.2}
+"""Factors on the cut for short spans, which scatter most."""
 _OFTEN = 0.8
 """Share of the operations of a span in which a single element is above half of the cut: congestion comes and goes."""
 _ROW_DELAY = 0.6
@@ -51,6 +53,11 @@ class Delays:
     cut: float
     since: float
     is_widespread: bool = False
+
+    @property
+    def explained(self) -> int:
+        """How many elements the patterns hold."""
+        return sum(len(one.pairs) for one in self.found)
 
     def excess(self, pattern: Pattern) -> float:
         """The median delay of the pattern's elements over the usual, 1 for no excess."""
@@ -81,14 +88,18 @@ def delays_of(records: Records, least: float, mads: float) -> Delays | None:
     moments = np.full((len(pairs), MOST), np.nan)
     moments[row, sent.place] = sent.at
     seen = (~np.isnan(table)).sum(axis=1)
-    result = None
+    result: Delays | None = None
     for span in SPANS:
-        enough = seen >= max(6, span // 2)
+        enough = seen >= max(min(span, 6), span // 2)
         if enough.sum() < 4:
             break
-        surer = mads * (_SURER if span == SPANS[0] else 1.0)
-        result = _matrix(table, moments, pairs, enough, ranks, span, least, surer)
-        if result.found or result.is_widespread:
+        surer = mads * _SURER.get(span, 1.0)
+        wider = _matrix(table, moments, pairs, enough, ranks, span, least, surer)
+        if result is not None and result.found:
+            # Rows were found in the shortest span; the next also tells single elements.
+            return wider if wider.explained >= result.explained else result
+        result = wider
+        if result.is_widespread or (result.found and span != SPANS[0]):
             return result
     return result
 
@@ -104,16 +115,18 @@ def _matrix(
     mads: float,
 ) -> Delays:
     recent = table[enough, :span]
-    now = _square(_medians(recent), pairs[enough], ranks)
-    newer = _square(_medians(recent[:, : span // 2]), pairs[enough], ranks)
-    older = _square(_medians(recent[:, span // 2 :]), pairs[enough], ranks)
+    now = _square(medians(recent), pairs[enough], ranks)
+    newer = _square(medians(recent[:, : span // 2]), pairs[enough], ranks)
+    older = _square(medians(recent[:, span // 2 :]), pairs[enough], ranks)
     before = table[enough, span:]
     known = (~np.isnan(before)).sum(axis=1) >= 8
     past = np.full(len(before), np.nan)
-    past[known] = _medians(before[known])
+    past[known] = medians(before[known])
     usual = _square(past, pairs[enough], ranks)
     hot, cut = _hot(now, newer, older, usual, least, mads, (recent, pairs[enough]))
     found = patterns(~np.isnan(now), hot)
+    if span == SPANS[0]:
+        found = tuple(one for one in found if one.place.side != "channel")
     touched = {rank for one in found for rank in one.place.ranks}
     seen = int((~np.isnan(now)).any(axis=0).sum())
     widespread = len(touched) > max(4, MOST_HOT * seen)
@@ -121,15 +134,6 @@ def _matrix(
     if np.isnan(since):
         since = float(np.nanmin(moments[enough, :span]))
     return Delays(np.exp(now), np.exp(usual), () if widespread else found, span, cut, since, widespread)
-
-
-def _medians(table: Floats) -> Floats:
-    """Medians of rows without NaN; NaN for rows without a number."""
-    found = np.full(len(table), np.nan)
-    any_ = (~np.isnan(table)).any(axis=1)
-    if any_.any():
-        found[any_] = np.nanmedian(table[any_], axis=1)
-    return found
 
 
 def _square(values: Floats, pairs: Ints, ranks: int) -> Floats:
@@ -171,7 +175,7 @@ def _hot(
         if len(rows) < 3:
             continue
         lines = now if axis == 0 else now.T
-        middle = np.array([np.nanmedian(lines[row]) for row in rows]) - level
+        middle = medians(lines[rows]) - level
         bar = max(np.log1p(_ROW_DELAY * least), (mads + 1) * _scatter(middle))
         for row, high in zip(rows.tolist(), middle.tolist(), strict=True):
             if high > bar and sums[row] >= 3:
@@ -193,7 +197,7 @@ def _warm(
     taken = (row, slice(None)) if axis == 0 else (slice(None), row)
     near = filled[taken] - level > 0.6 * high
     for half in (newer, older):
-        middle = float(np.nanmedian(half[taken])) - level
+        middle = float(medians(half[taken][None])[0]) - level
         if not middle > 0.6 * high:
             return np.zeros(len(near), dtype=np.bool_)
     seen = np.isfinite(filled[taken])
@@ -212,7 +216,7 @@ def _mark(hot: Flags, axis: int, row: int, near: NDArray[np.bool_]) -> None:
 def _transfers(records: Records) -> _Transfers | None:
     duration = records.duration
     used = np.flatnonzero(records.is_transfer & (duration > 0))
-    if len(used) < 8:
+    if len(used) < _FEW:
         return None
     keys = (
         records.communicator[used],
@@ -228,7 +232,13 @@ def _transfers(records: Records) -> _Transfers | None:
     by_sender = np.where(records.rank[used] == records.src[used], records.start[used], np.inf)
     sender, either = np.minimum.reduceat(by_sender, begin), np.minimum.reduceat(records.start[used], begin)
     at = np.where(np.isfinite(sender), sender, either)
+    sides = np.diff(np.append(begin, len(used)))
     used = used[first]
+    # Of a send or a receive alone it is not known how long it waited.
+    kept = (sides > 1) | ~records.is_p2p[used]
+    used, at = used[kept], at[kept]
+    if len(used) < _FEW:
+        return None
     src, dst = records.src[used], records.dst[used]
     load = _load(records, used)
     delay = _over_usual(

@@ -33,6 +33,7 @@ class Part:
     time: float | None = None
     node: str = ""
     job: str = "train"
+    state: str = ""
 
 
 def iterations(
@@ -64,7 +65,7 @@ def window_of(parts: Iterable[Part], end: float = 60.0) -> Window:
         "rank": np.array([one.rank for one in rows], dtype=np.int64),
         "src": np.array([one.src for one in rows], dtype=np.int64),
         "dst": np.array([one.dst for one in rows], dtype=np.int64),
-        "state": tuple("started" if one.end is None else "completed" for one in rows),
+        "state": tuple(one.state or ("started" if one.end is None else "completed") for one in rows),
         "time": np.array(
             [int((BASE + (one.start if one.time is None else one.time)) * 1e6) for one in rows],
             dtype=np.int64,

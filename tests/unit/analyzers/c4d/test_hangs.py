@@ -176,3 +176,19 @@ def test_a_dump_made_because_of_a_hang_is_judged_at_once() -> None:
     parts = [*iterations(RANKS, 20), *blocked([r for r in RANKS if r != 3], 20)]
     assert named(verdict_of(parts, 20.5)) == []
     assert named(verdict_of(parts, 20.5, hang_seconds=0)) == ["rank/3"]
+
+
+def polled(stopped: int) -> list[Part]:
+    """Last launches of each rank every five seconds, as NCCL RAS knows them; one rank stops at 19."""
+    parts = []
+    for poll in range(0, 60, 5):
+        for rank in RANKS:
+            seq = min(poll, 19 if rank == stopped else 20) if stopped >= 0 else poll
+            parts.append(Part("0x7f/all_reduce", seq, rank, 0.0, state="scheduled", time=float(poll)))
+            parts.append(Part("0x7f/broadcast", 1, rank, 0.0, state="scheduled", time=float(poll)))
+    return [replace(part, start=part.time or 0.0) for part in parts]
+
+
+def test_of_last_launches_alone_the_rank_behind_is_named() -> None:
+    assert named(verdict_of(polled(3))) == ["rank/3"]
+    assert named(verdict_of(polled(-1))) == []
