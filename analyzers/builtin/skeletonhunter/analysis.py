@@ -16,6 +16,7 @@ from analyzers.builtin.skeletonhunter import evidence
 from analyzers.builtin.skeletonhunter.detect import LOOK_BACK, NEIGHBOURS, Anomalies, detect
 from analyzers.builtin.skeletonhunter.localise import Located, Named, localise
 from analyzers.builtin.skeletonhunter.observed import P50, Observed, observe
+from analyzers.builtin.skeletonhunter.skeleton import Skeleton, infer, jobs
 from analyzers.builtin.skeletonhunter.verdict import suspect
 from analyzers.builtin.text import count, percent, so_many
 from analyzers.contract import Assumption, Evidence, Params, Suspect, Verdict, Window, inconclusive, quiet
@@ -29,13 +30,29 @@ UNEXPLAINED = 3
 
 def analyze(window: Window, params: Params) -> Verdict:
     phase = str(params["phase"])
-    if phase != "skeleton" and _probed(window):
-        return _network(window, params, phase)
-    return inconclusive("no probes in this window")
+    skeletons = _skeletons(window, params) if phase in ("skeleton", "all") and _has(window, "traffic") else []
+    if phase != "skeleton" and _has(window, "losses"):
+        verdict = _network(window, params, phase)
+    elif not skeletons:
+        return inconclusive(
+            "no probes in this window" if phase != "skeleton" else "no traffic of network cards"
+        )
+    elif any(one.stage is not None for one in skeletons):
+        verdict = quiet()
+    else:
+        verdict = inconclusive(f"no skeleton of {skeletons[0].series.job}: {skeletons[0].reason}")
+    measures = {**verdict.measures, **evidence.degrees(skeletons)}
+    return replace(verdict, measures=measures, evidence=(*verdict.evidence, *evidence.skeletons(skeletons)))
 
 
-def _probed(window: Window) -> bool:
-    return "losses" in window.sums and window.sums["losses"].rows > 0
+def _has(window: Window, table: str) -> bool:
+    return table in window.sums and window.sums[table].rows > 0
+
+
+def _skeletons(window: Window, params: Params) -> list[Skeleton]:
+    """The skeleton of each job, the one with most cards first."""
+    found = [infer(one, params) for one in jobs(window)]
+    return sorted(found, key=lambda one: (-one.series.tx.shape[0] * one.series.tx.shape[1], one.series.job))
 
 
 def _network(window: Window, params: Params, phase: str) -> Verdict:

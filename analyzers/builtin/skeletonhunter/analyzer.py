@@ -68,8 +68,8 @@ PARAMS = (
     Param(
         "phase",
         "all",
-        "detect: anomalous pairs; localise: what is at fault; all",
-        choices=("detect", "localise", "all"),
+        "skeleton: who communicates; detect: anomalous pairs; localise: what is at fault; all",
+        choices=("skeleton", "detect", "localise", "all"),
     ),
     Param("lof", 3.0, "local outlier factor from which a slice of 30 s is anomalous", low=1.2, high=50),
     Param(
@@ -95,12 +95,16 @@ PARAMS = (
         low=-5,
         high=50,
     ),
+    Param(
+        "separation", 0.15, "mean silhouette from which clusters of a skeleton are apart", low=0.0, high=0.9
+    ),
+    Param("uneven", 0.03, "spread of traffic within clusters up to which a job is dense", low=0.001, high=1),
 )
 
 ANALYZER = Analyzer(
     name="skeletonhunter",
-    version="1.0.0",
-    title="Names the network component behind lost and late probes of training jobs",
+    version="1.1.0",
+    title="Names the network component behind lost and late probes of training jobs, and whom to probe",
     inputs=INPUTS,
     params=PARAMS,
     analyze=Deferred("analyzers.builtin.skeletonhunter.analysis:analyze"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from analyzers.builtin.skeletonhunter.analyzer import SLICE
 from analyzers.builtin.skeletonhunter.detect import Anomalies
 from analyzers.builtin.skeletonhunter.localise import Located
 from analyzers.builtin.skeletonhunter.observed import P50, Observed
+from analyzers.builtin.skeletonhunter.skeleton import Skeleton, peers, share_of_mesh
 from analyzers.builtin.skeletonhunter.verdict import probability, span, title
 from analyzers.builtin.text import NATS
 from analyzers.builtin.vega import COLOURS, SCHEMA, instant, time_axis
@@ -168,3 +170,57 @@ def _points(name: str, curve: Any, start: Any, slices: range) -> list[dict[str, 
         }
         for at in slices
     ]
+
+
+SKELETON = "Skeleton of job "
+"""The title of a table of hosts with their cards, stage and replica, before the job's name. Ping lists read it."""
+
+
+def degrees(found: Sequence[Skeleton]) -> dict[str, Any]:
+    """Parallelism of the largest job, and its ping list as a share of the full mesh."""
+    if not found:
+        return {}
+    one = found[0]
+    stated = one.stage is not None
+    return {
+        "job": one.series.job,
+        "jobs": len(found),
+        "dp": one.dp if stated else None,
+        "pp": one.pp if stated else None,
+        "tp": one.tp if stated else None,
+        "confidence": one.confidence,
+        "ping_list_share": round(share_of_mesh(peers(one.series.nics, *_places(one))), 5),
+    }
+
+
+def skeletons(found: Sequence[Skeleton]) -> list[Evidence]:
+    """A table for each job."""
+    return [_skeleton(one) for one in found]
+
+
+def _places(one: Skeleton) -> tuple[list[int] | None, list[int] | None]:
+    if one.stage is None or one.replica is None:
+        return None, None
+    return one.stage.tolist(), one.replica.tolist()
+
+
+def _skeleton(one: Skeleton) -> Evidence:
+    stage, replica = _places(one)
+    rows = tuple(
+        (
+            host,
+            None if stage is None else stage[at],
+            None if replica is None else replica[at],
+            ", ".join(cards),
+        )
+        for at, (host, cards) in enumerate(zip(one.series.hosts, one.series.nics, strict=True))
+    )
+    if stage is None:
+        note = f"No skeleton: {one.reason}. The basic list stays: the same rail on all other hosts."
+    else:
+        note = (
+            f"DP {one.dp}, PP {one.pp}, TP {one.tp}, confidence {one.confidence:g}: mean silhouette "
+            f"{one.silhouette:.2f}, spread of traffic within clusters {one.uneven:.1%}. Stages are numbered along the "
+            "pipeline, in either direction."
+        )
+    return table(SKELETON + one.series.job, ("host", "stage", "replica", "cards"), rows, note)

@@ -20,12 +20,23 @@ TINY = replace(SMALL, rails=2, windows=2)
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def last_window(rows: Rows, shape: Shape = TINY) -> Window:
-    """The last window of a scenario's rows with its history, as `manage.py analyze --every 5m` cuts it."""
-    tables = {
+def tables_of(rows: Rows) -> dict[str, Any]:
+    return {
         kind: read_file(kind, "-", BytesIO("".join(json.dumps(row) + "\n" for row in told).encode()))
         for kind, told in rows.items()
     }
+
+
+def only_window(rows: Rows) -> Window:
+    """All rows as one window."""
+    tables = tables_of(rows)
+    (found,) = windows(ANALYZER, choose_input(ANALYZER, tables), tables)
+    return found
+
+
+def last_window(rows: Rows, shape: Shape = TINY) -> Window:
+    """The last window of a scenario's rows with its history, as `manage.py analyze --every 5m` cuts it."""
+    tables = tables_of(rows)
     cut = windows(ANALYZER, choose_input(ANALYZER, tables), tables, timedelta(seconds=WINDOW))
     (found,) = (one for one in cut if one.start == start_of(shape.windows - 1))
     return found

@@ -1,0 +1,71 @@
+"""Ping lists of training jobs over HTTP, for the agents that probe."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+from django.utils.cache import get_conditional_response
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from analyzers.runs.ping_lists import ping_list
+from ingest.api.authentication import HasScope
+
+FILTERS = {
+    "region": "region of the job's telemetry; `default` if left out",
+    "source": "only the destinations of this endpoint or network card",
+}
+
+
+class PingListView(APIView):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read")]
+
+    @extend_schema(
+        operation_id="ping_list",
+        parameters=[
+            OpenApiParameter("job", str, OpenApiParameter.PATH, description="name of the training job"),
+            *(OpenApiParameter(name, str, description=words) for name, words in FILTERS.items()),
+            OpenApiParameter(
+                "If-None-Match", str, OpenApiParameter.HEADER, description="ETag of the list held"
+            ),
+        ],
+        responses={
+            200: OpenApiResponse(description="Destinations by source, and the skeleton behind them."),
+            304: OpenApiResponse(description="The list has not changed."),
+            404: OpenApiResponse(description="No endpoint and no traffic of such a job is known."),
+        },
+    )
+    def get(self, request: Request, job: str) -> Any:
+        """Whom each endpoint of a job probes. Agents poll it with the ETag of the list that they hold."""
+        if unknown := sorted(set(request.query_params) - {*FILTERS, "format"}):
+            raise ValidationError({unknown[0][:100]: ["is not a parameter of a ping list"]})
+        if any("\0" in one for one in (job, *request.query_params.values())):
+            raise ValidationError({"job": ["holds a NUL character"]})
+        found = ping_list(job, request.query_params.get("region", "default"))
+        if found is None:
+            raise NotFound(f"No endpoint and no traffic of a job {job[:100]} is known.")
+        lists = {source: list(others) for source, others in sorted(found.destinations.items())}
+        if (source := request.query_params.get("source")) is not None:
+            if source not in lists:
+                raise NotFound(f"{source[:100]} is no registered source of job {job[:100]}.")
+            lists = {source: lists[source]}
+        body = {
+            "job": found.job,
+            "region": found.region,
+            "phase": found.phase,
+            "share_of_full_mesh": round(found.share, 5),
+            "run": found.run,
+            **{name: found.measures.get(name) for name in ("dp", "pp", "tp", "confidence")},
+            "destinations": lists,
+        }
+        # A later run with the same list is no news to an agent.
+        etag = sha256(json.dumps([found.phase, lists], sort_keys=True).encode()).hexdigest()[:32]
+        response = Response(body, headers={"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"})
+        return get_conditional_response(request._request, etag=f'"{etag}"', response=response)

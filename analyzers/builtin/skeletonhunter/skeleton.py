@@ -1,0 +1,372 @@
+"""Who communicates in a training job, read off the throughput of its network cards, and the ping list of that.
+
+Cards at the same position of a pipeline burst at the same times in all data-parallel replicas. Features are
+spectrograms of short windows, so that the time of a burst is kept. Hosts are clustered by the mean distance of their
+rails (average linkage), then each cluster is split by rail, so that no cluster holds two cards of a host. The published
+constraints, equal sizes whose number divides that of the hosts, hold for any equal partition; of these the finest is
+taken in which every cluster is apart from the others (mean silhouette, Rousseeuw 1987, of `separation` or more).
+
+With TP inside the host, rails of a host that burst alike are one tensor-parallel group. Clusters are ordered by the lag
+of their large bursts; neighbours in that order are pipeline stages, and the replica of a host in the next stage is the
+one whose received bytes follow what it sends (assignment by correlation), or that of the same rank where none does.
+
+No skeleton is stated where sizes cannot be equal, both halves of the time disagree, or cards of one cluster send
+different amounts, as mixtures of experts do: then the basic list stays (same rail, other hosts).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.paths import texts, whole
+from analyzers.builtin.skeletonhunter.analyzer import SAMPLE
+from analyzers.contract import Params, Window
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SPAN = 900.0
+"""Seconds of traffic that are looked at, at most."""
+LEAST = 300
+"""Samples that a job needs."""
+SEGMENT, HOP = 8, 4
+"""Samples of a window of the spectrogram, and between windows."""
+ALIKE = 0.5
+"""Mean distance of hosts (2: uncorrelated) up to which they all are one cluster."""
+BLOCK = 30.0
+"""Seconds over which the bytes of cards of one cluster are compared."""
+LAG = 20.0
+"""Seconds by which stages may be apart."""
+SHARE, SMALL = 0.05, 16
+"""Most of the full mesh that a ping list takes, where more than so many replicas probe each other."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """The traffic of one job: bytes by host, rail and sample, shape (hosts, rails, samples); `step` in seconds."""
+
+    job: str
+    hosts: tuple[str, ...]
+    nics: tuple[tuple[str, ...], ...]
+    tx: Floats
+    rx: Floats
+    step: float
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Skeleton:
+    """Degrees of a job, with the cluster of each host in the order of the pipeline and the replica of each host.
+    `reason` says why there is none; `silhouette` is that of the clustering, `uneven` the spread of traffic in clusters.
+    """
+
+    series: Series
+    dp: int = 0
+    pp: int = 0
+    tp: int = 0
+    confidence: float = 0.0
+    silhouette: float = 0.0
+    uneven: float = 0.0
+    stage: Ints | None = None
+    replica: Ints | None = None
+    reason: str = ""
+
+
+def jobs(window: Window) -> list[Series]:
+    """The traffic of each job, by name; `fault` of a series says why it cannot be used."""
+    parts: dict[str, list[tuple[Any, ...]]] = {}
+    for one in (*window.history, window):
+        if (sums := one.sums.get("traffic")) is None:
+            continue
+        offset = (one.start - window.end) // SAMPLE
+        columns = (texts(sums, "job"), texts(sums, "host"), texts(sums, "nic"), whole(sums, "rail").tolist())
+        slices = (whole(sums, "slice") + offset).tolist()
+        values = (np.asarray(sums.values[name], dtype=np.float64).tolist() for name in ("tx", "rx"))
+        for job, host, nic, rail, at, tx, rx in zip(*columns, slices, *values, strict=True):
+            if at * SAMPLE.total_seconds() >= -SPAN:
+                parts.setdefault(job, []).append((host, rail, nic, at, tx, rx))
+    return [_series(job, rows) for job, rows in sorted(parts.items())]
+
+
+def _series(job: str, rows: list[tuple[Any, ...]]) -> Series:
+    cards: dict[str, dict[int, str]] = {}
+    for host, rail, nic, *_ in rows:
+        cards.setdefault(host, {})[rail] = nic
+    hosts = tuple(sorted(cards, key=natural))
+    rails = sorted({rail for one in cards.values() for rail in one})
+    nics = tuple(tuple(one for _, one in sorted(cards[host].items())) for host in hosts)
+    none = np.zeros((len(hosts), len(rails), 0))
+    lacking = [host for host in hosts if sorted(cards[host]) != rails]
+    if lacking:
+        why = f"{len(lacking)} of {len(hosts)} hosts have not the same rails as the others"
+        return Series(job, hosts, nics, none, none, 0.0, why)
+    host_at, rail_at = ({one: at for at, one in enumerate(names)} for names in (hosts, rails))
+    host, rail = (np.array([at[row[i]] for row in rows]) for i, at in ((0, host_at), (1, rail_at)))
+    times = np.array([row[3] for row in rows], dtype=np.int64)
+    card = host * len(rails) + rail
+    order = np.lexsort((times, card))
+    gaps = np.diff(times[order])[np.diff(card[order]) == 0]
+    stride = max(1, int(np.median(gaps))) if len(gaps) else 1
+    index = (times - times.min()) // stride
+    shape = len(hosts), len(rails), int(index.max()) + 1
+    if shape[2] < LEAST:
+        why = f"{shape[2]} samples of traffic; {LEAST} are needed"
+        return Series(job, hosts, nics, none, none, 0.0, why)
+    tx, rx = np.zeros(shape), np.zeros(shape)
+    for counter, at in ((tx, 4), (rx, 5)):
+        np.add.at(counter, (host, rail, index), np.array([row[at] for row in rows]))
+    return Series(job, hosts, nics, tx, rx, stride * SAMPLE.total_seconds())
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts h2 before h10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def infer(series: Series, params: Params) -> Skeleton:
+    """The skeleton of a job, or the reason why there is none."""
+    if series.fault:
+        return Skeleton(series, reason=series.fault)
+    least = float(params["separation"])
+    half = series.tx.shape[2] // 2
+    parts = (slice(None), slice(0, half), slice(half, None))
+    distances = [_distance(series.tx[:, :, part]) for part in parts]
+    found = [_clusters(one, least) for one in distances]
+    (labels, silhouette), first, second = found
+    count = int(labels.max()) + 1
+    same = [_agreement(labels, one) for one, _ in (first, second)]
+    groups = _rail_groups(series, least)
+    uneven = _unevenness(series, labels)
+    none = Skeleton(series, silhouette=silhouette, uneven=uneven)
+    if count == 1 and float(np.mean(_off_diagonal(distances[0]))) > ALIKE:
+        return replace(none, reason="hosts burst neither alike nor in groups of equal size")
+    if uneven > float(params["uneven"]):
+        why = f"cards of one cluster differ by {uneven:.0%} in what they send, as in mixtures of experts"
+        return replace(none, reason=why)
+    if min(same) < 1.0:
+        return replace(none, reason="the first and the second half of the time give other clusters")
+    stage = _ordered(series, labels)
+    return replace(
+        none,
+        dp=len(labels) // count,
+        pp=count * groups,
+        tp=series.tx.shape[1] // groups,
+        confidence=_confidence(count, silhouette, uneven, least, float(params["uneven"])),
+        stage=stage,
+        replica=_replicas(series, stage),
+    )
+
+
+def _confidence(count: int, silhouette: float, uneven: float, least: float, most: float) -> float:
+    """How far the clustering is from where none would be stated: 0 there, 1 at twice the separation and no spread."""
+    apart = 1.0 if count == 1 else min(1.0, (silhouette - least) / max(least, 1e-9))
+    return round(max(0.0, min(apart, 1 - uneven / most)), 3)
+
+
+def _spectrograms(counter: Floats) -> Floats:
+    """Features of each card: log(1 + magnitude) of short windows, centred, of length 1; shape (hosts, rails, n)."""
+    scaled = counter / np.maximum(np.quantile(counter, 0.95, axis=2, keepdims=True), 1.0)
+    windows = np.lib.stride_tricks.sliding_window_view(scaled, SEGMENT, axis=2)[:, :, ::HOP]
+    spectrum = np.log1p(np.abs(np.fft.rfft(windows * np.hanning(SEGMENT + 1)[:-1], axis=3)))[
+        ..., : SEGMENT // 2
+    ]
+    flat = spectrum.reshape(*counter.shape[:2], -1).astype(np.float32)
+    flat -= flat.mean(axis=2, keepdims=True)
+    norm = np.linalg.norm(flat, axis=2, keepdims=True)
+    return np.asarray(flat / np.maximum(norm, 1e-9), dtype=np.float64)
+
+
+def _distance(counter: Floats) -> Floats:
+    """Squared distances of hosts, mean over their rails; shape (hosts, hosts)."""
+    features = _spectrograms(counter)
+    alike = np.einsum("arf,brf->ab", features, features, optimize=True) / counter.shape[1]
+    out = np.maximum(2 - 2 * alike, 0.0)
+    np.fill_diagonal(out, 0.0)
+    return np.asarray((out + out.T) / 2)
+
+
+def _off_diagonal(square: Floats) -> Floats:
+    return square[~np.eye(len(square), dtype=bool)] if len(square) > 1 else np.zeros(1)
+
+
+def _clusters(distance: Floats, least: float) -> tuple[Ints, float]:
+    """The finest equal partition whose clusters are apart, with its mean silhouette; one cluster without any."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    size = len(distance)
+    best = np.zeros(size, dtype=np.int64), 0.0
+    if size < 4:
+        return best
+    tree = linkage(squareform(distance, checks=False), "average")
+    for count in range(2, size // 2 + 1):
+        if size % count:
+            continue
+        labels: Ints = np.asarray(fcluster(tree, count, "maxclust"), dtype=np.int64) - 1
+        if int(labels.max()) + 1 != count:
+            continue
+        labels = _balanced(distance, labels, count)
+        each = silhouettes(distance, labels)
+        if min(each[labels == one].mean() for one in range(count)) >= least:
+            best = labels, float(each.mean())
+    return best
+
+
+def _balanced(distance: Floats, labels: Ints, count: int) -> Ints:
+    """The equal partition next to a clustering: hosts are assigned to the clusters' means, as many to each."""
+    from scipy.optimize import linear_sum_assignment
+
+    size = len(labels) // count
+    for _ in range(5):
+        if (np.bincount(labels, minlength=count) == size).all():
+            return labels
+        member = np.eye(count)[labels]
+        cost = distance @ member / np.maximum(member.sum(axis=0), 1)
+        row, seat = linear_sum_assignment(np.repeat(cost, size, axis=1))
+        labels = (seat[np.argsort(row)] // size).astype(np.int64)
+    return labels
+
+
+def silhouettes(distance: Floats, labels: Ints) -> Floats:
+    """The silhouette of each element (Rousseeuw 1987); shape (elements,)."""
+    count = int(labels.max()) + 1
+    member = np.eye(count)[labels]
+    sizes = member.sum(axis=0)
+    mean = distance @ member / sizes
+    own = distance @ member
+    at = np.arange(len(labels))
+    inside = own[at, labels] / np.maximum(sizes[labels] - 1, 1)
+    mean[at, labels] = np.inf
+    outside = mean.min(axis=1)
+    alone = sizes[labels] == 1
+    return np.asarray(
+        np.where(alone, 0.0, (outside - inside) / np.maximum(np.maximum(outside, inside), 1e-12))
+    )
+
+
+def _agreement(one: Ints, other: Ints) -> float:
+    """The share of pairs of hosts that two clusterings put together or apart alike."""
+    return float(((one[:, None] == one) == (other[:, None] == other)).mean())
+
+
+def _rail_groups(series: Series, least: float) -> int:
+    """How many groups of neighbouring rails of a host burst differently."""
+    features, rails = _spectrograms(series.tx), series.tx.shape[1]
+    distance = np.maximum(
+        2 - 2 * np.einsum("hrf,hsf->rs", features, features, optimize=True) / len(features), 0.0
+    )
+    np.fill_diagonal(distance, 0.0)
+    best = 1
+    for groups in range(2, rails // 2 + 1):
+        if rails % groups == 0:
+            labels = np.arange(rails) // (rails // groups)
+            each = silhouettes(distance, labels)
+            if min(each[labels == one].mean() for one in range(groups)) >= least:
+                best = groups
+    return best
+
+
+def _unevenness(series: Series, labels: Ints) -> float:
+    """The usual spread of what cards of one cluster and rail send in `BLOCK` seconds, as a share of their mean."""
+    length = max(1, round(BLOCK / series.step))
+    blocks = series.tx.shape[2] // length
+    sums = series.tx[:, :, : blocks * length].reshape(*series.tx.shape[:2], blocks, length).sum(axis=3)
+    spreads = []
+    for one in range(int(labels.max()) + 1):
+        mine = sums[labels == one]
+        if len(mine) > 1:
+            spreads.append(mine.std(axis=0, ddof=1) / np.maximum(mine.mean(axis=0), 1.0))
+    return float(np.median(np.concatenate([one.ravel() for one in spreads]))) if spreads else 0.0
+
+
+def _ordered(series: Series, labels: Ints) -> Ints:
+    """Labels renumbered by the lag of the large bursts of each cluster."""
+    count, most = int(labels.max()) + 1, round(LAG / series.step)
+    means = np.array([series.tx[labels == one].mean(axis=(0, 1)) for one in range(count)])
+    large = np.maximum(means - np.quantile(means, 0.7, axis=1, keepdims=True), 0.0)
+    large -= large.mean(axis=1, keepdims=True)
+    size = 2 * large.shape[1]
+    spectrum = np.fft.rfft(large, size, axis=1)
+    lags = []
+    for one in range(count):
+        cross = np.fft.irfft(spectrum[one] * np.conj(spectrum[0]), size)
+        window = np.concatenate([cross[-most:], cross[: most + 1]])
+        lags.append(int(np.argmax(window)) - most)
+    rank = np.argsort(np.argsort(lags, kind="stable"), kind="stable")
+    return rank[labels].astype(np.int64)
+
+
+def _replicas(series: Series, stage: Ints) -> Ints:
+    """The replica of each host: along the pipeline by who receives what the one before sends, else by rank."""
+    from scipy.optimize import linear_sum_assignment
+
+    count = int(stage.max()) + 1
+    replica = np.zeros(len(stage), dtype=np.int64)
+    groups = [np.flatnonzero(stage == one) for one in range(count)]
+    for group in groups:
+        replica[group] = np.arange(len(group))
+    for one, other in pairwise(groups):
+        alike = sum(
+            _residuals(a[one]) @ _residuals(b[other]).T
+            for a, b in ((series.tx, series.rx), (series.rx, series.tx))
+        )
+        row, column = linear_sum_assignment(-np.asarray(alike))
+        scale = float(np.std(alike)) or 1.0
+        paired = np.asarray(alike)[row, column].mean() - float(np.mean(alike))
+        follows = paired > 1.5 * scale or len(one) < 3
+        replica[other[column if follows else row]] = replica[one[row]]
+    return replica
+
+
+def _residuals(counter: Floats) -> Floats:
+    """What hosts send beside the mean of their cluster, of length 1; shape (hosts, samples)."""
+    mean = counter.mean(axis=1)
+    own = mean - mean.mean(axis=0)
+    return np.asarray(own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-9))
+
+
+def peers(
+    nics: Sequence[Sequence[str]], stage: Sequence[int] | None, replica: Sequence[int] | None
+) -> dict[str, tuple[str, ...]]:
+    """The ping list: whom each card probes, from the cards of each host in the order of their rails. Without a skeleton
+    the cards of the same rail on other hosts.
+    """
+    size, cards = len(nics), sum(len(one) for one in nics)
+    if stage is None or replica is None:
+        near = [[other for other in range(size) if other != one] for one in range(size)]
+    else:
+        stages, replicas = np.array(stage, dtype=np.int64), np.array(replica, dtype=np.int64)
+        near = [_near(stages, replicas, one, int(SHARE * (cards - 1))) for one in range(size)]
+    return {
+        card: tuple(nics[other][rail] for other in near[one] if rail < len(nics[other]))
+        for one in range(size)
+        for rail, card in enumerate(nics[one])
+    }
+
+
+def _near(stage: Ints, replica: Ints, one: int, most: int) -> list[int]:
+    """Hosts that one communicates with: replicas of its stage, and the stages beside it. Of more than `most` those at
+    distances of 1, 2, 4, ... along the ring of replicas.
+    """
+    beside = np.flatnonzero((np.abs(stage - stage[one]) == 1) & (replica == replica[one]))
+    ring = np.flatnonzero(stage == stage[one])
+    ring = ring[np.argsort(replica[ring])]
+    others = ring[ring != one]
+    if len(others) + len(beside) > most and len(ring) > SMALL:
+        at, steps = int(np.flatnonzero(ring == one)[0]), 2 ** np.arange(int(np.log2(len(ring))))
+        others = np.unique(ring[np.concatenate([(at + steps) % len(ring), (at - steps) % len(ring)])])
+        others = others[others != one]
+    return sorted({*others.tolist(), *beside.tolist()})
+
+
+def share_of_mesh(list_of: dict[str, tuple[str, ...]]) -> float:
+    """How many of all ordered pairs of cards are on a ping list."""
+    size = len(list_of)
+    return sum(len(one) for one in list_of.values()) / max(size * (size - 1), 1)

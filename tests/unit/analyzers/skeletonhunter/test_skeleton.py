@@ -1,0 +1,123 @@
+"""Which skeleton skeletonhunter reads off the traffic of a job, and when it states none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analyzers.builtin.skeletonhunter import ANALYZER
+from analyzers.builtin.skeletonhunter.skeleton import (
+    Series,
+    Skeleton,
+    infer,
+    peers,
+    share_of_mesh,
+    silhouettes,
+)
+from analyzers.params import check_params
+from analyzers.runner import judge
+from analyzers.simulators.training_traffic import Job, draw, schedule, traffic_rows
+from tests.unit.analyzers.skeletonhunter.cases import only_window
+
+JOB = Job(tp=4, pp=2, dp=4, rails=4, micro=4, seconds=90.0)
+
+
+def series(job: Job, seed: int, order: list[int] | None = None) -> Series:
+    made = draw(job, np.random.default_rng(seed))
+    kept = np.arange(job.hosts) if order is None else np.array(order)
+    nics = tuple(tuple(f"nic/h{host}-{rail}" for rail in range(job.rails)) for host in range(job.hosts))
+    return Series(
+        "j0",
+        tuple(f"host/h{one}" for one in range(job.hosts)),
+        nics,
+        made.tx[kept],
+        made.rx[kept],
+        job.sample,
+    )
+
+
+def skeleton(job: Job, seed: int = 1) -> Skeleton:
+    return infer(series(job, seed), check_params(ANALYZER, {}))
+
+
+def test_a_schedule_of_one_stage_runs_without_a_bubble() -> None:
+    _, backward = schedule(1, 4, 1.0)
+    assert backward[0, -1] == pytest.approx(4 * 3.0)
+
+
+def test_a_pipeline_has_the_bubble_of_its_depth() -> None:
+    """(p - 1) (t_f + t_b) beside m (t_f + t_b) of work (1F1B; Narayanan et al., SC 2021)."""
+    _, backward = schedule(4, 8, 1.0)
+    assert backward[0, -1] == pytest.approx((8 + 3) * 3.0)
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize(
+    "job",
+    [
+        JOB,
+        replace(JOB, pp=4),
+        replace(JOB, tp=2, pp=4),
+        replace(JOB, pp=1, dp=8),
+    ],
+)
+def test_degrees_of_a_dense_job_are_read_off_its_traffic(job: Job) -> None:
+    found = skeleton(job)
+    assert (found.tp, found.pp, found.dp) == (job.tp, job.pp, job.dp)
+    assert found.confidence > 0.5
+
+
+@pytest.mark.simulated
+def test_the_order_of_hosts_does_not_matter_to_degrees() -> None:
+    found = infer(series(JOB, 2, [3, 0, 7, 5, 1, 6, 2, 4]), check_params(ANALYZER, {}))
+    assert (found.tp, found.pp, found.dp) == (4, 2, 4)
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize("pp", [1, 2])
+def test_of_a_mixture_of_experts_no_skeleton_is_stated(pp: int) -> None:
+    found = skeleton(replace(JOB, pp=pp, dp=8 // pp, uneven=0.3))
+    assert (found.stage, found.dp) == (None, 0)
+    assert "mixtures of experts" in found.reason
+
+
+def test_of_unrelated_traffic_no_skeleton_is_stated() -> None:
+    rng = np.random.default_rng(7)
+    noise = rng.exponential(1e6, (8, 4, 600))
+    nics = tuple(tuple(f"nic/h{host}-{rail}" for rail in range(4)) for host in range(8))
+    found = infer(Series("j0", tuple("abcdefgh"), nics, noise, noise, 0.1), check_params(ANALYZER, {}))
+    assert found.stage is None
+    assert found.reason
+
+
+def test_silhouettes_are_as_defined() -> None:
+    distance = np.array([[0, 1, 4, 5], [1, 0, 5, 4], [4, 5, 0, 2], [5, 4, 2, 0]], dtype=float)
+    own = silhouettes(distance, np.array([0, 0, 1, 1]))
+    assert own == pytest.approx([3.5 / 4.5, 3.5 / 4.5, 2.5 / 4.5, 2.5 / 4.5])
+
+
+def test_the_published_job_has_nine_destinations_a_card() -> None:
+    """512 cards, TP = PP = DP = 8: seven replicas and two stages, of 63 on the basic list."""
+    nics = [[f"nic/h{host}-{rail}" for rail in range(8)] for host in range(64)]
+    lists = peers(nics, [host // 8 for host in range(64)], [host % 8 for host in range(64)])
+    assert len(lists["nic/h20-3"]) == 9
+    assert len(peers(nics, None, None)["nic/h20-3"]) == 63
+    assert share_of_mesh(lists) < 0.05
+
+
+def test_a_wide_job_keeps_to_five_per_cent_of_the_full_mesh() -> None:
+    nics = [[f"nic/h{host}-{rail}" for rail in range(8)] for host in range(256)]
+    lists = peers(nics, [host // 128 for host in range(256)], [host % 128 for host in range(256)])
+    assert share_of_mesh(lists) < 0.05
+    assert {len(one) for one in lists.values()} == {14}
+
+
+@pytest.mark.simulated
+def test_rows_of_traffic_give_measures_and_a_table_of_hosts() -> None:
+    rng = np.random.default_rng(3)
+    rows = traffic_rows(draw(replace(JOB, seconds=60.0), rng), rng)
+    found = judge(ANALYZER, only_window({"nic_traffic": rows}))
+    assert {name: found["measures"][name] for name in ("tp", "pp", "dp")} == {"tp": 4, "pp": 2, "dp": 4}
+    (piece,) = found["evidence"]
+    assert piece["title"] == "Skeleton of job j0"
+    assert len(piece["rows"]) == 8
