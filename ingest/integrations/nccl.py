@@ -30,6 +30,8 @@ FORMATS = ("v4", "v5")
 BACKWARDS_US = 1_000_000
 """How far the clock of a process may step back between two lines."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_REPLIES = re.compile(rb"\A(?:(?:OK|SERVER PROTOCOL \d+)\r?\n)+")
+"""Replies of the port to the commands before the answer, as `nc` shows them and `ncclras` does not."""
 Process = tuple[str, int, int]  # host, process id, device
 
 
@@ -210,7 +212,7 @@ class _Status(msgspec.Struct):
 def ras(payload: bytes, job: str, at: datetime | None = None) -> Converted:
     """The rows of the answer of `ncclras -f json`. Raises InvalidNcclError."""
     try:
-        status = msgspec.json.decode(payload, type=_Status)
+        status = msgspec.json.decode(_REPLIES.sub(b"", payload), type=_Status)
     except msgspec.ValidationError as error:
         raise InvalidNcclError(f"is no JSON of NCCL RAS: {error}") from error
     except BROKEN as error:

@@ -264,6 +264,10 @@ def test_a_rank_has_its_last_launch_and_one_that_did_not_answer_no_row() -> None
     assert made.notes == ["1 ranks did not answer and have no row"]
 
 
+def test_replies_of_the_port_before_the_answer_are_passed_over() -> None:
+    assert len(nccl.ras(b"OK\n" + ras_answer(ras_rank(0, 1), size=1), "j").rows) == 1
+
+
 def test_the_time_that_is_given_counts() -> None:
     at = datetime(2026, 3, 1, 11, 0, 0, 700_000, UTC)
     assert nccl.ras(ras_answer(ras_rank(0, 1), size=1), "j", at).rows[0]["time"] == 1_772_362_800_700_000_000
