@@ -17,7 +17,7 @@ from analyzers.builtin.perftracker import differential, published
 from analyzers.builtin.perftracker import evidence as show
 from analyzers.builtin.perftracker.calibration import probability
 from analyzers.builtin.perftracker.differential import Apart, Common, Found
-from analyzers.builtin.perftracker.patterns import BETA, COMPONENTS, MU, SIGMA, Role, roles
+from analyzers.builtin.perftracker.patterns import BETA, COMPONENTS, MU, Role, roles
 from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inconclusive, quiet
 
@@ -121,11 +121,13 @@ def _suspect(window: Window, one: Apart, assumptions: Sequence[Assumption], para
 
 
 def _leading(one: Apart) -> int:
-    """The component that is farthest from the median."""
+    """The component that costs time: of the share of the path and the use that farther from the median."""
     off = [abs(math.log(max(ratio, 0.05))) for ratio in one.ratios]
     if one.cls == "python":
         return BETA
-    return max((MU, BETA, SIGMA), key=lambda component: off[component])
+    if one.cls == "collective":
+        return MU
+    return max((MU, BETA), key=lambda component: off[component])
 
 
 def sentence(one: Apart) -> str:

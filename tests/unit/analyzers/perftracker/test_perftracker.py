@@ -80,7 +80,9 @@ def test_workers_are_compared_within_their_role() -> None:
 
 
 def test_a_capped_link_and_a_congested_one_are_told_apart() -> None:
-    said = [verdict_of(made(kind))["suspects"][0]["summary"] for kind in ("slow_nic", "congestion")]
+    suspects = [verdict_of(made(kind))["suspects"][0] for kind in ("slow_nic", "congestion")]
+    assert {one["indicator"] for one in suspects} == {"all_reduce mu"}
+    said = [one["summary"] for one in suspects]
     assert "capped" in said[0]
     assert "congested" in said[1]
 
