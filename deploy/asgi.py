@@ -47,7 +47,7 @@ REMEMBERED = 1000
 MANY = 50
 """So many changes at once are one message: read the page again."""
 HEARTBEAT = 15.0  # seconds
-POLL, ALERT, ALERT_POLL = 1.0, 0.25, 0.02  # seconds; as in ingest.log.follow
+POLL, ALERT, ALERT_POLL = 1.0, 0.25, 0.02  # seconds; as in ingest.log.read
 RETRY = 2.0  # seconds until a lost database is tried again
 EVENTS_HEADERS = (
     (b"content-type", b"text/event-stream"),

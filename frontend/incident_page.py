@@ -26,7 +26,7 @@ from incidents.domain.escalation.policy import Step, spoken
 from incidents.domain.incident.state import Failure, Overridden
 from incidents.domain.incident.timeline import KINDS, kind_of
 from incidents.domain.similarity.team_odds import TeamView
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.escalation.queries import LATE, EscalationStatus, Next, escalation_status, escalation_status_at
 from incidents.incident.view import Shared, failure_shown, moment
 from incidents.notifications.queries import failed_calls, unreachable

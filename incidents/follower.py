@@ -37,8 +37,7 @@ from incidents.domain.incident.finding import (
 from incidents.domain.incident.outcome import failing_span, has_blamed
 from incidents.domain.incident.state import Incident, Opinion, Stance
 from incidents.domain.routing.rules import Routing, route
-from incidents.domain.time import optional_time, parse_rfc3339, rfc3339
-from incidents.domain.values import NO_CAUSE, is_class
+from incidents.domain.values import NO_CAUSE, is_class, optional_time, parse_rfc3339, rfc3339
 from incidents.incident.models import FindingPlacement, IncidentRow
 from incidents.incident.projection import project_window, state_of, windows_of
 from incidents.incident.repository import lock_key, next_number, open_ticket_of, record, record_opening

@@ -15,8 +15,7 @@ from incidents.domain.routing.rules import DEEPEST, covers
 from incidents.domain.suppression.rules import Matcher
 from incidents.domain.values import STATES
 from incidents.incident.models import IncidentRow, MemberAlert
-from incidents.teams.models import Route, Service
-from incidents.teams.roles import actor_name, people_allowed, person
+from incidents.teams.models import Route, Service, actor_name, people_allowed, person
 from ingest.queries import Context, alerts
 
 LONG_SILENCE = timedelta(days=31)

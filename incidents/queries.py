@@ -16,8 +16,7 @@ from incidents.domain.incident.ownership import accounted
 from incidents.domain.incident.state import Incident, Opinion
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.similarity.team_odds import Learned, TeamView, claims_about, team_views
-from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import STATES, InvalidValueError, State
+from incidents.domain.values import STATES, InvalidValueError, State, parse_rfc3339
 from incidents.incident.models import EvidenceItem, FindingPlacement, IncidentRow, TimelineEntry
 from incidents.incident.projection import Entry, Evidence, entry_of, evidence_in, timeline_of, worth_a_screen
 from incidents.incident.repository import IncidentNotFoundError, stream_of

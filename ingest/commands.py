@@ -12,11 +12,11 @@ from ingest.db.server_watch import watch as watch_database
 from ingest.log.append import StreamAppend, append, extend, retrying
 from ingest.log.configuration_events import record_configuration
 from ingest.log.copies import rebuild_copies, register_copy
-from ingest.log.follow import Follower, register_follower
-from ingest.log.follow import run_once as run_follower_once
 from ingest.log.noted_seals import newest as newest_noted_seal
 from ingest.log.noted_seals import note as note_seal
 from ingest.log.noted_seals import text_of as text_of_seal
+from ingest.log.read import Follower, register_follower
+from ingest.log.read import run_once as run_follower_once
 from ingest.log.seals import seal as seal_log
 from ingest.log.takeover import NAME as SESSION_NAME
 from ingest.log.timestamps import REQUEST as TIMESTAMP_REQUEST

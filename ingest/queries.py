@@ -22,9 +22,7 @@ from ingest.db.database import skew as clock_skew
 from ingest.db.server_watch import answers as database_answers
 from ingest.log.append import CHANNEL as LOG_CHANNEL
 from ingest.log.configuration_events import changes_of_receipt, configured
-from ingest.log.follow import Place as FollowerPlace
-from ingest.log.follow import lags as follower_lags
-from ingest.log.follow import places as follower_places
+from ingest.log.read import Place as FollowerPlace
 from ingest.log.read import begun as begun_streams
 from ingest.log.read import (
     head,
@@ -38,6 +36,8 @@ from ingest.log.read import (
     watermark,
     watermark_age,
 )
+from ingest.log.read import lags as follower_lags
+from ingest.log.read import places as follower_places
 from ingest.log.seals import newest_seal, unsealed_since
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, StreamVersionError
 from ingest.log.types import registered as registered_event_types

@@ -18,8 +18,7 @@ from incidents import queries
 from incidents.commands import Report
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.finding import finding_from
-from incidents.domain.time import rfc3339
-from incidents.domain.values import Severity
+from incidents.domain.values import Severity, rfc3339
 from incidents.incident.backfill import PastTicket, record_past
 from incidents.reports.models import ReportSchedule
 from incidents.reports.periods import Period, period_at

@@ -17,7 +17,7 @@ from django.utils.cache import patch_cache_control
 from frontend import time_zones
 from incidents.commands import ExpectedContext, InvalidValueError, seen_from
 from incidents.domain.permissions import ForbiddenError
-from incidents.domain.time import parse_rfc3339
+from incidents.domain.values import parse_rfc3339
 from incidents.incident.view import moment
 from incidents.queries import IncidentNotFoundError
 from ingest.queries import Context, Position, watermark

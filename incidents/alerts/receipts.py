@@ -14,7 +14,7 @@ from django.conf import settings
 
 from incidents import queries
 from incidents.domain.incident.state import Incident
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.incident.repository import stream_of
 from ingest.queries import (
     CHANGES_ENDPOINT,

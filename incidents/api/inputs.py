@@ -11,8 +11,7 @@ from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
 from incidents import queries
-from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import InvalidValueError, check_line
+from incidents.domain.values import InvalidValueError, check_line, parse_rfc3339
 from incidents.incident.repository import ExpectedContext, seen_from
 from ingest.queries import Context
 

@@ -19,8 +19,7 @@ from incidents import queries
 from incidents.api.incident.views import ERRORS, MISSING, PROBLEM, ConflictError, IncidentAPI, parameters
 from incidents.api.inputs import context, fields
 from incidents.domain.notifications.delivery import ACCOUNT, DEFAULT_BUNDLE, KINDS
-from incidents.domain.time import optional_rfc3339, rfc3339
-from incidents.domain.values import SEVERITIES
+from incidents.domain.values import SEVERITIES, optional_rfc3339, rfc3339
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod, Notification
 from ingest.api.authentication import HasScope

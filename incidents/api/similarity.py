@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from incidents import queries
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, parameters
 from incidents.commands import InvalidValueError
-from incidents.domain.time import optional_rfc3339
+from incidents.domain.values import optional_rfc3339
 
 if TYPE_CHECKING:
     from incidents.similarity.similar import SimilarIncident

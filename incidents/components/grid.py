@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from incidents.components.marks import Mark, marks
 from incidents.domain.components.grid_query import GridQuery
-from incidents.domain.time import rfc3339
-from incidents.domain.values import InvalidValueError
+from incidents.domain.values import InvalidValueError, rfc3339
 from ingest.queries import (
     Crossing,
     KindOnPaths,

@@ -1,7 +1,8 @@
-"""The values that incidents are made of, and what is refused before it becomes a fact.
+"""Values of incidents, checked before they become a fact, and times as they stand in event bodies.
 
 An event stays for ever, so nothing enters one that a page could not show or the log could not store: texts
-are bounded, valid Unicode and free of control characters; numbers are finite.
+are bounded, valid Unicode and free of control characters; numbers are finite. Times are RFC 3339, UTC, `Z`, with
+microseconds where there are any.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, get_args
-from zoneinfo import ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ingest.telemetry.component_names import COMPONENT_FORM, is_component
 
@@ -237,3 +239,36 @@ class CommandRefusedError(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+# Times
+# ----------------------------------------------------------------------------------------------------------
+def rfc3339(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def parse_rfc3339(text: str) -> datetime:
+    """Raises ValueError unless `text` is an RFC 3339 time with an offset."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or "T" not in text.upper():
+        raise ValueError(f"not an RFC 3339 time with an offset: {text}")
+    return moment.astimezone(UTC)
+
+
+def optional_time(text: str | None) -> datetime | None:
+    return None if text is None else parse_rfc3339(text)
+
+
+def optional_rfc3339(moment: datetime | None) -> str | None:
+    return None if moment is None else rfc3339(moment)
+
+
+def read_zone(field: str, text: object) -> ZoneInfo:
+    """An IANA time zone. Raises InvalidValueError."""
+    name = check_line(field, text, 60)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidValueError(
+            field, f"{name!r} is not a time zone; use one such as Europe/Berlin or UTC"
+        ) from None

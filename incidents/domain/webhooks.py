@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from incidents.domain.incident.state import Incident
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
 """Between tries: doubles with each."""

@@ -16,7 +16,7 @@ from incidents.escalation.queries import Directory
 from incidents.escalation.sweep import backfill_timers, calls, step
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, loaded, record
-from incidents.notifications.commands import notify_all
+from incidents.notifications.queue import notify_all
 from incidents.permissions import allow
 from incidents.suppression import suppressor
 from ingest.commands import retrying

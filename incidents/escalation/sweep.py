@@ -35,13 +35,13 @@ from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.state import Incident
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.queries import Directory
-from incidents.incident.bulk_sql import upsert
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import Change, state_of
 from incidents.incident.repository import CommandResult, LockedCommand, loaded, record_together, stream_of
-from incidents.notifications.commands import Call, notify_all
+from incidents.notifications.queue import Call, notify_all
 from incidents.suppression.suppressor import Covers
 from ingest.commands import Backoff, in_halves, retrying
+from ingest.db.database import upsert
 from ingest.queries import Context, Event, read_stream
 
 

@@ -27,9 +27,7 @@ from incidents.domain.incident.state import (
     opinion_from,
 )
 from incidents.domain.incident.timeline import repeated, sentence
-from incidents.domain.time import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
-from incidents.domain.values import SEVERITIES
-from incidents.incident.bulk_sql import upsert
+from incidents.domain.values import SEVERITIES, optional_rfc3339, optional_time, parse_rfc3339, rfc3339
 from incidents.incident.models import (
     AnalyzerOutcomeRow,
     EvidenceItem,
@@ -39,6 +37,7 @@ from incidents.incident.models import (
     ScheduleWindowRow,
     TimelineEntry,
 )
+from ingest.db.database import upsert
 from ingest.queries import Event
 
 

@@ -18,7 +18,7 @@ from analyzers.queries import judged_until
 from incidents.domain.incident.alerts import whys_of
 from incidents.domain.incident.split import why_there
 from incidents.domain.incident.state import Failure, Incident, Opinion, failure_of
-from incidents.domain.time import optional_rfc3339, rfc3339
+from incidents.domain.values import optional_rfc3339, rfc3339
 from incidents.incident.models import (
     IncidentRow,
     MemberAlert,

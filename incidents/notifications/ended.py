@@ -16,10 +16,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from incidents.incident.bulk_sql import insert_new
 from incidents.incident.models import IncidentRow
 from incidents.notifications.models import OVER, Notification
 from ingest.commands import retrying
+from ingest.db.database import insert_new
 
 AT_ONCE: Final = 1_000
 AWAKE: Final = timedelta(hours=1)

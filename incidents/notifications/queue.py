@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -34,7 +34,6 @@ from incidents.domain.notifications.delivery import (
     steps,
 )
 from incidents.domain.values import Severity
-from incidents.incident.bulk_sql import columns, insert
 from incidents.incident.models import IncidentRow
 from incidents.notifications.models import CALL, OVER, ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.recipients import NO_METHOD, Reachable, channel, method_of, people
@@ -51,6 +50,8 @@ from incidents.notifications.results import (
     shown,
 )
 from ingest.commands import retrying
+from ingest.db.database import columns, insert, insert_new
+from ingest.queries import Context
 
 # Planner
 # ----------------------------------------------------------------------------------------------------------
@@ -462,3 +463,72 @@ def _lines(
         for target, method in targets.items()
         if target in times
     }
+
+
+# Calls of other packages
+# ----------------------------------------------------------------------------------------------------------
+Direct = Literal["webhook", "apprise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Have `person` (a login name) told of the incident with the id `incident`, by the rules that they made.
+
+    `key` names this call: with one that was used before nothing happens. `why` is a sentence for the person who is
+    called. `urgent` breaks through quiet hours. `when` is the time that delays are counted from. It ends as sent,
+    stopped (somebody answered the incident, or `team` has it no more) or given up, each with its events on
+    the incident.
+
+    Without a person an address is told at once: `address_ref` is the name of a shared channel, or the address itself,
+    of this `kind`. There is no quiet hour for an address.
+    """
+
+    incident: str
+    key: str
+    why: str
+    urgent: bool
+    context: Context
+    when: datetime
+    person: str | None = None
+    kind: Kind | None = None
+    address_ref: str = ""
+    team: str = ""
+
+
+def notify_all(calls: Sequence[Call]) -> None:
+    """Have these people and addresses told, with one statement."""
+    rows = [
+        {
+            "id": uuid.uuid4(),
+            "key": call.key,
+            "person": call.person,
+            "kind": call.kind or "",
+            "address_ref": call.address_ref,
+            "incident": call.incident,
+            "team": call.team,
+            "why": call.why,
+            "urgent": call.urgent,
+            "cause": call.context.cause,
+            "trace": call.context.trace,
+            "made_at": call.when,
+            "state": "new",
+            "outcome": "",
+            "ended_why": "",
+        }
+        for call in calls
+    ]
+    insert_new(Notification, rows)
+
+
+def notify(
+    person: str, incident: str, key: str, why: str, urgent: bool, context: Context, when: datetime
+) -> None:
+    """Have one person told, as `Call` says."""
+    notify_all([Call(incident, key, why, urgent, context, when, person=person)])
+
+
+def notify_address(
+    kind: Direct, address_ref: str, incident: str, key: str, why: str, context: Context, when: datetime
+) -> None:
+    """Have one address told, as `Call` says."""
+    notify_all([Call(incident, key, why, True, context, when, kind=kind, address_ref=address_ref)])

@@ -27,12 +27,12 @@ from incidents.domain.notifications.delivery import (
     is_stuck,
     outcome,
 )
-from incidents.incident.bulk_sql import columns, insert, update
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import LockedCommand, record_together
 from incidents.notifications.models import OVER, ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.recipients import Reachable, people
 from ingest.commands import in_halves, retrying
+from ingest.db.database import columns, insert, update
 from ingest.queries import Context
 
 # Attempts

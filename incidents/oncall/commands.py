@@ -15,11 +15,10 @@ from django.db import transaction
 from django.db.models import Max
 
 from incidents.domain.oncall.overrides import Stretch, check_reversible, ended, swapped, times_of
-from incidents.domain.time import rfc3339
-from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
+from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line, rfc3339
 from incidents.oncall import queries
 from incidents.oncall.models import CalendarFeed, OnCallSchedule, Override
-from incidents.teams.roles import allow_at
+from incidents.teams.models import allow_at
 from ingest.commands import record_configuration
 from ingest.queries import Context
 

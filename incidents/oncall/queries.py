@@ -15,7 +15,7 @@ from incidents.domain.oncall import rotations
 from incidents.domain.oncall.layers import read_layers
 from incidents.domain.oncall.rotations import Shift, Turn
 from incidents.domain.oncall.spans import Span, instant, merged
-from incidents.domain.time import parse_rfc3339
+from incidents.domain.values import parse_rfc3339
 from incidents.oncall.models import Calendar, OnCallSchedule, Override
 
 WATCHED: Final = timedelta(days=14)

@@ -9,7 +9,7 @@ from typing import Any
 
 from analyzers.queries import analyzers, judge_span, runs_with_window_ending
 from incidents.domain.routing.rules import Subject, team_of
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.reports.changes import changes
 from incidents.reports.incidents import incidents_of, listed, response
 from incidents.reports.models import ProducedReport, ReportSchedule

@@ -17,8 +17,7 @@ from django.conf import settings
 
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident
-from incidents.domain.time import optional_rfc3339, rfc3339
-from incidents.domain.values import SEVERITIES
+from incidents.domain.values import SEVERITIES, optional_rfc3339, rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import stream_of
 from ingest.queries import Position, read_streams

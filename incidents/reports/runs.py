@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from analyzers.queries import Run
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 
 Json = dict[str, Any]
 OUTCOMES = ("named", "quiet", "inconclusive", "failed")

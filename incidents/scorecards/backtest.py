@@ -12,8 +12,7 @@ from analyzers.queries import Cause, Judged, Named, Replay, Replayed, Rule, Scor
 from incidents.domain.incident.finding import WINDOWS_NEEDED, WINDOWS_WATCHED
 from incidents.domain.incident.outcome import failing_span
 from incidents.domain.incident.state import Incident
-from incidents.domain.time import optional_rfc3339, rfc3339
-from incidents.domain.values import NO_CAUSE, is_class
+from incidents.domain.values import NO_CAUSE, is_class, optional_rfc3339, rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
 from incidents.scorecards.queries import share_json

@@ -18,7 +18,7 @@ from django.db.models import Q
 from analyzers.queries import Share, median_of
 from incidents.domain.incident.outcome import AnalyzerOutcome, analyzer_outcomes, has_blamed
 from incidents.domain.incident.state import Incident
-from incidents.domain.time import parse_rfc3339
+from incidents.domain.values import parse_rfc3339
 from incidents.incident.models import AnalyzerOutcomeRow, IncidentRow
 
 

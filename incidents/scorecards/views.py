@@ -15,8 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from analyzers.queries import analyzers
-from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import InvalidValueError, check_line
+from incidents.domain.values import InvalidValueError, check_line, parse_rfc3339
 from incidents.scorecards import queries
 from ingest.api.authentication import HasScope
 

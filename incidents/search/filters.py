@@ -17,8 +17,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from incidents.domain.search import matches_glob
-from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_text
+from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_text, parse_rfc3339
 
 Operator = Literal[
     "in", "contains", "min", "max", "above", "below", "after", "before", "search", "glob", "label", "filled"

@@ -17,8 +17,7 @@ from incidents import queries
 from incidents.domain.incident.alerts import matched_labels
 from incidents.domain.suppression.recurrence import Recurrence, Span, times_from
 from incidents.domain.suppression.rules import Matcher, each_matcher, matchers_from
-from incidents.domain.time import rfc3339
-from incidents.domain.values import UNREADABLE, InvalidValueError, check_line, check_text
+from incidents.domain.values import UNREADABLE, InvalidValueError, check_line, check_text, rfc3339
 from incidents.incident.repository import keep_reactor_out
 from incidents.permissions import allow, allow_silence
 from incidents.suppression import suppressor as suppression

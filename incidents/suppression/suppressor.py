@@ -41,8 +41,7 @@ from incidents.domain.suppression.rules import (
     passed_over,
     sides,
 )
-from incidents.domain.time import rfc3339
-from incidents.domain.values import UNREADABLE
+from incidents.domain.values import UNREADABLE, rfc3339
 from incidents.incident.models import (
     IncidentRow,
     MemberAlert,

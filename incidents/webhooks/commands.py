@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from django.db import transaction
 
 from incidents import encryption
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.domain.webhooks import payload
 from incidents.teams.models import Team
 from incidents.teams.references import hold_names

@@ -1,22 +1,43 @@
-"""Read the log. Plain SQL through Django's connection.
+"""Reading the log, by plain SQL through Django's connection: streams, positions, and followers.
 
 Order. Every event carries (epoch, txid, seq): the stay in a cluster, the 64-bit id of its transaction, and
 a number from a sequence. Transactions commit in another order than they got their ids, so a reader that
 remembered the highest id it saw would skip what commits late. `read_all` therefore stays below the
 watermark: the oldest transaction id still at work (`pg_snapshot_xmin`). All below it is settled for ever.
+
+Followers see every event of some types once, in the total order. A follower's place is a row. `run_once` takes its
+lock, reads on from it below the watermark, hands the events over and writes the new place, all in one transaction:
+effects in this database happen exactly once. A handler that raises keeps its place and is tried again later; others
+go on. Any number of processes may run the same followers: whoever finds one taken passes by.
+
+A handler's transaction holds the watermark back while it runs, as every writing transaction does: keep it
+short, and reach the outside world (mail, HTTP) from elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import select
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from django.db import connection
+import structlog
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from prometheus_client import Counter
 
+from ingest import heartbeat
+from ingest.db import database
+from ingest.log import takeover
+from ingest.log.append import CHANNEL
 from ingest.log.types import Event, Head, Position, find, read_body, upcast
 
+# Streams and positions
+# ----------------------------------------------------------------------------------------------------------
 # The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
 COLUMNS = """stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash,
     epoch, txid::text AS txid_text, seq"""
@@ -191,3 +212,273 @@ def position_at(moment: datetime) -> Position:
         )
         row = cursor.fetchone()
     return Position(row[0], int(row[1]), row[2]) if row else Position.START
+
+
+# Followers
+# ----------------------------------------------------------------------------------------------------------
+FIRST_RETRY = 1.0  # seconds; doubles with each failure
+LONGEST_RETRY = 300.0
+POLL = 1.0  # seconds between looks when nothing wakes us: the back-stop for a lost notification
+ALERT = 0.5  # seconds after a sign of life in which we look again every ALERT_POLL
+ALERT_POLL = 0.02
+LONGEST_PAUSE = 30.0  # seconds between attempts to reach the database
+LONGEST_ERROR = 4000  # characters
+LONGEST_BATCH = 120.0  # seconds for one batch, after which this loop counts as hanging
+
+log = structlog.get_logger("follow")
+HANDLED = Counter("dossier_log_handled_events", "Events handled by followers in this process", ["follower"])
+FAILED = Counter("dossier_log_follower_failures", "Failed runs of followers in this process", ["follower"])
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """`handle` gets events of `types`, in order, at most a batch at a time, inside a transaction."""
+
+    name: str
+    types: frozenset[str]
+    handle: Callable[[list[Event]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a follower stands. `attempts` counts its failures since it last moved."""
+
+    name: str
+    position: Position
+    moved_at: datetime
+    attempts: int
+    error: str | None
+    retry_at: datetime | None
+
+
+class FollowerError(Exception):
+    """Events could not be read, or the handler raised; the transaction is rolled back. The cause is what was raised.
+
+    They are up to `count` events; `first` is the id of the first one, None where it could not be read.
+    """
+
+    def __init__(self, count: int, first: str | None) -> None:
+        super().__init__(f"failed on {count} events from {first or 'one that cannot be read'}")
+        self.count = count
+        self.first = first
+
+
+_followers: dict[str, Follower] = {}
+
+
+def register_follower(follower: Follower) -> Follower:
+    """Have `manage.py follow` run it. Its name is permanent: its place is kept under it."""
+    known = _followers.setdefault(follower.name, follower)
+    if known != follower:
+        raise ValueError(f"follower {follower.name} is registered twice, differently")
+    return follower
+
+
+def registered_followers() -> tuple[Follower, ...]:
+    return tuple(_followers[name] for name in sorted(_followers))
+
+
+def places() -> list[Place]:
+    """Where every follower that ever ran stands, by name."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name, epoch, txid::text AS txid_text, seq, moved_at, attempts, error, retry_at"
+            " FROM log_follower ORDER BY name"
+        )
+        rows = cursor.fetchall()
+    return [Place(name, Position(epoch, int(txid), seq), *rest) for name, epoch, txid, seq, *rest in rows]
+
+
+def lags() -> dict[str, float]:
+    """Seconds since the oldest event that each follower has not passed yet was recorded; 0 when there is none.
+
+    That event is not read: it may be of a type that this version does not know.
+    """
+    waiting = (
+        "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (place.epoch, place.txid, place.seq)"
+        f" AND {BELOW_WATERMARK} {IN_ORDER} LIMIT 1"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT name, greatest(extract(epoch FROM clock_timestamp() - ({waiting})), 0)::float8"
+            " FROM log_follower place ORDER BY name"
+        )
+        return dict(cursor.fetchall())
+
+
+def run_once(follower: Follower, limit: int = 500) -> int:
+    """Hand the follower its next batch; the number of events it handled.
+
+    0 when there is nothing new, when it waits for its next attempt or when another process is at it. A
+    batch that fails is cut in halves until a single event fails, so that all before it are done and the
+    culprit is recorded.
+    """
+    attempts = _due(follower)
+    if attempts is None:
+        return 0
+    if attempts:
+        limit = 1
+    while True:
+        try:
+            return _advance(follower, limit)
+        except FollowerError as failure:
+            if failure.count == 1:
+                _record_failure(follower, failure)
+                return 0
+            limit = failure.count // 2
+
+
+def _due(follower: Follower) -> int | None:
+    """How often it failed since it last moved, or None when there is nothing to do. Reads only: costs no
+    xid."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            # No failure waits for longer than LONGEST_RETRY: the clock was set back since.
+            "SELECT attempts, coalesce(NOT retry_at BETWEEN clock_timestamp()"
+            " AND clock_timestamp() + %s * interval '1 second', true) AND EXISTS ("
+            "  SELECT 1 FROM log_event AS e WHERE (e.epoch, e.txid, e.seq) > (f.epoch, f.txid, f.seq)"
+            "  AND (e.epoch, e.txid, e.seq)"
+            "    < (log_live_epoch(), pg_snapshot_xmin(pg_current_snapshot()), 0)"
+            ") FROM log_follower AS f WHERE f.name = %s",
+            (LONGEST_RETRY + 1, follower.name),
+        )
+        row = cursor.fetchone()
+        if row is None:
+            cursor.execute(
+                "INSERT INTO log_follower (name) VALUES (%s) ON CONFLICT DO NOTHING", (follower.name,)
+            )
+            return 0
+    attempts, due = row
+    return attempts if due else None
+
+
+def _advance(follower: Follower, limit: int) -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        # An advisory lock, because a row lock would give the transaction its id here: what another writer commits
+        # to a stream while the handler waits for it would then stand after the handler's events in the total order.
+        # A statement of its own, so that the place is read as the last holder of the lock left it.
+        cursor.execute(
+            "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", (f"follower {follower.name}",)
+        )
+        if not cursor.fetchone()[0]:
+            return 0
+        cursor.execute("SELECT epoch, txid::text, seq FROM log_follower WHERE name = %s", (follower.name,))
+        row = cursor.fetchone()
+        if row is None:
+            return 0
+        place = Position(row[0], int(row[1]), row[2])
+        # What the follower is not interested in is passed over too, else it would be scanned again each time.
+        mark = watermark()
+        with _failing(limit, None):
+            events = read_all(place, limit, follower.types, upto=mark)
+        reached = events[-1].position if len(events) == limit else max(mark, place)
+        if events:
+            with _failing(len(events), events[0].id):
+                follower.handle(events)
+        cursor.execute(
+            "UPDATE log_follower SET epoch = %s, txid = %s::xid8, seq = %s, moved_at = clock_timestamp(),"
+            " attempts = 0, error = NULL, retry_at = NULL WHERE name = %s",
+            (reached.epoch, str(reached.txid), reached.seq, follower.name),
+        )
+    HANDLED.labels(follower.name).inc(len(events))
+    return len(events)
+
+
+@contextmanager
+def _failing(count: int, first: str | None) -> Iterator[None]:
+    """Raises FollowerError for whatever is raised but the loss of the connection, on which the loop connects again."""
+    try:
+        yield
+    except Exception as error:  # the shell around a handler, as a task is around its function
+        if database.is_lost(error):
+            raise
+        raise FollowerError(count, first) from error
+
+
+def _record_failure(follower: Follower, failure: FollowerError) -> None:
+    cause = failure.__cause__
+    error = f"{failure.first or 'the next event'}: {type(cause).__name__}: {cause}"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE log_follower SET attempts = attempts + 1, error = %s,"
+            " retry_at = clock_timestamp() + least(%s * 2 ^ least(attempts, 20), %s) * interval '1 second'"
+            " WHERE name = %s",
+            (error.replace("\0", "\\0")[:LONGEST_ERROR], FIRST_RETRY, LONGEST_RETRY, follower.name),
+        )
+    FAILED.labels(follower.name).inc()
+    log.error("follower failed", follower=follower.name, event_id=failure.first, exc_info=cause)
+
+
+def run_followers(
+    stop: threading.Event, followers: Iterable[Follower] | None = None, limit: int = 500, poll: float = POLL
+) -> None:
+    """Run followers (default: all registered ones) until `stop` is set; finishes the batch at hand.
+
+    Survives a database that goes away: it connects again, waiting longer each time.
+    """
+    chosen = registered_followers() if followers is None else tuple(followers)
+    for follower in chosen:
+        for name in follower.types:
+            find(name)
+    pause = FIRST_RETRY
+    while not stop.is_set():
+        heartbeat.progress("followers", LONGEST_BATCH)
+        try:
+            with _Doorbell() as doorbell:
+                pause = FIRST_RETRY
+                _serve(stop, chosen, limit, poll, doorbell)
+        except (DatabaseError, InterfaceError) as error:
+            if not database.is_away(error):
+                raise
+            log.warning("database away", error=str(error).strip(), seconds=pause)
+            connection.close()
+            stop.wait(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def _serve(
+    stop: threading.Event, followers: tuple[Follower, ...], limit: int, poll: float, doorbell: _Doorbell
+) -> None:
+    alert_until = time.monotonic() + ALERT
+    looked = -poll
+    while not stop.is_set():
+        if time.monotonic() - looked >= poll:
+            takeover.end_forsaken()
+            looked = time.monotonic()
+        handled = 0
+        for follower in followers:
+            heartbeat.progress("followers", LONGEST_BATCH)
+            handled += 0 if stop.is_set() else run_once(follower, limit)
+        if handled:
+            alert_until = time.monotonic() + ALERT
+            continue
+        if doorbell.wait(ALERT_POLL if time.monotonic() < alert_until else poll):
+            alert_until = time.monotonic() + ALERT
+
+
+class _Doorbell:
+    """A connection of its own that LISTENs. Behind a transaction pooler it needs a direct way to the
+    server."""
+
+    def __enter__(self) -> _Doorbell:
+        self._wrapper = connection.copy()
+        self._wrapper.ensure_connection()
+        self._wrapper.set_autocommit(True)
+        with self._wrapper.cursor() as cursor:
+            cursor.execute(f"LISTEN {CHANNEL}")
+        self._listener = self._wrapper.connection
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wrapper.close()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it rang within so many seconds."""
+        if not self._listener.notifies:
+            readable, _, _ = select.select([self._listener], [], [], seconds)
+            if readable:
+                with self._wrapper.wrap_database_errors:
+                    self._listener.poll()
+        rang = bool(self._listener.notifies)
+        self._listener.notifies.clear()
+        return rang

@@ -22,7 +22,7 @@ from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.incident import commands as c
 from incidents.domain.routing.rules import route
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.incident.backfill import NOBODY, PastTicket, record_past
 from incidents.incident.models import IncidentRow

@@ -18,8 +18,7 @@ from incidents import queries
 from incidents.components.health import health_of
 from incidents.components.summary import OpenIncidents, changes_about, incidents_about, owner_of, trouble_in
 from incidents.domain.components.impact import reached_over
-from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import InvalidValueError, check_component, check_line
+from incidents.domain.values import InvalidValueError, check_component, check_line, parse_rfc3339
 from incidents.incident.view import failures_of
 from ingest.queries import (
     Position,

@@ -14,8 +14,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.datetime_input import field_value, parse_moment
 from frontend.views.inbox.saved import opened_with, shown
-from frontend.views.incident.incident import SNOOZES
-from frontend.views.incident.list_context import of_list
+from frontend.views.incident.incident import SNOOZES, of_list
 from frontend.views.listing import (
     ORDERS,
     PAGE,

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.views.inbox.inbox import counts_of, tabs_of
-from frontend.views.incident.list_context import of_list
+from frontend.views.incident.incident import of_list
 from frontend.views.listing import PAGE, Listing, listing_of
 from frontend.views.pages import page
 from incidents import queries

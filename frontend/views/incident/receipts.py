@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.alerts.receipts import NOT_YET, outcomes_of
-from incidents.domain.time import parse_rfc3339
+from incidents.domain.values import parse_rfc3339
 from ingest.api.redact import masked
 from ingest.queries import alert_delivery
 

@@ -7,8 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from frontend.views.incident.incident import Problem, render_incident
-from frontend.views.incident.list_context import carried
+from frontend.views.incident.incident import Problem, carried, render_incident
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
 from incidents.commands import CommandRefusedError, InvalidValueError

@@ -16,7 +16,7 @@ from frontend.permissions import rights
 from frontend.views.pages import show, user_name
 from incidents.domain.oncall import rotations
 from incidents.domain.oncall.spans import Span, wall
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.notifications.queries import unreachable
 from incidents.oncall import queries
 from incidents.oncall.models import OnCallSchedule

@@ -24,7 +24,7 @@ from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.oncall.overrides import Stretch
 from incidents.domain.oncall.spans import instant
 from incidents.domain.permissions import ForbiddenError
-from incidents.domain.time import parse_rfc3339
+from incidents.domain.values import parse_rfc3339
 from incidents.oncall import commands, queries
 from incidents.oncall.models import OnCallSchedule
 

@@ -20,8 +20,7 @@ from incidents import encryption, queries
 from incidents.api.incident.views import ConflictError
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
 from incidents.domain.incident.evolve import EVENT_TYPES
-from incidents.domain.time import rfc3339
-from incidents.domain.values import SEVERITIES, InvalidValueError
+from incidents.domain.values import SEVERITIES, InvalidValueError, rfc3339
 from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.queries import WebhookStatus, is_readable, webhook_statuses

@@ -29,7 +29,7 @@ from incidents.api.suppression.views import (
     SuppressionCatalog,
 )
 from incidents.commands import InvalidValueError
-from incidents.domain.time import read_zone
+from incidents.domain.values import read_zone
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
 from incidents.suppression.silences import suppressed_counts
 

@@ -25,7 +25,7 @@ from incidents.commands import InvalidValueError
 from incidents.domain.routing.rules import read_matchers, write_matchers
 from incidents.domain.suppression.recurrence import recurrence_from
 from incidents.domain.suppression.rules import Matcher
-from incidents.domain.time import read_zone
+from incidents.domain.values import read_zone
 from incidents.suppression import silences as writing
 from incidents.teams.models import Silence
 

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from incidents import queries
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, limit_of, parameters
 from incidents.commands import InvalidValueError
-from incidents.domain.time import parse_rfc3339, rfc3339
+from incidents.domain.values import parse_rfc3339, rfc3339
 from incidents.queries import changes_before
 from ingest.queries import ReportedChange, changes
 

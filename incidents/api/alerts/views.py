@@ -13,7 +13,7 @@ from incidents import queries
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, limit_of, parameters
 from incidents.commands import InvalidValueError
-from incidents.domain.time import optional_rfc3339, rfc3339
+from incidents.domain.values import optional_rfc3339, rfc3339
 from ingest.api import pagination
 from ingest.queries import Alert
 

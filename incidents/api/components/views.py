@@ -16,8 +16,7 @@ from incidents.api.incident.views import ERRORS, IncidentAPI, parameters
 from incidents.api.inputs import time_of
 from incidents.domain.components.impact import reached_over, touched
 from incidents.domain.routing.rules import Subject, service_of
-from incidents.domain.time import rfc3339
-from incidents.domain.values import check_component, check_line
+from incidents.domain.values import check_component, check_line, rfc3339
 from incidents.teams.models import services_by_slug
 from ingest.queries import topology_snapshot
 

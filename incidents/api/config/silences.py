@@ -15,7 +15,7 @@ from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
 from incidents.api.suppression.views import MatcherTexts
 from incidents.domain.suppression.recurrence import recurrence_from
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.suppression import silences
 from incidents.teams.models import Silence
 

@@ -35,7 +35,7 @@ from incidents.commands import (
 )
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.search import FIELDS
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.incident.projection import Entry, Evidence, next_entry
 from incidents.incident.view import depends_on_time, failure_shown, failures_of
 from incidents.permissions import allow

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from incidents.api.editable import BySlug, Catalog
 from incidents.api.incident.views import ConflictError
 from incidents.api.oncall.serializers import CalendarSerializer, OnCallScheduleSerializer, OnCallScheduleShape
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.oncall import queries
 from incidents.oncall.models import Calendar, OnCallSchedule
 from incidents.teams.references import named_by

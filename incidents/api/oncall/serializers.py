@@ -11,8 +11,7 @@ from rest_framework import serializers as s
 
 from incidents.api.incident.serializers import Strict
 from incidents.domain.oncall.layers import DAYS, read_layers
-from incidents.domain.time import read_zone
-from incidents.domain.values import InvalidValueError, check_line
+from incidents.domain.values import InvalidValueError, check_line, read_zone
 from incidents.oncall import calendars
 from incidents.oncall.models import Calendar, OnCallSchedule
 from incidents.oncall.queries import active

@@ -22,8 +22,7 @@ from incidents.api.incident.views import ERRORS, PROBLEM, IncidentAPI, parameter
 from incidents.api.inputs import context, fields, time_of
 from incidents.api.oncall import serializers as shapes
 from incidents.domain.oncall.overrides import Stretch
-from incidents.domain.time import rfc3339
-from incidents.domain.values import InvalidValueError, check_line
+from incidents.domain.values import InvalidValueError, check_line, rfc3339
 from incidents.oncall import calendars, commands, queries
 from incidents.oncall.models import CalendarFeed, OnCallSchedule
 from ingest.api.authentication import HasScope

@@ -22,8 +22,7 @@ from incidents.domain.replay import COMPARED, LEFT_OUT, Difference
 from incidents.domain.routing.explain import Explanation, explain
 from incidents.domain.routing.rules import RoutingTable, Subject
 from incidents.domain.routing.schema import grouping_json
-from incidents.domain.time import optional_rfc3339, rfc3339
-from incidents.domain.values import SEVERITIES
+from incidents.domain.values import SEVERITIES, optional_rfc3339, rfc3339
 from incidents.routing import replay as routes
 from incidents.teams.models import routing_table
 from ingest.api.authentication import HasScope

@@ -18,7 +18,7 @@ from incidents.api.inputs import context, fields
 from incidents.commands import InvalidValueError
 from incidents.domain.routing.rules import read_matchers
 from incidents.domain.suppression.recurrence import recurrence_from
-from incidents.domain.time import parse_rfc3339, rfc3339
+from incidents.domain.values import parse_rfc3339, rfc3339
 from incidents.suppression import silences
 from incidents.teams.models import Silence
 

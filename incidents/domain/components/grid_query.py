@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, get_args
 
-from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import InvalidValueError, check_component, check_line
+from incidents.domain.values import InvalidValueError, check_component, check_line, parse_rfc3339
 
 WINDOWS: Final = (5, 15, 60, 360, 1440)
 """Minutes of a step."""

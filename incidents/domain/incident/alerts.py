@@ -26,8 +26,7 @@ from typing import Any, Final, Literal
 from incidents.domain.incident.finding import is_worse
 from incidents.domain.incident.state import Bodies, Fact, Incident, Opinions, raise_severity, refuse_resolved
 from incidents.domain.routing.rules import EACH_ALONE, Grouping, Routing, Subject
-from incidents.domain.time import optional_time
-from incidents.domain.values import SEVERITIES, TEXT_LIMIT, TITLE_LIMIT, Severity
+from incidents.domain.values import SEVERITIES, TEXT_LIMIT, TITLE_LIMIT, Severity, optional_time
 
 # Grouping
 # ----------------------------------------------------------------------------------------------------------

@@ -53,8 +53,14 @@ from incidents.domain.incident.state import (
     resolution,
     without,
 )
-from incidents.domain.time import optional_rfc3339, parse_rfc3339
-from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT, CommandRefusedError, Severity
+from incidents.domain.values import (
+    DEFAULT_SEVERITY,
+    LINKS_LIMIT,
+    CommandRefusedError,
+    Severity,
+    optional_rfc3339,
+    parse_rfc3339,
+)
 from ingest.log.types import NewEvent
 
 # Conflicts

@@ -23,7 +23,7 @@ from incidents.domain.incident.state import (
     suppression_overridden,
     without,
 )
-from incidents.domain.time import optional_time, parse_rfc3339
+from incidents.domain.values import optional_time, parse_rfc3339
 
 
 def evolve(state: Incident | None, event: Fact) -> Incident:

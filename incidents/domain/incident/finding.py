@@ -11,8 +11,7 @@ from typing import Any, Final, Protocol
 
 from incidents.domain.incident.state import FAILS, Incident, Shown
 from incidents.domain.routing.rules import Subject
-from incidents.domain.time import optional_time, parse_rfc3339, rfc3339
-from incidents.domain.values import SEVERITIES, Severity
+from incidents.domain.values import SEVERITIES, Severity, optional_time, parse_rfc3339, rfc3339
 
 # Finding
 # ----------------------------------------------------------------------------------------------------------

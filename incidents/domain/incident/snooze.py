@@ -24,8 +24,13 @@ from incidents.domain.incident.state import (
     person,
     refuse_resolved,
 )
-from incidents.domain.time import optional_rfc3339, optional_time, rfc3339
-from incidents.domain.values import CommandRefusedError, InvalidValueError
+from incidents.domain.values import (
+    CommandRefusedError,
+    InvalidValueError,
+    optional_rfc3339,
+    optional_time,
+    rfc3339,
+)
 
 LONGEST: Final = timedelta(days=30)
 """What sleeps longer is not put aside but forgotten."""

@@ -22,8 +22,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
 from incidents.domain.routing.rules import Routing
-from incidents.domain.time import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
-from incidents.domain.values import CommandRefusedError, Severity, State
+from incidents.domain.values import (
+    CommandRefusedError,
+    Severity,
+    State,
+    optional_rfc3339,
+    optional_time,
+    parse_rfc3339,
+    rfc3339,
+)
 
 # Opinions
 # ----------------------------------------------------------------------------------------------------------

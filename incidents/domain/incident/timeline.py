@@ -13,7 +13,7 @@ from incidents.domain.incident.alerts import (
 from incidents.domain.incident.finding import percent
 from incidents.domain.incident.split import alerts_moved_sentence, split_from_sentence
 from incidents.domain.incident.state import Fact
-from incidents.domain.time import parse_rfc3339
+from incidents.domain.values import parse_rfc3339
 
 # Kinds
 # ----------------------------------------------------------------------------------------------------------

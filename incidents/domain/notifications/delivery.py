@@ -25,8 +25,14 @@ from zoneinfo import ZoneInfo
 from incidents.domain.escalation.policy import spoken
 from incidents.domain.incident.finding import percent
 from incidents.domain.incident.state import Incident, at_second
-from incidents.domain.time import optional_rfc3339
-from incidents.domain.values import SEVERITIES, InvalidValueError, Severity, check_line, check_severity
+from incidents.domain.values import (
+    SEVERITIES,
+    InvalidValueError,
+    Severity,
+    check_line,
+    check_severity,
+    optional_rfc3339,
+)
 
 # Delivery
 # ----------------------------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from typing import Any, Final, get_args
 from zoneinfo import ZoneInfo
 
 from incidents.domain.oncall.rotations import Holidays, Rotation, TimesOfWeek
-from incidents.domain.time import read_zone
-from incidents.domain.values import InvalidValueError, check_line
+from incidents.domain.values import InvalidValueError, check_line, read_zone
 
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MOST_LAYERS: Final = 10

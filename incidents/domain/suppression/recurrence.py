@@ -17,8 +17,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil.rrule import rrule, rrulestr
 
-from incidents.domain.time import read_zone
-from incidents.domain.values import InvalidValueError, check_line
+from incidents.domain.values import InvalidValueError, check_line, read_zone
 
 LONGEST_RULE: Final = 200
 LONGEST_SPAN: Final = timedelta(days=31)

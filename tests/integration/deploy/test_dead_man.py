@@ -21,7 +21,7 @@ from deploy.observability import outside
 from incidents.worker.parts import alive
 from ingest.commands import record_configuration
 from ingest.db import database, disk
-from ingest.log.follow import Follower, run_once
+from ingest.log.read import Follower, run_once
 from ingest.log.types import Context
 from ingest.queries import now_utc
 

@@ -25,7 +25,7 @@ from ingest.api import keys
 from ingest.db import database, disk, server_watch
 from ingest.log import types
 from ingest.log.append import append
-from ingest.log.follow import Follower, lags, run_once
+from ingest.log.read import Follower, lags, run_once
 from ingest.log.types import Context, EventType, Head, NewEvent
 
 

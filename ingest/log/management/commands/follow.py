@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ingest import heartbeat
 from ingest.db import server_watch
-from ingest.log.follow import registered_followers, run_followers
+from ingest.log.read import registered_followers, run_followers
 
 
 class Command(BaseCommand):

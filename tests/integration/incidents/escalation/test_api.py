@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.escalation.models import EscalationPolicy
 from incidents.teams.models import Team
 from ingest.log.configuration_events import configured

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from analyzers.queries import Run
 from incidents import queries
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild
 from incidents.incident.view import failure_shown, failures_of

@@ -14,7 +14,7 @@ from django.db import connection, connections, transaction
 from analyzers.runs.models import TelemetryCursor
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.follower import follower
 from incidents.incident import rebuild as rebuilding
 from incidents.incident.models import ScheduleWindowRow

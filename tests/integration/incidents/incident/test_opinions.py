@@ -18,7 +18,7 @@ from analyzers.simulators.tables import paths_of
 from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.incident.state import UNKNOWN
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.follower import follower
 from incidents.incident.models import AnalyzerOutcomeRow, IncidentRow
 from incidents.incident.rebuild import rebuild

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.timers import OF_TICKETS
 from tests.integration.incidents.alerts.test_correlate import ALICE, alert, send, texts, ticket

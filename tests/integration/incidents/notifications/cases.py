@@ -26,9 +26,9 @@ from incidents import commands
 from incidents.commands import Report
 from incidents.domain.values import Severity
 from incidents.incident.models import TimelineEntry
-from incidents.notifications.commands import notify
 from incidents.notifications.dispatcher import deliver_due
 from incidents.notifications.models import ContactMethod, Notification, Preferences
+from incidents.notifications.queue import notify
 from ingest.queries import Context
 
 SETUP = {

@@ -8,8 +8,8 @@ import pytest
 from django.conf import settings
 
 from incidents import commands
-from incidents.notifications.commands import notify_address
 from incidents.notifications.models import ContactMethod, Notification, NotificationDelivery
+from incidents.notifications.queue import notify_address
 from incidents.notifications.retention import _looked, forget
 from ingest.queries import Context
 from tests.integration.incidents.notifications.cases import (

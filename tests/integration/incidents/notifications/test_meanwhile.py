@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incidents import commands
-from incidents.notifications.commands import Call, notify_all
 from incidents.notifications.contact_methods import set_preferences
 from incidents.notifications.models import ContactMethod
+from incidents.notifications.queue import Call, notify_all
 from ingest.queries import Context
 from tests.integration.incidents.notifications.cases import (
     HookSink,

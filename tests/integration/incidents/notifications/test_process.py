@@ -15,8 +15,8 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from incidents.notifications.commands import notify
 from incidents.notifications.models import Notification
+from incidents.notifications.queue import notify
 from incidents.worker import sweeps
 from incidents.worker.models import Heartbeat
 from incidents.worker.parts import alive, silences

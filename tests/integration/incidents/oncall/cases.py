@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.oncall import queries
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -12,7 +12,7 @@ from analyzers import runner
 from analyzers.runs.models import Run, StoredWindow
 from analyzers.runs.scheduler import claim_due
 from incidents import commands, follower, queries
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from ingest.queries import Context, Position, read_all
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, MINUTE, NOW, TOP, Door, healthy, hourly, work

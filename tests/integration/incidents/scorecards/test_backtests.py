@@ -15,7 +15,7 @@ from django.test import Client
 from analyzers import runner
 from analyzers.runs.scheduler import claim_due
 from incidents import commands, follower, queries
-from incidents.domain.time import rfc3339
+from incidents.domain.values import rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.scorecards import requests, worker
 from incidents.scorecards.models import BacktestRow

@@ -21,7 +21,7 @@ from deploy.supervisor.programs import programs
 from ingest.db import database, server_watch
 from ingest.db.server_watch import ServerWatch
 from ingest.log import append, takeover
-from ingest.log.follow import Follower, run_followers
+from ingest.log.read import Follower, run_followers
 from ingest.log.types import Context, Event, Head, NewEvent
 
 PATIENCE = 1.0

@@ -18,8 +18,8 @@ import pytest
 from django.db import connection, transaction
 
 from ingest.db import database
-from ingest.log import append, follow, read, types
-from ingest.log.follow import Follower, run_once
+from ingest.log import append, read, types
+from ingest.log.read import Follower, run_once
 from ingest.log.types import Context, Event, EventType, NewEvent, Position, register
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -64,8 +64,8 @@ def settle(follower: Follower = SCRIBE, limit: int = 500) -> None:
         pass
 
 
-def place(name: str = "scribe") -> follow.Place:
-    return next(place for place in follow.places() if place.name == name)
+def place(name: str = "scribe") -> read.Place:
+    return next(place for place in read.places() if place.name == name)
 
 
 def due_now() -> None:
@@ -191,7 +191,7 @@ def test_a_failing_follower_does_not_stop_another() -> None:
         seen.extend(events)
         stop.set()
 
-    follow.run_followers(stop, [SCRIBE, Follower("calm", frozenset({"test.said"}), collect)], poll=0.05)
+    read.run_followers(stop, [SCRIBE, Follower("calm", frozenset({"test.said"}), collect)], poll=0.05)
     assert [event.body["word"] for event in seen] == ["poison", "b"]
 
 
@@ -213,7 +213,7 @@ def test_what_the_database_refuses_one_follower_does_not_stop_another() -> None:
     followers = [Follower("a", types, too_slow), Follower("b", types, collect)]
     late = threading.Timer(8, stop.set)
     late.start()
-    follow.run_followers(stop, followers, poll=0.05)
+    read.run_followers(stop, followers, poll=0.05)
     late.cancel()
     assert [event.body["word"] for event in seen] == ["poison", "b"]
     assert "statement timeout" in (place("a").error or "")
@@ -230,7 +230,7 @@ def test_a_database_that_takes_nothing_is_waited_for() -> None:
 
     with connection.cursor() as cursor:  # of this connection, so that the next one finds it over
         cursor.execute("SET default_transaction_read_only = on")
-    follow.run_followers(stop, [Follower("scribe", SCRIBE.types, handle)], poll=0.05)
+    read.run_followers(stop, [Follower("scribe", SCRIBE.types, handle)], poll=0.05)
     assert (heard(), place().error) == (["a"], None)
 
 
@@ -307,14 +307,14 @@ def running() -> Iterator[threading.Event]:
 
     def work() -> None:
         try:
-            follow.run_followers(stop, [SCRIBE], poll=5)
+            read.run_followers(stop, [SCRIBE], poll=5)
         finally:
             connection.close()
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert eventually(lambda: bool(follow.places()))
-    time.sleep(follow.ALERT + 0.1)
+    assert eventually(lambda: bool(read.places()))
+    time.sleep(read.ALERT + 0.1)
     yield stop
     stop.set()
     append._last.clear()
@@ -341,7 +341,7 @@ def test_events_in_quick_succession_are_all_seen_at_once() -> None:
 
 @pytest.mark.usefixtures("running")
 def test_a_follower_survives_losing_its_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "FIRST_RETRY", 0.05)
+    monkeypatch.setattr(read, "FIRST_RETRY", 0.05)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

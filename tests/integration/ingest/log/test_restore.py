@@ -13,7 +13,7 @@ from django.db import connection
 
 from deploy.embedded import Home, _postgres_binaries, start_postgres, stop
 from ingest.log import append, read, seals, types
-from ingest.log.follow import Follower, run_once
+from ingest.log.read import Follower, run_once
 from ingest.log.types import Context, Event, EventType, NewEvent, Position
 from ingest.log.verify import verify
 

@@ -9,8 +9,7 @@ import pytest
 
 from incidents.domain.oncall.layers import read_layers
 from incidents.domain.oncall.rotations import TimesOfWeek
-from incidents.domain.time import read_zone
-from incidents.domain.values import InvalidValueError
+from incidents.domain.values import InvalidValueError, read_zone
 from tests.unit.incidents.oncall.cases import BERLIN
 
 LAYER: dict[str, Any] = {"name": "primary", "people": ["alice"], "start": "2026-03-02T09:00", "turn": "1w"}
