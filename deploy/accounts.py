@@ -49,12 +49,12 @@ class ClosedSignup(DefaultAccountAdapter):  # type: ignore[misc]
         others could send another header each time.
         """
         address: str = super().get_client_ip(request)
-        told = request.META.get("HTTP_X_FORWARDED_FOR") or request.META.get("HTTP_FORWARDED")
-        if not told or settings.ALLAUTH_TRUSTED_PROXY_COUNT or not _is_private(address):
+        forwarded = request.META.get("HTTP_X_FORWARDED_FOR") or request.META.get("HTTP_FORWARDED")
+        if not forwarded or settings.ALLAUTH_TRUSTED_PROXY_COUNT or not _is_private(address):
             return address
         if cache.add(PROXY, True, REMEMBERED):
             log.warning("a proxy is in front and DOSSIER_TRUSTED_PROXY_COUNT is 0", proxy=address)
-        return f"{address}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        return f"{address}-{hashlib.sha256(forwarded.encode()).hexdigest()[:16]}"
 
 
 class EncryptedFactors(DefaultMFAAdapter):  # type: ignore[misc]
@@ -103,17 +103,17 @@ def proxy_is_not_counted() -> bool:
 
 
 def _claims(sociallogin: Any) -> dict[str, Any]:
-    told = sociallogin.account.extra_data
-    return {**(told.get("id_token") or {}), **(told.get("userinfo") or {})}
+    claims = sociallogin.account.extra_data
+    return {**(claims.get("id_token") or {}), **(claims.get("userinfo") or {})}
 
 
 def take_groups(user: User, claims: Mapping[str, Any]) -> None:
     """Make memberships what the provider's groups say, in the teams that DOSSIER_OIDC_GROUP_ROLES names, and in no
     other."""
-    told = claims.get(settings.OIDC_GROUPS_CLAIM)
-    if not settings.OIDC_GROUP_ROLES or not isinstance(told, list):
+    groups = claims.get(settings.OIDC_GROUPS_CLAIM)
+    if not settings.OIDC_GROUP_ROLES or not isinstance(groups, list):
         return
-    staff, roles = wanted(settings.OIDC_GROUP_ROLES, told)
+    staff, roles = wanted(settings.OIDC_GROUP_ROLES, groups)
     if staff is not None and staff != user.is_staff:
         with suppress(people.LastStaffError):  # somebody has to be able to let others in
             user.is_staff = retrying(lambda: people.change_user(user, {"is_staff": staff}, OIDC)).is_staff

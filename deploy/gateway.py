@@ -312,12 +312,12 @@ def is_visitor(environ: WSGIEnvironment) -> bool:
 
 def run(pages: WSGIApplication, environ: WSGIEnvironment) -> Answer:
     """What the WSGI application answers, whole."""
-    told: list[tuple[str, list[tuple[str, str]]]] = []
+    rows: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(
         status: str, headers: list[tuple[str, str]], _exc_info: Any = None
     ) -> Callable[[bytes], object]:
-        told.append((status, headers))
+        rows.append((status, headers))
         return lambda _: None
 
     result: Iterable[bytes] = pages(environ, start_response)
@@ -326,7 +326,7 @@ def run(pages: WSGIApplication, environ: WSGIEnvironment) -> Answer:
     finally:
         if hasattr(result, "close"):
             result.close()
-    status, headers = told[-1]
+    status, headers = rows[-1]
     return Answer(int(status.partition(" ")[0]), headers, body)
 
 
@@ -351,10 +351,10 @@ def environ_of(scope: Scope) -> WSGIEnvironment:
         "wsgi.run_once": False,
         "wsgi.input_terminated": True,
     }
-    for raw, told in scope["headers"]:
+    for raw, entry in scope["headers"]:
         if b"_" in raw:
             continue  # would pass for the header with a dash, that a proxy in front sets
-        name, value = _variable(raw), told.decode("latin-1")
+        name, value = _variable(raw), entry.decode("latin-1")
         if name in environ:
             value = f"{environ[name]}{'; ' if name == 'HTTP_COOKIE' else ','}{value}"
         environ[name] = value

@@ -122,9 +122,9 @@ def cleared(pieces: Iterable[Evidence | Piece]) -> list[Cleared]:
     found: dict[str, Cleared] = {}
     for table in tables:
         for row in table.rows:
-            told = dict(zip(table.columns[1:], row[1:], strict=False))
-            why = str(told.pop(WHY_CLEARED, ""))
-            figures = tuple((name, value) for name, value in told.items() if value is not None)
+            result = dict(zip(table.columns[1:], row[1:], strict=False))
+            why = str(result.pop(WHY_CLEARED, ""))
+            figures = tuple((name, value) for name, value in result.items() if value is not None)
             found.setdefault(str(row[0]), Cleared(str(row[0]), why, figures[:MOST_FIGURES]))
     return list(found.values())
 

@@ -122,7 +122,7 @@ def incident_page(
     view = queries.get(reference, as_of)
     state = view.incident
     entries = queries.timeline(reference, as_of)
-    told = moments(queries.timeline(reference) if as_of else entries)
+    result = moments(queries.timeline(reference) if as_of else entries)
     shown = alert_list(reference, alerts, as_of)
     examined = examine(view, entries, as_of)
     found = escalation_status(state, now) if as_of is None else escalation_status_at(state.id, as_of)
@@ -146,8 +146,8 @@ def incident_page(
         pending_resolutions=0 if as_of or state.state != "resolved" else queries.being_settled(reference),
         changes=changes_before(state, as_of),
         history=history(entries, kinds),
-        moments=told,
-        moment_place=place_of(told, as_of),
+        moments=result,
+        moment_place=place_of(result, as_of),
         escalation=None if found is None else past_words(found) if as_of else words(found, now),
         plan=None if found is None else plan_of(found),
         not_reached=failed,
@@ -378,11 +378,11 @@ def moments(entries: Sequence[Entry]) -> list[dict[str, str]]:
     ]
 
 
-def place_of(told: Sequence[Mapping[str, str]], as_of: Position | None) -> int:
+def place_of(entries: Sequence[Mapping[str, str]], as_of: Position | None) -> int:
     """Which of the moments a position shows: the latest that is not after it; without one the last."""
     if as_of is None:
-        return max(0, len(told) - 1)
-    return max(0, bisect_right([one["position"] for one in told], str(as_of)) - 1)
+        return max(0, len(entries) - 1)
+    return max(0, bisect_right([one["position"] for one in entries], str(as_of)) - 1)
 
 
 # Escalation
@@ -415,7 +415,7 @@ class Plan:
 def plan_of(found: EscalationStatus) -> Plan:
     one = found.escalation
     steps = () if one.policy is None else one.policy.steps
-    told = [
+    entries = [
         PlannedStep(
             _step_words(place, step),
             done=one.phase != "starting" and (one.round > 1 or place < one.step),
@@ -425,7 +425,7 @@ def plan_of(found: EscalationStatus) -> Plan:
     ]
     policy = "" if one.policy is None else f" Policy “{one.policy.name}”"
     again = "" if one.policy is None or one.policy.rounds == 1 else f", {one.policy.rounds} rounds"
-    return Plan(f"{_PHASES[one.phase]}: {one.why}.{policy}{again}{':' if steps else ''}", told)
+    return Plan(f"{_PHASES[one.phase]}: {one.why}.{policy}{again}{':' if steps else ''}", entries)
 
 
 _PHASES = {

@@ -53,6 +53,6 @@ def configurers_only(request: HttpRequest, why: str = "") -> Rights:
     return found
 
 
-def own_teams(told: Rights) -> list[Team]:
+def own_teams(value: Rights) -> list[Team]:
     """The teams that something may be given to by whoever has these rights."""
-    return [team for team in Team.objects.all() if told.over(team.slug)]
+    return [team for team in Team.objects.all() if value.over(team.slug)]

@@ -61,8 +61,8 @@ def weeks(
     count: int = 4,
 ) -> list[list[Day]]:
     """`count` weeks of seven days from `first` on."""
-    named, hues, told = list(holidays), _hues(shifts), _shift_rows(shifts, gaps)
-    days = [_day(told, named, hues, zone, first + n * DAY, today) for n in range(7 * count)]
+    named, hues, rows = list(holidays), _hues(shifts), _shift_rows(shifts, gaps)
+    days = [_day(rows, named, hues, zone, first + n * DAY, today) for n in range(7 * count)]
     return [days[n : n + 7] for n in range(0, len(days), 7)]
 
 
@@ -71,15 +71,15 @@ def _hues(shifts: Iterable[Shift]) -> dict[str, int]:
 
 
 def _shift_rows(shifts: Iterable[Shift], gaps: Iterable[Span]) -> list[ShiftRow]:
-    told: list[ShiftRow] = [(one.start, one.end, one.person, bool(one.override)) for one in shifts]
-    told += [(start, end, None, False) for start, end in gaps]
-    return _joined(sorted(told, key=lambda one: one[0]))
+    rows: list[ShiftRow] = [(one.start, one.end, one.person, bool(one.override)) for one in shifts]
+    rows += [(start, end, None, False) for start, end in gaps]
+    return _joined(sorted(rows, key=lambda one: one[0]))
 
 
-def _joined(told: Iterable[ShiftRow]) -> list[ShiftRow]:
+def _joined(rows: Iterable[ShiftRow]) -> list[ShiftRow]:
     """Whoever goes on by another layer goes on."""
     joined: list[ShiftRow] = []
-    for one in told:
+    for one in rows:
         if joined and joined[-1][1] == one[0] and joined[-1][2:] == one[2:]:
             joined[-1] = (joined[-1][0], *one[1:])
         else:
@@ -88,7 +88,7 @@ def _joined(told: Iterable[ShiftRow]) -> list[ShiftRow]:
 
 
 def _day(
-    told: Sequence[ShiftRow],
+    rows: Sequence[ShiftRow],
     holidays: Sequence[tuple[Span, str]],
     hues: dict[str, int],
     zone: ZoneInfo,
@@ -103,7 +103,7 @@ def _day(
             0 if person is None else hues[person],
             override,
         )
-        for begins, ends, person, override in told
+        for begins, ends, person, override in rows
         if begins < end and start < ends and start < end
     ]
     names = [name for span, name in holidays if span[0] < end and start < span[1]]
@@ -144,19 +144,19 @@ def hours(
     shifts: Sequence[Shift], gaps: Sequence[Span], zone: ZoneInfo, first: date, now: datetime
 ) -> list[list[Hour]]:
     """Seven days from `first` on, as 24 rows of seven cells on the clock of the zone."""
-    hues, told = _hues(shifts), _shift_rows(shifts, gaps)
-    columns = [_hours_of(first + n * DAY, told, hues, zone, now) for n in range(7)]
+    hues, rows = _hues(shifts), _shift_rows(shifts, gaps)
+    columns = [_hours_of(first + n * DAY, rows, hues, zone, now) for n in range(7)]
     return [[column[hour] for column in columns] for hour in range(24)]
 
 
 def _hours_of(
-    day: date, told: Sequence[ShiftRow], hues: Mapping[str, int], zone: ZoneInfo, now: datetime
+    day: date, rows: Sequence[ShiftRow], hues: Mapping[str, int], zone: ZoneInfo, now: datetime
 ) -> list[Hour]:
     cells, before = [], object()
     for hour in range(24):
         at = datetime.combine(day, time(hour))
         start, end = instant(at, zone), instant(at + HOUR, zone)
-        within = [one for one in told if one[0] < end and start < one[1]]
+        within = [one for one in rows if one[0] < end and start < one[1]]
         person, override = (within[0][2], within[0][3]) if within else (None, False)
         exists = start < end and wall(start, zone) == at
         name = (person or "no one") if exists and (person, override) != before else ""

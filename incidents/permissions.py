@@ -145,8 +145,8 @@ def _fitting_elsewhere(matchers: Collection[Matcher], own: Collection[str]) -> I
     for start in range(0, len(ids), AT_ONCE):
         for found in alerts(ids[start : start + AT_ONCE]):
             alert = found.alert
-            told = matched_labels(alert.labels, alert.component, found.integration, alert.key)
-            if all(one.matches(told) for one in matchers):
+            labels = matched_labels(alert.labels, alert.component, found.integration, alert.key)
+            if all(one.matches(labels) for one in matchers):
                 return newest[found.id]
     return None
 

@@ -105,8 +105,8 @@ def _steps(
 
 def _watched(rng: np.random.Generator, trouble: Trouble) -> Trouble:
     """With the telemetry of it: a share of failures that shows, now and then one too small for that."""
-    told: tuple[Told, ...] = ("people first", "analyzer first", "analyzer alone")
-    trouble = replace(trouble, told=told[int(rng.choice(3, p=[0.35, 0.35, 0.3]))])
+    entries: tuple[Told, ...] = ("people first", "analyzer first", "analyzer alone")
+    trouble = replace(trouble, told=entries[int(rng.choice(3, p=[0.35, 0.35, 0.3]))])
     rate = 10 ** rng.uniform(-2.5, -1)
     time = rfc3339(trouble.judged_at - WINDOW / 2)
     rows = []

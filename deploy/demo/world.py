@@ -66,13 +66,13 @@ class Demo:
 
     @property
     def stories(self) -> list[Story]:
-        told = self.world.truth["stories"]
+        chapters = self.world.truth["stories"]
         return [
             Story("Two ToRs with bad firmware reboot almost daily, for a month", self.month.culprits),
             Story(
                 "A GPU node is 10 % slower in one benchmark of the nightly round", (self.validation.culprit,)
             ),
-            *(Story(s["title"], tuple(fault["component"] for fault in s["faults"])) for s in told),
+            *(Story(s["title"], tuple(fault["component"] for fault in s["faults"])) for s in chapters),
             Story("A link between two switches loses 3 % of its packets", (self.network.culprit,)),
         ]
 

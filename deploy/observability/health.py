@@ -84,7 +84,7 @@ def node_warnings() -> list[str]:
     """Warnings of this node alone: its disk and its processes. Asks no database."""
     known, _ = processes.read(settings.HOME.root) or ([], 0.0)
     found = [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
-    return [*([told] if (told := disk.space().warning) else []), *found]
+    return [*([result] if (result := disk.space().warning) else []), *found]
 
 
 def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:

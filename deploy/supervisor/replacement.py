@@ -121,9 +121,9 @@ def become(request: Request, handed: Handed) -> None:
 
 def taken_over() -> Handed | None:
     """What an earlier version has handed to this process, once."""
-    if (told := os.environ.pop(HANDED, None)) is None:
+    if (result := os.environ.pop(HANDED, None)) is None:
         return None
-    found = json.loads(told)
+    found = json.loads(result)
     sockets = {int(port): number for port, number in found["sockets"].items()}
     return Handed(found["lock"], sockets, found["children"])
 

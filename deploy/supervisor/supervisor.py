@@ -347,13 +347,13 @@ def migrate(say: Say) -> None:
     traceback."""
     from deploy.observability.health import foreign_database, migrated
 
-    told = io.StringIO()
+    output = io.StringIO()
     try:
         if reason := foreign_database():
             raise StartupError(reason)
         if not migrated():
             say("database: migrating")
-            call_command("migrate", verbosity=1, interactive=False, no_color=True, stdout=told)
+            call_command("migrate", verbosity=1, interactive=False, no_color=True, stdout=output)
     except Exception as error:
         # A migration may be any code.
         if isinstance(error, StartupError) or complaint(error) is not None:
@@ -363,14 +363,14 @@ def migrate(say: Say) -> None:
             file.write(f"{clock_time()}\n{''.join(traceback.format_exception(error))}")
         why = str(error).partition("\n")[0]
         raise StartupError(
-            f"The database cannot be migrated: {failed_migration(error, told.getvalue())}{type(error).__name__}: {why}."
-            f" Migrations before it are applied. The traceback is in {log}"
+            f"The database cannot be migrated: {failed_migration(error, output.getvalue())}{type(error).__name__}:"
+            f" {why}. Migrations before it are applied. The traceback is in {log}"
         ) from error
 
 
-def failed_migration(error: BaseException, told: str) -> str:
+def failed_migration(error: BaseException, text: str) -> str:
     """`app.name: ` of the migration that failed, or `file:line: ` of one that cannot be read; else empty."""
-    if at := re.search(r"Applying (\S+?)\.\.\.\s*\Z", told):
+    if at := re.search(r"Applying (\S+?)\.\.\.\s*\Z", text):
         return f"{at[1]}: "
     frames = traceback.extract_tb(error.__traceback__)
     files = [one for one in frames if Path(one.filename).parent.name == "migrations"]

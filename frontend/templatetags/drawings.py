@@ -88,8 +88,8 @@ def seconds_words(seconds: float | None) -> str:
     """`12 min`, and with its sign `−3 min`."""
     if seconds is None:
         return "–"
-    told = duration(timedelta(seconds=abs(seconds)))
-    return f"\N{MINUS SIGN}{told}" if seconds < 0 else told
+    length = duration(timedelta(seconds=abs(seconds)))
+    return f"\N{MINUS SIGN}{length}" if seconds < 0 else length
 
 
 @register.filter

@@ -107,8 +107,8 @@ def instants_words(text: str) -> str:
     """A text whose moments, said in UTC, are by the reader's clock."""
 
     def words_of(found: re.Match[str]) -> str:
-        told = _by_the_clock(found)
-        return found[0] if told is None else told[1]
+        pair = _by_the_clock(found)
+        return found[0] if pair is None else pair[1]
 
     return _INSTANT.sub(words_of, text)
 
@@ -118,8 +118,8 @@ def instants(text: str) -> SafeString:
     """The same to be seen, with UTC on hover. What is markup in the text stays text, unless it is known to be safe."""
 
     def element(found: re.Match[str]) -> str:
-        told = _by_the_clock(found)
-        return found[0] if told is None else _element(*told)
+        pair = _by_the_clock(found)
+        return found[0] if pair is None else _element(*pair)
 
     return mark_safe(_INSTANT.sub(element, conditional_escape(text)))
 

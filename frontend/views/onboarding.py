@@ -237,16 +237,16 @@ def _call(team: Team, username: str, context: Context) -> None:
         shape = OnCallScheduleSerializer(data=rota)
         shape.is_valid(raise_exception=True)
         SchedulesView.acting_for(context).put(shape)
-    told = PolicySerializer(data=policy)
-    if not told.is_valid():
-        raise InvalidValueError("call", _why(told.errors))
-    PoliciesView.acting_for(context).put(told)
+    serializer = PolicySerializer(data=policy)
+    if not serializer.is_valid():
+        raise InvalidValueError("call", _why(serializer.errors))
+    PoliciesView.acting_for(context).put(serializer)
 
 
-def _why(told: Any) -> str:
-    while isinstance(told, dict | list) and told:
-        told = next(iter(told.values())) if isinstance(told, dict) else told[0]
-    return str(told).rstrip(".")
+def _why(value: Any) -> str:
+    while isinstance(value, dict | list) and value:
+        value = next(iter(value.values())) if isinstance(value, dict) else value[0]
+    return str(value).rstrip(".")
 
 
 @page

@@ -50,8 +50,8 @@ def page(
             if not _holds_nul(request):
                 raise
             # No text of the database can hold it, which a view that looks for one hears from the driver.
-            told = InvalidValueError("the request", "must not contain a NUL character")
-            return show(request, "frontend/layout/invalid.html", {"error": told}, status=400)
+            refusal = InvalidValueError("the request", "must not contain a NUL character")
+            return show(request, "frontend/layout/invalid.html", {"error": refusal}, status=400)
 
     return login_required(guarded)  # type: ignore[return-value]
 

@@ -73,7 +73,7 @@ def _by_team(kind: str, who: Context) -> bool:
 def _restored(kind: str, key: str, who: Context) -> str:
     """Its name. Raises RestoreError, ForbiddenError."""
     if kind == ANALYSIS:
-        return made_again(kind, key, ScheduleSerializer, lambda told: analysis.put(told, who))
+        return made_again(kind, key, ScheduleSerializer, lambda value: analysis.put(value, who))
     if kind == ReportSchedulesView.kind:
         view = ReportSchedulesView.acting_for(who)
         return made_again(kind, key, view.get_serializer, view.put)

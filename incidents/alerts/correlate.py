@@ -100,10 +100,10 @@ class Explained:
 def blamed_tickets() -> list[Blamed]:
     """By number."""
     rows = IncidentRow.objects.filter(findings__gt=0).exclude(state="resolved").exclude(cause=[])
-    told = rows.order_by("number").values_list("pk", "number", "title", "region", "cause", "opinions")
+    pairs = rows.order_by("number").values_list("pk", "number", "title", "region", "cause", "opinions")
     return [
         Blamed(Ticket(str(pk), number, title), region or DEFAULT_REGION, frozenset(cause))
-        for pk, number, title, region, cause, opinions in told
+        for pk, number, title, region, cause, opinions in pairs
         if is_blamed({name: opinion_from(one) for name, one in opinions.items()})
     ]
 
@@ -182,8 +182,8 @@ def _touched(incidents: Collection[str]) -> dict[str, str]:
     entries = TimelineEntry.objects.filter(incident__pk__in=list(incidents)).exclude(
         Q(actor__startswith="system:") | Q(actor="")
     )
-    told = entries.order_by("version").values_list("incident_id", "actor")
-    return {str(pk): f"{actor.partition(':')[2]} worked on this incident" for pk, actor in told}
+    rows = entries.order_by("version").values_list("incident_id", "actor")
+    return {str(pk): f"{actor.partition(':')[2]} worked on this incident" for pk, actor in rows}
 
 
 def _note(source: Incident, by: Ticket, symptoms: Sequence[Symptom], kept: str, context: Context) -> None:
@@ -254,10 +254,10 @@ def symptoms_of(incident: str) -> list[Joined]:
     joined = {str(alert) for alert in members.values_list("alert", flat=True)}
     # Each run asks this of each incident with symptoms: not the whole stream, which holds all evidence.
     versions_joined = [version for first, last in spans for version in range(first, last + 1)]
-    told = read_versions(stream_of(incident), versions_joined) if joined else []
+    joined_events = read_versions(stream_of(incident), versions_joined) if joined else []
     explanation_of = {
         alert: event.body["explanations"][place]
-        for event in told
+        for event in joined_events
         if event.type == "incident.symptoms_joined"
         for alert, place in zip(event.body["alerts"], event.body["explanation_of"], strict=True)
     }

@@ -84,8 +84,8 @@ def _alerts(id: str) -> tuple[str, dict[str, Any]] | None:
     delivery = alert_delivery(id)
     if delivery is None:
         return None
-    told = _change(delivery) if delivery.endpoint == CHANGES_ENDPOINT else _delivered(delivery)
-    return f"key:{delivery.integration}", {**told, "payload": _payload(delivery)}
+    answers = _change(delivery) if delivery.endpoint == CHANGES_ENDPOINT else _delivered(delivery)
+    return f"key:{delivery.integration}", {**answers, "payload": _payload(delivery)}
 
 
 def _payload(delivery: AlertDelivery) -> dict[str, Any]:

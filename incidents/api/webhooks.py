@@ -201,10 +201,10 @@ class WebhooksView(Catalog):
     def rotate(self, request: Request, name: str) -> Response:
         """Make a new secret; for the overlap, by default a day, deliveries are signed with both."""
         del name
-        told = OverlapShape(data=request.data)
-        told.is_valid(raise_exception=True)
+        serializer = OverlapShape(data=request.data)
+        serializer.is_valid(raise_exception=True)
         webhook = self.get_object()
-        overlap = timedelta(seconds=told.validated_data["overlap_seconds"])
+        overlap = timedelta(seconds=serializer.validated_data["overlap_seconds"])
         secret = commands.rotate(webhook, context(request), overlap)
         webhook.refresh_from_db()
         return Response({"name": webhook.name, "secret": secret, "previous_until": webhook.previous_until})
@@ -234,11 +234,11 @@ class WebhooksView(Catalog):
     def replay(self, request: Request, name: str) -> Response:
         """Tell again what came after a time or a position, with the same ids; `Dossier-Replay: true` marks it."""
         del name
-        told = ReplayShape(data=request.data)
-        told.is_valid(raise_exception=True)
+        serializer = ReplayShape(data=request.data)
+        serializer.is_valid(raise_exception=True)
         webhook = self.get_object()
         try:
-            row = commands.replay(webhook, parse_moment(told.validated_data["since"]), context(request))
+            row = commands.replay(webhook, parse_moment(serializer.validated_data["since"]), context(request))
         except commands.ReplayAheadError as error:
             raise ConflictError(f"{webhook.name}: {error}.") from None
         except InvalidValueError as error:

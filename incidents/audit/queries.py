@@ -65,8 +65,8 @@ def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | Non
     return found
 
 
-def _text(told: Mapping[str, Any], field: str) -> str | None:
-    value = told.get(field)
+def _text(body: Mapping[str, Any], field: str) -> str | None:
+    value = body.get(field)
     if value is None or value in ("", [], {}):
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -156,11 +156,11 @@ def _flat(cells: Ints) -> Ints:
 def _carried(cells: Ints) -> list[Any]:
     """The first step whole, of each later one the cells that differ from the step before."""
     flat = _flat(cells)
-    told: list[Any] = [flat[0].tolist()]
+    rows: list[Any] = [flat[0].tolist()]
     for before, now in itertools.pairwise(flat):
         changed = np.flatnonzero(now != before)
-        told.append({"cells": changed.tolist(), "values": now[changed].tolist()})
-    return told
+        rows.append({"cells": changed.tolist(), "values": now[changed].tolist()})
+    return rows
 
 
 def _sparse(cells: Ints) -> dict[str, list[int]]:

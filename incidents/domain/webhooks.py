@@ -78,7 +78,7 @@ def payload(
     `incident` is the incident as it stood after the event, in the API's form; `event` what the log has, or null where
     the body would be larger than LARGEST_BODY.
     """
-    told = {
+    fields = {
         "id": id,
         "type": type,
         "actor": actor,
@@ -87,12 +87,12 @@ def payload(
         "incident": incident,
         "event": event,
     }
-    body = _bytes(told)
-    return body if len(body) <= LARGEST_BODY else _bytes({**told, "event": None})
+    body = _bytes(fields)
+    return body if len(body) <= LARGEST_BODY else _bytes({**fields, "event": None})
 
 
-def _bytes(told: Mapping[str, Any]) -> bytes:
-    return json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+def _bytes(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 def outcome(status: int) -> Outcome:
@@ -116,8 +116,8 @@ def _requested_pause(wish: float | None) -> timedelta:
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
     """Seconds of a `Retry-After` that gives seconds; None for none and for a date."""
-    told = headers.get("retry-after", "").strip()
-    return float(told) if told.isascii() and told.isdigit() and len(told) < 10 else None
+    header = headers.get("retry-after", "").strip()
+    return float(header) if header.isascii() and header.isdigit() and len(header) < 10 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,14 +285,14 @@ def _does(action: Action) -> str:
 
 def as_json(standing: EscalationStatus, now: datetime) -> dict[str, Any]:
     following = standing.next
-    told = None
+    following_step = None
     if following is not None:
-        told = {
+        following_step = {
             "people": [{"person": person, "as": why} for person, why in following.people],
             "actions": list(following.actions),
             "unreachable": [{"target": target, "why": why} for target, why in following.unreachable],
         }
-    return {**as_people_read(standing.escalation, now), "next": told}
+    return {**as_people_read(standing.escalation, now), "next": following_step}
 
 
 def policies() -> list[EscalationPolicy]:

@@ -207,8 +207,8 @@ def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[CommandRes
     notify_all(
         [
             call
-            for told, one in zip(recorded, asked, strict=True)
-            for call in calls(told, one.context, directory)
+            for entry, one in zip(recorded, asked, strict=True)
+            for call in calls(entry, one.context, directory)
         ]
     )
     return recorded

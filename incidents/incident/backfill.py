@@ -58,9 +58,9 @@ def _record(ticket: PastTicket, context: Context) -> Incident:
 
 
 def _opening(ticket: PastTicket) -> c.Open | c.OpenForFinding:
-    id_, number, told = str(uuid.uuid4()), next_number(), ticket.opened_by
-    if isinstance(told, Report):
-        return c.Open(id_, number, route(told.subject(ticket.opened_at), routing_table()), told)
-    routing = route(subject_of(told, ticket.opened_at), routing_table(), told.ambiguous_with)
+    id_, number, opened_by = str(uuid.uuid4()), next_number(), ticket.opened_by
+    if isinstance(opened_by, Report):
+        return c.Open(id_, number, route(opened_by.subject(ticket.opened_at), routing_table()), opened_by)
+    routing = route(subject_of(opened_by, ticket.opened_at), routing_table(), opened_by.ambiguous_with)
     # Its own key, so that what fails now never meets it.
-    return c.OpenForFinding(id_, number, routing, told, WHY, f"{told.dedup_key}#{number}")
+    return c.OpenForFinding(id_, number, routing, opened_by, WHY, f"{opened_by.dedup_key}#{number}")

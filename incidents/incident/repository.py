@@ -98,8 +98,8 @@ _MOVES = {
 
 def measure(before: Incident | None, events: Iterable[Event], after: Incident) -> None:
     """Counts once the transaction that recorded `events` has committed."""
-    told = list(events)
-    transaction.on_commit(lambda: _count(before, told, after), robust=True)
+    joined_events = list(events)
+    transaction.on_commit(lambda: _count(before, joined_events, after), robust=True)
 
 
 def _count(before: Incident | None, events: Iterable[Event], after: Incident) -> None:
@@ -214,8 +214,8 @@ def _all_loaded(
     events = read_streams(behind) if behind else {}
     states: dict[str, Incident] = {}
     for row, ready in zip(rows, made, strict=True):
-        told = events.get(streams[str(row.pk)])
-        state = (ready or state_of(row)) if told is None else fold(told)
+        events_of_row = events.get(streams[str(row.pk)])
+        state = (ready or state_of(row)) if events_of_row is None else fold(events_of_row)
         assert state is not None
         states[str(row.pk)] = state
     return states

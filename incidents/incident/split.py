@@ -82,23 +82,23 @@ def split_off(
 
 def _opening(source: Incident, rests: dict[str, bool], title: str, reason: str) -> c.OpenSplitOff:
     known = {one.id: one for one in alerts(list(rests))}
-    told = [known[id_] for id_ in rests if id_ in known]
+    entries = [known[id_] for id_ in rests if id_ in known]
     return c.OpenSplitOff(
         str(uuid.uuid4()),
         next_number(),
         source,
-        tuple(Member(one.id, one.alert.title, one.alert.severity) for one in told),
+        tuple(Member(one.id, one.alert.title, one.alert.severity) for one in entries),
         tuple(id_ for id_, resolved in rests.items() if resolved),
-        told[0].alert.component,
-        _in_common(told),
+        entries[0].alert.component,
+        _in_common(entries),
         title,
         reason,
     )
 
 
-def _in_common(told: Sequence[Alert]) -> dict[str, str]:
-    shared = dict(told[0].alert.labels)
-    for one in told[1:]:
+def _in_common(content: Sequence[Alert]) -> dict[str, str]:
+    shared = dict(content[0].alert.labels)
+    for one in content[1:]:
         shared = {name: value for name, value in shared.items() if one.alert.labels.get(name) == value}
     return shared
 

@@ -194,20 +194,20 @@ def members_at(events: Iterable[Event], as_of: Position, limit: int, offset: int
 
 def _fold(joined: dict[str, tuple[bool, float, int]], event: Event) -> None:
     """What `project` does to rows, to (resolved, latest first, last come first) by alert."""
-    at, told = -event.occurred_at.timestamp(), event.body.get("alerts", ())
+    at, result = -event.occurred_at.timestamp(), event.body.get("alerts", ())
     match event.type:
         case "incident.alerts_joined" | "incident.symptoms_joined" | "incident.merge_received":
-            for alert in told:
+            for alert in result:
                 joined[alert] = (False, at, joined[alert][2] if alert in joined else -len(joined))
         case "incident.split_from":
-            for alert in told:
+            for alert in result:
                 joined[alert] = (alert in event.body["resolved"], at, -len(joined))
         case "incident.merge_undone" | "incident.alerts_removed" | "incident.alerts_moved":
-            for alert in told:
+            for alert in result:
                 joined.pop(alert, None)
         case "incident.alerts_resolved" | "incident.merged" | "incident.unmerged":
             resolved = event.type != "incident.unmerged"
-            for alert in joined if event.type == "incident.merged" else joined.keys() & set(told):
+            for alert in joined if event.type == "incident.merged" else joined.keys() & set(result):
                 joined[alert] = (resolved, at, joined[alert][2])
 
 
@@ -215,17 +215,17 @@ def why_joined(incident: UUID, ids: Sequence[str]) -> dict[str, str]:
     """By alert why it is a member, where the event that it joined by says so."""
     joined = MemberAlert.objects.filter(incident__pk=incident, alert__in=ids)
     version_of = {str(alert): version for alert, version in joined.values_list("alert", "version")}
-    told = {
+    joined_events = {
         one.version: one for one in read_versions(f"incident/{incident}", sorted(set(version_of.values())))
     }
     whys: dict[str, str] = {}
     for alert, version in version_of.items():
-        event = told.get(version)
+        event = joined_events.get(version)
         if event is not None and event.type == "incident.alerts_joined":
             whys[alert] = event.body["why"]
         elif event is not None and event.type == "incident.split_from":
             whys[alert] = why_there(event.body)
-    symptoms = [event.body for event in told.values() if event.type == "incident.symptoms_joined"]
+    symptoms = [event.body for event in joined_events.values() if event.type == "incident.symptoms_joined"]
     return whys | {alert: why for alert, why in whys_of(symptoms).items() if alert in version_of}
 
 

@@ -106,8 +106,8 @@ def _planned(
 
 def _incidents(rows: Iterable[Notification]) -> dict[UUID, IncidentBrief]:
     found = IncidentRow.objects.filter(pk__in={row.incident for row in rows})
-    told = found.values_list("pk", "number", "severity")
-    return {pk: IncidentBrief(number, severity) for pk, number, severity in told}  # type: ignore[arg-type]
+    pairs = found.values_list("pk", "number", "severity")
+    return {pk: IncidentBrief(number, severity) for pk, number, severity in pairs}  # type: ignore[arg-type]
 
 
 def _number(tickets: Mapping[UUID, IncidentBrief], row: Notification) -> int:
@@ -368,14 +368,14 @@ class _Judging:
             lease_until=self.now + LEASE, holder=holder, message=message, attempts=F("attempts") + 1
         )
         address, secret = self._address(first)
-        told = [self._message_line(one) for one in together]
+        entries = [self._message_line(one) for one in together]
         return Outgoing(
             id=message,
             lane=first.lane,
             kind=self.methods[first.pk].kind,
             address=address,
             secret=secret,
-            message=compose(str(message), told, settings.PUBLIC_URL),
+            message=compose(str(message), entries, settings.PUBLIC_URL),
             deliveries=tuple((one.pk, one.attempts + 1) for one in together),
             holder=holder,
         )
@@ -391,10 +391,10 @@ class _Judging:
         return ("", "") if row is None else (row.address, row.secret)
 
     def _message_line(self, one: NotificationDelivery) -> MessageLine:
-        told = self.tickets[one.notification.incident].told
-        url = f"{settings.PUBLIC_URL}/incidents/{told['number']}"
+        ticket_text = self.tickets[one.notification.incident].told
+        url = f"{settings.PUBLIC_URL}/incidents/{ticket_text['number']}"
         over = one.notification.about == OVER
-        return MessageLine(**told, reason=one.notification.why, url=url, over=over)
+        return MessageLine(**ticket_text, reason=one.notification.why, url=url, over=over)
 
 
 def target_of(one: NotificationDelivery) -> Target:

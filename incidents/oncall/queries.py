@@ -164,5 +164,5 @@ def named_days(row: OnCallSchedule, start: datetime, end: datetime) -> list[tupl
     for calendar in [*row.holidays.all(), *away]:
         whose = "" if calendar.person is None else f"{calendar.person.get_username()} is away: "
         spans = zip(spans_of(calendar, zone), calendar.spans, strict=True)
-        found += [(span, whose + told[2]) for span, told in spans if span[0] < end and start < span[1]]
+        found += [(span, whose + entry[2]) for span, entry in spans if span[0] < end and start < span[1]]
     return sorted(found)

@@ -174,8 +174,8 @@ class SubscriptionsView(Editable):
     http_method_names = ["get", "post", "delete", "head", "options"]  # noqa: RUF012
 
     def perform_create(self, serializer: BaseSerializer[Subscription]) -> None:
-        told = serializer.validated_data
-        serializer.instance = subscribe(told["schedule"], told["address"], context(self.request))
+        fields = serializer.validated_data
+        serializer.instance = subscribe(fields["schedule"], fields["address"], context(self.request))
 
     def perform_destroy(self, instance: Subscription) -> None:
         unsubscribe(instance.schedule.name, instance.address, context(self.request))

@@ -120,10 +120,10 @@ def _alert(id: str) -> Alert:
     return found[0]
 
 
-def subject_from(told: Mapping[str, Any], at: datetime) -> Subject:
+def subject_from(body: Mapping[str, Any], at: datetime) -> Subject:
     """What people type of an alert, a finding or a report: `component`, `labels`, … (SUBJECT). Raises
     InvalidValueError."""
-    given = {name: value for name, value in told.items() if value not in (None, "")}
+    given = {name: value for name, value in body.items() if value not in (None, "")}
     confidence = given.get("confidence")
     if confidence is not None and (
         isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1

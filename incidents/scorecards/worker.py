@@ -101,16 +101,16 @@ def _go_on(row: BacktestRow, asked: Replay, now: Now, until: float) -> bool:
     left = list(row.windows.filter(status="").order_by("number"))
     causes = [_cause(one) for one in row.causes]
     judged: list[BacktestWindow] = []
-    told = time.monotonic()
+    result = time.monotonic()
     replayed = replay_windows(asked, [(one.region, one.end) for one in left], Position.parse(row.position))
     for window, found in zip(left, replayed, strict=True):
         _fill(window, found, causes)
         judged.append(window)
         at = time.monotonic()
-        if at - told >= TOLD_EVERY or at >= until:
+        if at - result >= TOLD_EVERY or at >= until:
             if not _keep(row, judged, now()):
                 return False
-            judged, told = [], at
+            judged, result = [], at
         if at >= until and window is not left[-1]:
             lease.write(row, state=State.QUEUED, claim=None, lease_until=None, sent_at=None, attempts=0)
             return True
@@ -176,10 +176,10 @@ _TIMES = ("since", "until", "reported_at")
 
 
 def _cause_json(cause: Cause) -> dict[str, Any]:
-    told = {**asdict(cause), "names": sorted(cause.names)}
-    return {**told, **{name: told[name] and told[name].isoformat() for name in _TIMES}}
+    fields = {**asdict(cause), "names": sorted(cause.names)}
+    return {**fields, **{name: fields[name] and fields[name].isoformat() for name in _TIMES}}
 
 
-def _cause(told: dict[str, Any]) -> Cause:
-    times = {name: told[name] and datetime.fromisoformat(told[name]) for name in _TIMES}
-    return Cause(**{**told, **times, "names": frozenset(told["names"])})
+def _cause(body: dict[str, Any]) -> Cause:
+    times = {name: body[name] and datetime.fromisoformat(body[name]) for name in _TIMES}
+    return Cause(**{**body, **times, "names": frozenset(body["names"])})

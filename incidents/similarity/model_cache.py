@@ -55,8 +55,8 @@ class CachedModel(Generic[M]):
         stands = (database, *rows.values_list("pk", "position")[:LATEST])
         if self._made is None or stands != self._of:
             fields = ("pk", "title", "component", "labels", "confirmed_cause", "findings", "team")
-            told = list(rows.values_list(*fields)[:LATEST])[::-1]
-            self._made = self.make([_resolved(*one) for one in told])
+            pairs = list(rows.values_list(*fields)[:LATEST])[::-1]
+            self._made = self.make([_resolved(*one) for one in pairs])
             self._of = stands
         self._until = time.monotonic() + SPEND * (time.perf_counter() - began)
 

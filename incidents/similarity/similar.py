@@ -132,8 +132,8 @@ def _similarity(resolved: list[Resolved]) -> Similarity:
 
 
 def _teams(resolved: list[Resolved]) -> Suggesting:
-    told = [one for one in resolved if one.confirmed]
-    return Suggesting([one.described for one in told], [one.team for one in told])
+    entries = [one for one in resolved if one.confirmed]
+    return Suggesting([one.described for one in entries], [one.team for one in entries])
 
 
 _SIMILARITY = CachedModel(_similarity)

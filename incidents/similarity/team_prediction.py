@@ -149,9 +149,9 @@ def fitted(sure: NDArray[np.float64], right: NDArray[np.bool_]) -> Curve | None:
     design = np.column_stack([np.ones(len(at)), at / SPREAD])
     values = np.zeros(2)
     for _ in range(STEPS):
-        told = 1.0 / (1.0 + np.exp(-np.clip(design @ values, -500, 500)))
-        slope = design.T @ (truth - told) - RIDGE * values
-        bend = (design * (told * (1 - told))[:, None]).T @ design + RIDGE * np.eye(2)
+        probabilities = 1.0 / (1.0 + np.exp(-np.clip(design @ values, -500, 500)))
+        slope = design.T @ (truth - probabilities) - RIDGE * values
+        bend = (design * (probabilities * (1 - probabilities))[:, None]).T @ design + RIDGE * np.eye(2)
         step = np.clip(np.linalg.solve(bend, slope), -1, 1)
         values = values + step
         if np.abs(step).max() < 1e-9:

@@ -159,15 +159,15 @@ def _annotations_wanted(wanted: SilenceRequest, row: Silence | None) -> dict[str
     return check_annotations(wanted.annotations)
 
 
-def check_annotations(told: object) -> dict[str, str]:
+def check_annotations(value: object) -> dict[str, str]:
     """Annotations of a silence: up to MOST_ANNOTATIONS texts by name. Raises InvalidValueError."""
-    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise InvalidValueError("annotations", "must be an object of texts")
-    if len(told) > MOST_ANNOTATIONS:
-        raise InvalidValueError("annotations", f"must be at most {MOST_ANNOTATIONS}, not {len(told)}")
+    if len(value) > MOST_ANNOTATIONS:
+        raise InvalidValueError("annotations", f"must be at most {MOST_ANNOTATIONS}, not {len(value)}")
     return {
         check_text("annotations", name, 255): check_text("annotations", text, 2_000)
-        for name, text in told.items()
+        for name, text in value.items()
     }
 
 
@@ -336,8 +336,8 @@ def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:
     firing = [one for one in found if one.status != "resolved"]
     if shared := _in_common([dict(one.alert.labels) for one in firing]):
         return shared
-    told = [matched_labels({}, one.alert.component, one.integration, one.alert.key) for one in firing]
-    shared = _in_common(told)
+    labels = [matched_labels({}, one.alert.component, one.integration, one.alert.key) for one in firing]
+    shared = _in_common(labels)
     if "component" in shared:
         shared.pop("dedup_key", None)
     # An integration alone is everything that it sends.

@@ -81,9 +81,9 @@ class Inhibition:
         """Keep what these alerts inhibit from now on: nothing if they fire no more."""
         if not self._rules:
             return
-        told = list(alerts)
-        InhibitingAlert.objects.filter(alert__in=[one.alert for one in told]).delete()
-        firing = [(one.alert, one.title, one.labels) for one in told if one.fires]
+        batch = list(alerts)
+        InhibitingAlert.objects.filter(alert__in=[one.alert for one in batch]).delete()
+        firing = [(one.alert, one.title, one.labels) for one in batch if one.fires]
         rows = [row for pk, rule in self._rules for row in _rows(pk, rule, firing)]
         InhibitingAlert.objects.bulk_create(rows, batch_size=PART, ignore_conflicts=True)
 
@@ -195,8 +195,8 @@ def muted(ids: Sequence[str]) -> MutedAlerts:
     sources: dict[UUID, list[str]] = {}
     inhibiting = InhibitingAlert.objects.filter(key__in=set(held.values())).order_by("alert")
     for key, alert in inhibiting.values_list("key", "alert")[:MOST_SOURCES]:
-        if len(told := sources.setdefault(key, [])) < MOST_NAMED:
-            told.append(str(alert))
+        if len(sources_of_key := sources.setdefault(key, [])) < MOST_NAMED:
+            sources_of_key.append(str(alert))
     return MutedAlerts(
         {alert: sources[by] for alert, by in held.items() if by in sources},
         {alert: [slugs[by]] for alert, by in held.items() if by in slugs},

@@ -85,9 +85,9 @@ def _retries(webhook: Webhook, histories: Histories, now: datetime) -> list[Job]
     jobs = []
     for row in due[: 1 if webhook.health.probing else HELD_AT_ONCE]:
         events = read_stream(row.stream, row.version - 1, upto=webhook.place)
-        told, more = events[:OF_ONE_INCIDENT], events[OF_ONE_INCIDENT:]
+        first_events, more = events[:OF_ONE_INCIDENT], events[OF_ONE_INCIDENT:]
         rest = (more[0].version, str(more[0].position)) if more else None
-        jobs.append(Job(row.stream, letters(told, webhook.wanted, histories), row, rest))
+        jobs.append(Job(row.stream, letters(first_events, webhook.wanted, histories), row, rest))
     return jobs
 
 

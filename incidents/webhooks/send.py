@@ -64,11 +64,11 @@ def send(address: Address, letter: WebhookDelivery, timeout: float = TIMEOUT) ->
     }
     if letter.position <= address.replayed_upto:
         headers["Dossier-Replay"] = "true"
-    told: Outcome = "later"
+    rows: Outcome = "later"
     status, wish = None, None
     try:
         reply = post(address.url, letter.body, headers, timeout=timeout, kept=500)
-        told, status, said, wish = (
+        rows, status, said, wish = (
             outcome(reply.status),
             reply.status,
             reply.text,
@@ -78,7 +78,7 @@ def send(address: Address, letter: WebhookDelivery, timeout: float = TIMEOUT) ->
             said = f"redirects are not followed; it leads to {reply.headers.get('location', 'nowhere')}"
     except (AddressRefusedError, UnreachableError) as error:
         said = str(error)
-    return Try(letter, now, int((time.monotonic() - began) * 1000), told, status, said[:500], wish)
+    return Try(letter, now, int((time.monotonic() - began) * 1000), rows, status, said[:500], wish)
 
 
 def send_in_order(

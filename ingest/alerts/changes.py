@@ -101,8 +101,8 @@ def _store(change: Change, prepared: PendingDelivery) -> DeliveryReceipt:
 def _id(change: Change, prepared: PendingDelivery) -> str:
     if change.at is None:
         return str(uuid4())
-    told = sha256(prepared.delivery.integration.encode() + b"\0" + prepared.delivery.payload).digest()
-    return str(UUID(bytes=told[:16], version=5))
+    digest = sha256(prepared.delivery.integration.encode() + b"\0" + prepared.delivery.payload).digest()
+    return str(UUID(bytes=digest[:16], version=5))
 
 
 def _component(change: Change) -> str | None:
@@ -164,8 +164,8 @@ def changes(
     case), with `known_by` those that had been told of by then."""
     about = "" if names is None else " AND names && %s::text[]"
     about += "" if known_by is None else " AND received_at <= %s"
-    told = [*([] if names is None else [list(names)]), *([] if known_by is None else [known_by])]
-    values: list[Any] = [since, until, *told, limit]
+    entries = [*([] if names is None else [list(names)]), *([] if known_by is None else [known_by])]
+    values: list[Any] = [since, until, *entries, limit]
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {_SHOWN} FROM reported_change WHERE at >= %s AND at <= %s{about}"

@@ -84,22 +84,22 @@ def keeping(
     """What writes one row a delivery, for the transaction that holds what it changed."""
     values = [
         (
-            told.receipt,
+            entry.receipt,
             now,
             one.delivery.integration,
             one.delivery.endpoint,
             one.delivery.content_type[:200],
             one.sha256,
             one.delivery.payload,
-            plain_array(each.alert for each in told.told),
-            plain_array(str(each.version) for each in told.told),
-            plain_array(each.outcome for each in told.told),
-            array(each.why for each in told.told),
+            plain_array(each.alert for each in entry.told),
+            plain_array(str(each.version) for each in entry.told),
+            plain_array(each.outcome for each in entry.told),
+            array(each.why for each in entry.told),
             _as_json([[r.place, r.field, r.reason] for r in one.parsed.refused]),
             _as_json([[r.place, r.reason] for r in one.parsed.left_out]),
             one.delivery.trace,
         )
-        for one, told in zip(deliveries, taken, strict=True)
+        for one, entry in zip(deliveries, taken, strict=True)
     ]
     places = f"({', '.join(['%s'] * len(values[0]))})"
     sql = (

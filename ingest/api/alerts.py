@@ -287,11 +287,11 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
         assert found is not None
         with admitted(found.name, heartbeats.ENDPOINT):
             said, media_type, payload = _request_parts(request)
-            told = heartbeats_endpoint.heartbeat(said)
+            result = heartbeats_endpoint.heartbeat(said)
             trace = getattr(request, "trace", None)
             delivery = Delivery(found.name, heartbeats.ENDPOINT, media_type, payload, trace)
             now = datetime.now(UTC)
-            taken = heartbeats.receive_heartbeat(told, delivery, now)
+            taken = heartbeats.receive_heartbeat(result, delivery, now)
     except (
         RequestRefusedError,
         OverloadedError,
@@ -305,8 +305,8 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
         if found is not None:
             note(found.name, heartbeats.ENDPOINT, answer.status_code, str(error))
         return answer
-    due = (now + told.every + told.grace).replace(microsecond=0)
-    answer = in_json(AcceptedHeartbeat(told.name, due, taken.receipt))
+    due = (now + result.every + result.grace).replace(microsecond=0)
+    answer = in_json(AcceptedHeartbeat(result.name, due, taken.receipt))
     answer["Dossier-Receipt"] = taken.receipt
     return answer
 

@@ -199,9 +199,9 @@ class PreviewView(_Admin):
         if row is None:
             raise NotFound(f"There is no integration {name[:100]}.")
         body = _valid(TryShape, request)
-        told = body.get("mapping", row.mapping)
+        how = body.get("mapping", row.mapping)
         try:
-            preview = recognition.apply(None if told is None else apply.mapping(told), body["payload"])
+            preview = recognition.apply(None if how is None else apply.mapping(how), body["payload"])
         except InvalidMappingError as error:
             raise ValidationError({"mapping": [str(error)]}) from None
         except InvalidPayloadError as error:
@@ -239,6 +239,6 @@ def _item(item: apply.Item) -> dict[str, Any]:
 
 
 def _valid(shape: type[s.Serializer[Any]], request: Request) -> dict[str, Any]:
-    told = shape(data=request.data)
-    told.is_valid(raise_exception=True)
-    return dict(told.validated_data)
+    serializer = shape(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

@@ -114,8 +114,8 @@ def create(
 
 def _is_of_the_name(error: IntegrityError) -> bool:
     """Whether two keys may not have one name, and not something else that the database refuses."""
-    told = getattr(error.__cause__, "diag", None)
-    return NAME_IS_UNIQUE in (getattr(told, "constraint_name", None) or "")
+    diagnostics = getattr(error.__cause__, "diag", None)
+    return NAME_IS_UNIQUE in (getattr(diagnostics, "constraint_name", None) or "")
 
 
 def key_as_json(row: IntegrationKey) -> dict[str, Any]:
@@ -225,13 +225,13 @@ def why_not(header: str | None) -> str:
 
 def authenticate(header: str | None) -> Key | None:
     """The key of an Authorization header `Bearer KEY`, or `Basic` with the key as the password; None for others."""
-    scheme, _, told = (header or "").partition(" ")
+    scheme, _, parts = (header or "").partition(" ")
     match scheme.lower():
         case "bearer":
-            return find(told.strip())
+            return find(parts.strip())
         case "basic":
             try:
-                plain = base64.b64decode(told.strip(), validate=True).decode()
+                plain = base64.b64decode(parts.strip(), validate=True).decode()
             except ValueError:
                 return None
             return find(plain.partition(":")[2])

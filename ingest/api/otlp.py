@@ -46,30 +46,30 @@ def _answered(request: HttpRequest, signal: Signal) -> HttpResponse:
     except OtlpRefusedError as refused:
         return _status(refused.code, str(refused), form)
     except OverloadedError as error:
-        told = _status(error.status, f"{error}.", form)
-        told["Retry-After"] = str(error.retry_after)
-        return told
+        response = _status(error.status, f"{error}.", form)
+        response["Retry-After"] = str(error.retry_after)
+        return response
     except BodyTooLargeError as error:
         return _status(413, f"Nothing was stored: {error}.", form)
     except InvalidBodyError as error:
         return _status(400, f"Nothing was stored: {error}.", form)
     except (OperationalError, InterfaceError) as error:
         return _status(503, down(error), form)
-    told = HttpResponse(answer(signal, form, done.rejected, done.message), content_type=form)
+    response = HttpResponse(answer(signal, form, done.rejected, done.message), content_type=form)
     if done.receipt:
-        told["Dossier-Receipt"] = done.receipt
-    return told
+        response["Dossier-Receipt"] = done.receipt
+    return response
 
 
 def _status(code: int, message: str, form: str) -> HttpResponse:
-    told = HttpResponse(status(code, message, form), content_type=form, status=code)
+    response = HttpResponse(status(code, message, form), content_type=form, status=code)
     if code in (429, 503):
-        told["Retry-After"] = RETRY_AFTER
+        response["Retry-After"] = RETRY_AFTER
     if code == 401:
-        told["WWW-Authenticate"] = 'Bearer realm="dossier"'
+        response["WWW-Authenticate"] = 'Bearer realm="dossier"'
     if code == 405:
-        told["Allow"] = "POST"
-    return told
+        response["Allow"] = "POST"
+    return response
 
 
 def _taken(request: HttpRequest, signal: Signal, media_type: str) -> Done:

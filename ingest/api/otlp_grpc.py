@@ -146,9 +146,9 @@ def _taken(signal: Signal, sent: Iterator[bytes], context: Context) -> Done:
 
 def _key_of(context: Context) -> Key | None:
     """The key of the metadata `authorization: Bearer KEY`."""
-    for name, told in context.invocation_metadata():
+    for name, entry in context.invocation_metadata():
         if name == "authorization":
-            return authenticate(told if isinstance(told, str) else told.decode(errors="replace"))
+            return authenticate(entry if isinstance(entry, str) else entry.decode(errors="replace"))
     return None
 
 
@@ -170,6 +170,6 @@ def _abort(context: Context, code: int, message: str, retry_after: int | None = 
     if retry_after is not None:
         detail = Packed()
         detail.Pack(RetryInfo(retry_delay=Duration(seconds=retry_after)))
-        told = Status(code=status.value[0], message=message, details=[detail])
-        context.set_trailing_metadata((("grpc-status-details-bin", told.SerializeToString()),))
+        status_detail = Status(code=status.value[0], message=message, details=[detail])
+        context.set_trailing_metadata((("grpc-status-details-bin", status_detail.SerializeToString()),))
     context.abort(status, message)

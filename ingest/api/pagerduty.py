@@ -46,7 +46,7 @@ def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]
         if request.method != "POST":
             raise RequestRefusedError(405, "Only POST here.")
         body = body_of(request, pagerduty.LARGEST)
-        taken, told = take(request, body)
+        taken, answer_body = take(request, body)
     except InvalidPayloadError as error:
         with suppress(
             OperationalError, InterfaceError
@@ -66,7 +66,7 @@ def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]
         if answer.status_code == 405:
             answer["Allow"] = "POST"
         return answer
-    answer = in_json(told, 202)
+    answer = in_json(answer_body, 202)
     answer["Dossier-Receipt"] = taken.receipt
     return answer
 
@@ -103,10 +103,10 @@ def _key(routing_key: str) -> Key:
 def _routing_key(body: bytes) -> str:
     """That of a payload which is otherwise no good, so that whoever looks after its sender can see why."""
     try:
-        told = json.loads(body)
+        parsed = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    return str(told.get("routing_key", "")) if isinstance(told, dict) else ""
+    return str(parsed.get("routing_key", "")) if isinstance(parsed, dict) else ""
 
 
 def _error(status: int, message: str) -> HttpResponse:

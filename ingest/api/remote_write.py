@@ -80,12 +80,12 @@ def _answered(request: HttpRequest, key: Key) -> HttpResponse:
 
 def _version(request: HttpRequest) -> Version | None:
     """What the request says that it is in; None for what this endpoint does not read."""
-    told = Message()
-    told["Content-Type"] = request.headers.get("Content-Type", "")
+    message = Message()
+    message["Content-Type"] = request.headers.get("Content-Type", "")
     encoding = request.headers.get("Content-Encoding", "snappy").strip().lower()
-    if told.get_content_type() != "application/x-protobuf" or encoding != "snappy":
+    if message.get_content_type() != "application/x-protobuf" or encoding != "snappy":
         return None
-    return MESSAGES.get(str(told.get_param("proto", "")))
+    return MESSAGES.get(str(message.get_param("proto", "")))
 
 
 def _taken(request: HttpRequest, key: Key, version: Version) -> HttpResponse:
@@ -116,17 +116,17 @@ def _report_xids(rows: Rows, key: Key) -> None:
 
 def _answer(written: Written, receipt: str) -> HttpResponse:
     if written.refusals.total:
-        told = _text_answer(400, f"The other samples were stored. Refused: {written.refusals.sentence()}.")
+        answer = _text_answer(400, f"The other samples were stored. Refused: {written.refusals.sentence()}.")
     else:
-        told = HttpResponse(status=204)
+        answer = HttpResponse(status=204)
     if receipt:
-        told["Dossier-Receipt"] = receipt
+        answer["Dossier-Receipt"] = receipt
     if written.left_out:
-        told["Dossier-Left-Out"] = ", ".join(f"{count} {what}" for what, count in written.left_out.items())
+        answer["Dossier-Left-Out"] = ", ".join(f"{count} {what}" for what, count in written.left_out.items())
     counts = {"Samples": written.samples, "Histograms": written.histograms, "Exemplars": 0}
     for what, count in counts.items():
-        told[WRITTEN.format(what)] = str(count)
-    return told
+        answer[WRITTEN.format(what)] = str(count)
+    return answer
 
 
 def _text_answer(status: int, text: str, **headers: str) -> HttpResponse:

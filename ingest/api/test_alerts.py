@@ -58,8 +58,8 @@ def _alertmanager(now: datetime) -> Any:
 
 
 def _grafana(now: datetime) -> Any:
-    told = _alertmanager(now)
-    return {**told, "version": "1", "orgId": 1, "title": TITLE, "state": "alerting", "message": ""}
+    webhook = _alertmanager(now)
+    return {**webhook, "version": "1", "orgId": 1, "title": TITLE, "state": "alerting", "message": ""}
 
 
 def _pagerduty(now: datetime) -> Any:
@@ -92,10 +92,14 @@ def _cloudevent(now: datetime) -> Any:
 
 
 def _mail(now: datetime) -> Any:
-    told = EmailMessage()
-    told["From"], told["Subject"], told["Date"] = "dossier-test@example.com", f"[INFO] {TITLE}", now
-    told.set_content(_ANNOTATIONS["description"])
-    return told.as_bytes()
+    mail_message = EmailMessage()
+    mail_message["From"], mail_message["Subject"], mail_message["Date"] = (
+        "dossier-test@example.com",
+        f"[INFO] {TITLE}",
+        now,
+    )
+    mail_message.set_content(_ANNOTATIONS["description"])
+    return mail_message.as_bytes()
 
 
 def _otlp(now: datetime) -> Any:
@@ -180,8 +184,8 @@ def send_sample(integration: str, endpoint: str, who: str) -> DeliveryReceipt:
     It is information, whatever its sender would take it for: a test calls nobody.
     """
     now = datetime.now(UTC)
-    told, read = sample(endpoint, now), _ENDPOINTS[endpoint][1]
-    payload = told if isinstance(told, bytes) else json.dumps(told).encode()
+    payload_sample, read = sample(endpoint, now), _ENDPOINTS[endpoint][1]
+    payload = payload_sample if isinstance(payload_sample, bytes) else json.dumps(payload_sample).encode()
     alerts = tuple(
         structs.replace(
             alert, severity="info", expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {who}")

@@ -71,10 +71,10 @@ def heartbeat(query: Mapping[str, str]) -> Heartbeat:
         raise InvalidPayloadError(
             unknown[0][:60], f"is not a field of a heartbeat; there are {', '.join(FIELDS)}"
         )
-    told = query.get("name", "default")
-    if len(told) > LONGEST_OF_JOBS:
-        raise InvalidPayloadError("name", f"must be at most {LONGEST_OF_JOBS} characters, not {len(told)}")
-    name = Notes().line("", told, LONGEST_OF_JOBS)
+    result = query.get("name", "default")
+    if len(result) > LONGEST_OF_JOBS:
+        raise InvalidPayloadError("name", f"must be at most {LONGEST_OF_JOBS} characters, not {len(result)}")
+    name = Notes().line("", result, LONGEST_OF_JOBS)
     if not name:
         raise InvalidPayloadError("name", "must not be empty")
     every = _duration("every", query["every"]) if "every" in query else EVERY

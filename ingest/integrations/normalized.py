@@ -167,9 +167,9 @@ def component_of(labels: Mapping[str, str]) -> str | None:
 
     The port of `instance` is left out; None where no label names anything.
     """
-    told = labels.get("component", "").strip()
-    if is_component(told):
-        return told
+    component = labels.get("component", "").strip()
+    if is_component(component):
+        return component
     for label, kind in LABELS_OF_COMPONENTS:
         if label not in labels or not (value := labels[label].strip()):
             continue

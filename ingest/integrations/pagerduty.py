@@ -84,22 +84,22 @@ def event(body: bytes, new_key: str) -> PagerDutyEvent:
 
     Raises InvalidPayloadError, or InvalidEventError where the event breaks PagerDuty's rules.
     """
-    told = read_object(body)
+    value = read_object(body)
     errors: list[str] = []
-    routing_key = _required(told, "routing_key", errors)
-    action = _required(told, "event_action", errors)
+    routing_key = _required(value, "routing_key", errors)
+    action = _required(value, "event_action", errors)
     if action and action not in ACTIONS:
         errors.append(
             "'event_action' is invalid (must be one of the following: 'trigger', 'acknowledge' or 'resolve')"
         )
-    dedup_key = told.get("dedup_key")
+    dedup_key = value.get("dedup_key")
     if dedup_key is not None and not isinstance(dedup_key, str):
         errors.append("'dedup_key' is invalid (must be a string)")
     elif dedup_key is not None and len(dedup_key) > LONGEST_KEY:
         errors.append(f"'dedup_key' is too long (maximum is {LONGEST_KEY} characters)")
     elif not dedup_key and action in ("acknowledge", "resolve"):
         errors.append("'dedup_key' is missing or blank")
-    payload = told.get("payload")
+    payload = value.get("payload")
     if payload is None or (action != "trigger" and not isinstance(payload, dict)):
         payload = {}
     if action == "trigger":
@@ -107,15 +107,15 @@ def event(body: bytes, new_key: str) -> PagerDutyEvent:
     if errors:
         raise InvalidEventError(errors)
     key = dedup_key or new_key
-    return PagerDutyEvent(routing_key, key, _alert(told, payload, key, ACTIONS[action]))
+    return PagerDutyEvent(routing_key, key, _alert(value, payload, key, ACTIONS[action]))
 
 
 def change(body: bytes) -> Change:
     """The change of a body of `/v2/change/enqueue`. Raises as `event`."""
-    told = read_object(body)
+    value = read_object(body)
     errors: list[str] = []
-    routing_key = _required(told, "routing_key", errors)
-    payload = told.get("payload")
+    routing_key = _required(value, "routing_key", errors)
+    payload = value.get("payload")
     if isinstance(payload, dict):
         _required(payload, "summary", errors, "payload.")
     else:
@@ -129,7 +129,7 @@ def change(body: bytes) -> Change:
         source=notes.line("the source", scalar(payload.get("source"))),
         at=_moment(payload.get("timestamp"), notes),
         details=notes.labels(leaves(payload.get("custom_details"))),
-        links=notes.links(_links(told)),
+        links=notes.links(_links(value)),
         notes=tuple(notes.told),
     )
 
@@ -137,10 +137,10 @@ def change(body: bytes) -> Change:
 def without_key(body: bytes, routing_key: str) -> bytes:
     """A body that was read, as it is kept: the key in it would let whoever reads it there send, too."""
     kept = body.replace(routing_key.encode(), WITHOUT_KEY.encode())
-    told = read_object(kept, len(kept))
-    if told["routing_key"] != routing_key:
+    value = read_object(kept, len(kept))
+    if value["routing_key"] != routing_key:
         return kept
-    return json.dumps({**told, "routing_key": WITHOUT_KEY}).encode()  # it was written with escapes
+    return json.dumps({**value, "routing_key": WITHOUT_KEY}).encode()  # it was written with escapes
 
 
 def refusal(bad: InvalidPayloadError) -> dict[str, Any]:
@@ -149,8 +149,8 @@ def refusal(bad: InvalidPayloadError) -> dict[str, Any]:
     return {"status": "invalid event", "message": "Event object is invalid", "errors": errors}
 
 
-def _required(told: Mapping[str, Any], name: str, errors: list[str], within: str = "") -> str:
-    value = told.get(name)
+def _required(body: Mapping[str, Any], name: str, errors: list[str], within: str = "") -> str:
+    value = body.get(name)
     if isinstance(value, str) and value.strip():
         return value
     wrong = (
@@ -174,7 +174,7 @@ def _check(payload: object, errors: list[str]) -> None:
         )
 
 
-def _alert(told: Mapping[str, Any], payload: Mapping[str, Any], key: str, status: Status) -> Alert:
+def _alert(body: Mapping[str, Any], payload: Mapping[str, Any], key: str, status: Status) -> Alert:
     notes = Notes()
     details = payload.get("custom_details")
     labels = {
@@ -195,11 +195,11 @@ def _alert(told: Mapping[str, Any], payload: Mapping[str, Any], key: str, status
         title=notes.line("the summary", scalar(payload.get("summary")) or key),
         severity=_severity(payload),
         group=notes.line("the class", scalar(payload.get("class"))),
-        component=_component(told, payload, labels),
+        component=_component(body, payload, labels),
         description=notes.text("the description", "\n\n".join(texts)),
         labels=notes.labels(labels),
-        links=notes.links(_links(told)),
-        images=_images(told, notes),
+        links=notes.links(_links(body)),
+        images=_images(body, notes),
         notes=tuple(notes.told),
     )
 
@@ -208,7 +208,7 @@ def _severity(payload: Mapping[str, Any]) -> Severity:
     return severity_of(scalar(payload.get("severity")))
 
 
-def _component(told: Mapping[str, Any], payload: Mapping[str, Any], labels: Mapping[str, str]) -> str | None:
+def _component(body: Mapping[str, Any], payload: Mapping[str, Any], labels: Mapping[str, str]) -> str | None:
     """`payload.component` or `source` if they are `kind/name`, else what details name, else a source that is a host."""
     source = scalar(payload.get("source")).strip()
     for text in (scalar(payload.get("component")).strip(), source):
@@ -218,25 +218,25 @@ def _component(told: Mapping[str, Any], payload: Mapping[str, Any], labels: Mapp
     if (
         named is None
         and _HOST.fullmatch(source)
-        and source != told.get("client")
+        and source != body.get("client")
         and is_component(f"host/{source}")
     ):
         return f"host/{source}"
     return named
 
 
-def _links(told: Mapping[str, Any]) -> list[tuple[object, object]]:
+def _links(body: Mapping[str, Any]) -> list[tuple[object, object]]:
     links: list[tuple[object, object]] = [
-        (scalar(link.get("href")), scalar(link.get("text"))) for link in _objects(told, "links")
+        (scalar(link.get("href")), scalar(link.get("text"))) for link in _objects(body, "links")
     ]
-    if client := scalar(told.get("client_url")):
-        links.append((client, scalar(told.get("client")) or "Sender"))
+    if client := scalar(body.get("client_url")):
+        links.append((client, scalar(body.get("client")) or "Sender"))
     return links
 
 
-def _images(told: Mapping[str, Any], notes: Notes) -> tuple[dict[str, str], ...]:
+def _images(body: Mapping[str, Any], notes: Notes) -> tuple[dict[str, str], ...]:
     images = []
-    for image in _objects(told, "images")[:20]:
+    for image in _objects(body, "images")[:20]:
         src, href = scalar(image.get("src")), scalar(image.get("href"))
         if not (src.startswith("https://") and is_address(src)):
             notes.told.append("an image was left out, its src is no https address")
@@ -246,8 +246,8 @@ def _images(told: Mapping[str, Any], notes: Notes) -> tuple[dict[str, str], ...]
     return tuple(images)
 
 
-def _objects(told: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    found = told.get(name)
+def _objects(body: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    found = body.get(name)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 

@@ -158,14 +158,14 @@ def _delivered(item: Mapping[str, Any], message: Mapping[str, Any]) -> Alert:
 
 def _matchers(labels: Mapping[str, str]) -> str:
     """The filter `{name="value", …}` of Alertmanager's own pages, for an address. Cut where addresses get too long."""
-    told = ""
+    text = ""
     for name in sorted(labels, key=lambda name: (name != "alertname", name)):
         value = labels[name].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        longer = f'{told}, {name}="{value}"' if told else f'{name}="{value}"'
+        longer = f'{text}, {name}="{value}"' if text else f'{name}="{value}"'
         if len(quote(longer, safe="")) > 1_500:
             break
-        told = longer
-    return quote(f"{{{told}}}", safe="")
+        text = longer
+    return quote(f"{{{text}}}", safe="")
 
 
 def _short(value: object) -> str:
@@ -215,8 +215,8 @@ def remembered(
 
 def _alert(item: _Item, read: Callable[[Mapping[str, Any]], Alert]) -> Alert:
     # NUL stands in no JSON, so the parts do not run into each other.
-    told = b"\0".join((item.labels, item.annotations, item.startsAt, item.generatorURL))
-    digest = blake2b(told, digest_size=16).digest()
+    text = b"\0".join((item.labels, item.annotations, item.startsAt, item.generatorURL))
+    digest = blake2b(text, digest_size=16).digest()
     known = _known.get(digest)
     if known is not None:
         return _unpack(known)
@@ -228,7 +228,7 @@ def _alert(item: _Item, read: Callable[[Mapping[str, Any]], Alert]) -> Alert:
             "generatorURL": _text(item.generatorURL) if item.generatorURL is not _ABSENT else None,
         }
     )
-    if len(told) <= LONGEST:
+    if len(text) <= LONGEST:
         if len(_known) >= MOST:
             _known.clear()
         _known[digest] = _pack(alert)

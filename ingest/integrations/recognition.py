@@ -90,22 +90,22 @@ def proposed(payload: Any) -> dict[str, Any]:
     """
     if (ready := recognised(payload)) is not None:
         return dict(ready.mapping)
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     item = payload[0] if _is_array(payload) else payload
     if isinstance(item, dict):
         arrays = [name for name in item if _is_array(item[name])]
         if len(arrays) == 1 and not item.keys() & set(_PARTS["title"]):
-            told["items"] = f"$.{arrays[0]}"
+            fields["items"] = f"$.{arrays[0]}"
             item = item[arrays[0]][0]
     found = leaves(item) if isinstance(item, dict) else {}
     for field, names in _PARTS.items():
         if paths := _likely(found, names):
-            told[field] = {"from": [f"$.{one}" for one in paths[:3]], "default": _DEFAULTS.get(field, "")}
+            fields[field] = {"from": [f"$.{one}" for one in paths[:3]], "default": _DEFAULTS.get(field, "")}
     first = next(iter(found), "title")
-    told.setdefault("title", {"from": [f"$.{first}"]})
-    told.setdefault("key", {"from": told["title"]["from"]})
-    told["reads_titles"] = True
-    return told
+    fields.setdefault("title", {"from": [f"$.{first}"]})
+    fields.setdefault("key", {"from": fields["title"]["from"]})
+    fields["reads_titles"] = True
+    return fields
 
 
 def _is_array(value: Any) -> bool:

@@ -39,13 +39,13 @@ class Refusals:
 
     def sentence(self, most: int = 5) -> str:
         """`2: value is not a finite number (such as load1); 1: …`, the most frequent first; empty for nothing."""
-        told = []
+        entries = []
         for reason, count in self.counts.most_common(most):
             such = f" (such as {self.first[reason][:100]})" if self.first[reason] else ""
-            told.append(f"{count}: {reason}{such}")
+            entries.append(f"{count}: {reason}{such}")
         if len(self.counts) > most:
-            told.append(f"{len(self.counts) - most} reasons more")
-        return "; ".join(told)
+            entries.append(f"{len(self.counts) - most} reasons more")
+        return "; ".join(entries)
 
 
 class Samples:

@@ -79,7 +79,7 @@ class Holes:
 
     def sentences(self) -> list[str]:
         """One sentence for each kind of hole that was met."""
-        told = (
+        counts = (
             (self.repeated, "spans came twice and were counted once"),
             (self.rootless, "traces without a root were left out: nobody knows how long they took"),
             (self.backward, "traces whose root ends before it starts were left out"),
@@ -93,7 +93,7 @@ class Holes:
                 "traces of operations without a normal duration were judged by their errors alone",
             ),
         )
-        return [f"{count} {sentence}" for count, sentence in told if count]
+        return [f"{count} {sentence}" for count, sentence in counts if count]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,16 +90,16 @@ def _rank(name: str, wanted: str) -> int:
 
 def snapshot_of(region: str, components: Iterable[Component]) -> Snapshot:
     """The snapshot that these components make. Pure."""
-    told = {one.name: one for one in components}
+    fields = {one.name: one for one in components}
     contains: dict[str, list[str]] = {}
     needed_by: dict[str, list[str]] = {}
-    for name in sorted(told, key=natural):
-        for parent in told[name].parents:
+    for name in sorted(fields, key=natural):
+        for parent in fields[name].parents:
             contains.setdefault(parent, []).append(name)
-        for needed in told[name].depends_on:
+        for needed in fields[name].depends_on:
             needed_by.setdefault(needed, []).append(name)
-    names = tuple(sorted({*told, *contains, *needed_by}, key=natural))
-    return Snapshot(region, told, names, _frozen(contains), _frozen(needed_by))
+    names = tuple(sorted({*fields, *contains, *needed_by}, key=natural))
+    return Snapshot(region, fields, names, _frozen(contains), _frozen(needed_by))
 
 
 def _frozen(found: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
@@ -125,21 +125,21 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
     """What is in force in a region at a time; empty for a region that nothing was told of."""
     with one_snapshot():
         number = region_number(region)
-        told = _version_of(number)
+        version = _version_of(number)
         database = str(connection.settings_dict["NAME"])
         with _lock:
             for key, kept in _kept.items():
-                if key[:2] == (database, region) and kept.told == told and kept.since <= at < kept.until:
+                if key[:2] == (database, region) and kept.told == version and kept.since <= at < kept.until:
                     _kept.move_to_end(key)
                     return kept.snapshot
         since, until = _holds(number, at)
         snapshot = snapshot_of(region, read_components(region, at))
     with _lock:
         for key in [
-            one for one, kept in _kept.items() if one[:2] == (database, region) and kept.told != told
+            one for one, kept in _kept.items() if one[:2] == (database, region) and kept.told != version
         ]:
             del _kept[key]
-        _kept[database, region, since] = _CachedSnapshot(told, since, until, snapshot)
+        _kept[database, region, since] = _CachedSnapshot(version, since, until, snapshot)
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
     return snapshot

@@ -48,8 +48,8 @@ class Command(BaseCommand):
                 document, catalogs, _operator(), environment=os.environ, prune=options["prune"], dry=dry
             )
         except InvalidConfigurationError as error:
-            told = "\n".join(f"{options['file']}: {fault}" for fault in error.faults)
-            raise CommandError(f"{told}\nNothing was changed.", returncode=2) from None
+            text = "\n".join(f"{options['file']}: {fault}" for fault in error.faults)
+            raise CommandError(f"{text}\nNothing was changed.", returncode=2) from None
         for change in changes:
             self.stdout.write(_change_line(change))
         self.stdout.write(_summary(len(changes), dry))

@@ -94,13 +94,13 @@ def begin(path: Path, speed: float) -> Notes:
     )
     user.set_password(password)
     user.save()
-    told = StringIO()
+    output = StringIO()
     name = f"demo-{secrets.token_hex(3)}"
-    call_command("create_key", name, "--scope", "telemetry", "--scope", "incidents:read", stdout=told)
+    call_command("create_key", name, "--scope", "telemetry", "--scope", "incidents:read", stdout=output)
     connections.close_all()
     ahead = timedelta(minutes=(MINUTES - HEALTHY) / speed)
     start = (datetime.now(UTC) + ahead - timedelta(minutes=MINUTES)).replace(second=0, microsecond=0)
-    notes = Notes(path, "demo", password, told.getvalue().split()[-1], start)
+    notes = Notes(path, "demo", password, output.getvalue().split()[-1], start)
     notes.save()
     return notes
 

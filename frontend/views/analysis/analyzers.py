@@ -108,9 +108,9 @@ def columns(counted: Sequence[Outcomes]) -> list[Column]:
             if height := one.counts[name] / most:
                 parts.append((name, below + height, height))
                 below += height
-        told = ", ".join(f"{one.counts[name]} {name}" for name in SHOWN if one.counts[name]) or "no run"
+        text = ", ".join(f"{one.counts[name]} {name}" for name in SHOWN if one.counts[name]) or "no run"
         if parts:
-            found.append(Column(place * width, width * 0.82, parts, f"{clock_words(one.start)}: {told}"))
+            found.append(Column(place * width, width * 0.82, parts, f"{clock_words(one.start)}: {text}"))
     return found
 
 

@@ -174,8 +174,10 @@ def _seen(row: BacktestRow) -> Iterable[WindowVerdict]:
 def _blamed(rows: Iterable[BacktestRow]) -> set[int]:
     """Numbers of the incidents that results name."""
     results = [row.result for row in rows if row.result is not None]
-    told = {one["incident"] for result in results for one in (*result["blames"], *result["missed_incidents"])}
-    return {number for number in told if number is not None}
+    found_values = {
+        one["incident"] for result in results for one in (*result["blames"], *result["missed_incidents"])
+    }
+    return {number for number in found_values if number is not None}
 
 
 def _judged(result: Mapping[str, Any] | None) -> int:
@@ -273,19 +275,19 @@ def _file(row: BacktestRow, wanted: str) -> HttpResponse:
     name = f"backtest-{row.analyzer}-{row.start:%Y%m%d}-{row.pk.hex[:8]}.{wanted}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     if wanted == "json":
-        told = {
+        exported = {
             "id": str(row.pk),
             "state": row.state,
             "result": row.result,
             "windows": [_window_row(one) for one in windows],
         }
-        return HttpResponse(json.dumps(told, indent=2), content_type="application/json", headers=headers)
+        return HttpResponse(json.dumps(exported, indent=2), content_type="application/json", headers=headers)
     text = StringIO()
     table = csv.writer(text)
     table.writerow(_COLUMNS)
     for one in windows.iterator():
-        told = _window_row(one)
-        table.writerow([_cell(told[column]) for column in _COLUMNS])
+        exported = _window_row(one)
+        table.writerow([_cell(exported[column]) for column in _COLUMNS])
     return HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8", headers=headers)
 
 

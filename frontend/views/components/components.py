@@ -79,8 +79,8 @@ def components(request: HttpRequest) -> HttpResponse:
     trouble = trouble_in(topology, _place(at))
     if searching:
         placed = placed_names(region, text, kind) if text else set()
-        told = topology.found(text, kind)
-        names = [*told, *sorted(placed.difference(topology.names), key=natural)]
+        matching = topology.found(text, kind)
+        names = [*matching, *sorted(placed.difference(topology.names), key=natural)]
     else:
         names = _worst_first(trouble, topology.roots)
     shown, pager = page_of_lines(request, names, PAGE)
@@ -139,7 +139,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
     region = request.GET.get("region") or _where(it, there, now)
     region = _region(request, there, region)
     topology = topology_snapshot(region, now)
-    told = topology.components.get(it)
+    known = topology.components.get(it)
     incidents = incidents_about(it, _place(at))
     placed = dependencies_of(region, [it], now, 1).get(it)
     context = {
@@ -148,7 +148,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "regions": there,
         "at": at,
         "known": topology.knows(it),
-        "told": told,
+        "told": known,
         "placed": () if placed is None else placed.path,
         "above": topology.above(it),
         "relations": _relations(topology, it, at),
@@ -176,10 +176,10 @@ def health(request: HttpRequest) -> HttpResponse:
 
 
 def _related(topology: TopologySnapshot, name: str) -> dict[str, Sequence[str]]:
-    told = topology.components.get(name)
+    known = topology.components.get(name)
     return {
         "contains": topology.contains.get(name, ()),
-        "depends_on": () if told is None else told.depends_on,
+        "depends_on": () if known is None else known.depends_on,
         "dependents": topology.needed_by.get(name, ()),
     }
 

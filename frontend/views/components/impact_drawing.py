@@ -61,11 +61,11 @@ def drawn(graph: BlastGraph) -> Drawing:
         (one.name, _parts(one.components), "calm", f"{one.name}: {one.because}") for one in graph.services
     ]
     services += _more(graph.more_services, "more services")
-    told = (above, own, beneath, services)
-    height = TOP + max(len(texts) for texts in told) * (BOX + GAP)
+    result = (above, own, beneath, services)
+    height = TOP + max(len(texts) for texts in result) * (BOX + GAP)
     columns: list[list[Box]] = []
     x = 0.0
-    for texts, width in zip(told, WIDTHS, strict=True):
+    for texts, width in zip(result, WIDTHS, strict=True):
         columns.append(_column(x, width, texts, height))
         x += width + BETWEEN if texts else 0
     left, (component,), middle, right = columns
@@ -80,8 +80,8 @@ def drawn(graph: BlastGraph) -> Drawing:
 
 def words(trouble: Trouble) -> str:
     """`2 incidents, 14 alerts`; nothing where there is none."""
-    told = [(trouble.incidents, "incident"), (trouble.alerts, "alert")]
-    return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in told if count)
+    entries = [(trouble.incidents, "incident"), (trouble.alerts, "alert")]
+    return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in entries if count)
 
 
 Text = tuple[str, str, str, str]

@@ -119,8 +119,8 @@ def _radius(asked: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
         region = check_line("region", asked["region"] or "default")
     except InvalidValueError as error:
         return None, error.reason
-    told = blast_radius(component, region, datetime.now(UTC))
-    return {**told, "components": told["components"][:MOST]}, ""
+    radius = blast_radius(component, region, datetime.now(UTC))
+    return {**radius, "components": radius["components"][:MOST]}, ""
 
 
 @page

@@ -30,19 +30,19 @@ def receipt(request: HttpRequest, id: str) -> HttpResponse:
     found = outcomes_of(id)
     if found is None:
         raise Http404("no such receipt; it may be older than the retention time")
-    actor, told = found
-    delivery = alert_delivery(id) if told["kind"] in ("alerts", "change") else None
+    actor, result = found
+    delivery = alert_delivery(id) if result["kind"] in ("alerts", "change") else None
     text = "" if delivery is None else _readable(delivery.payload)
     context = {
         "id": id,
         "actor": actor,
-        "told": told,
+        "told": result,
         "payload": text[:LONGEST_SHOWN],
         "cut": len(text) > LONGEST_SHOWN,
-        "titles": _titles(told),
-        "waits": _waits(told),
+        "titles": _titles(result),
+        "waits": _waits(result),
         "not_yet": NOT_YET,
-        "team": _team_of(told),
+        "team": _team_of(result),
     }
     return show(request, "frontend/incident/receipt.html", context, section="inbox")
 
@@ -56,21 +56,21 @@ def _readable(payload: bytes) -> str:
         return text
 
 
-def _waits(told: Mapping[str, Any]) -> bool:
+def _waits(body: Mapping[str, Any]) -> bool:
     """Whether the incident of an alert that fired is opened any moment: the page then looks again by itself."""
-    recent = timezone.now() - parse_rfc3339(told["recorded_at"]) < OPENING
-    return recent and any(one["why"] == NOT_YET for one in told.get("alerts", ()))
+    recent = timezone.now() - parse_rfc3339(body["recorded_at"]) < OPENING
+    return recent and any(one["why"] == NOT_YET for one in body.get("alerts", ()))
 
 
-def _team_of(told: Mapping[str, Any]) -> str:
+def _team_of(body: Mapping[str, Any]) -> str:
     """The name of the team that has the incident of a delivery; empty where there is none."""
-    if not told["incident"]:
+    if not body["incident"]:
         return ""
-    team = queries.get(told["incident"]["id"]).incident.team
+    team = queries.get(body["incident"]["id"]).incident.team
     return next((one.name for one in queries.teams() if one.slug == team), team)
 
 
-def _titles(told: dict[str, object]) -> dict[str, str]:
-    fates = told.get("alerts")
+def _titles(body: dict[str, object]) -> dict[str, str]:
+    fates = body.get("alerts")
     ids = [fate["alert"] for fate in fates] if isinstance(fates, list) else []
     return queries.alert_titles(ids)

@@ -103,17 +103,17 @@ def _shown(row: EscalationPolicy) -> dict[str, Any]:
 def _words(policy: Policy) -> list[str]:
     wait = spoken(policy.repeat_after)
     times = "once more" if policy.repeats == 1 else f"{policy.repeats} times more"
-    told = [
+    entries = [
         f"Then all steps {times}, each time {wait} after the last step; then the escalation ends."
         if policy.repeats
         else f"{wait} after the last step the escalation ends."
     ]
     if policy.acknowledgement_timeout is not None:
         silence = spoken(policy.acknowledgement_timeout)
-        told.append(f"Restarts if an acknowledged incident is not resolved within {silence}.")
+        entries.append(f"Restarts if an acknowledged incident is not resolved within {silence}.")
     if policy.restart_when_worse:
-        told.append("Restarts when the severity rises.")
-    return told
+        entries.append("Restarts when the severity rises.")
+    return entries
 
 
 def _typed(row: EscalationPolicy | None) -> dict[str, str]:
@@ -136,13 +136,13 @@ def _typed(row: EscalationPolicy | None) -> dict[str, str]:
 def _kept(request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[str, str]) -> dict[str, str]:
     """Make or change the policy that was typed; the reason by field where it cannot be."""
     given, errors = _given(typed)
-    told = PolicySerializer(edited, data=given)
-    if not told.is_valid():
-        errors = {**{name: _text(why) for name, why in told.errors.items()}, **errors}
+    serializer = PolicySerializer(edited, data=given)
+    if not serializer.is_valid():
+        errors = {**{name: _text(why) for name, why in serializer.errors.items()}, **errors}
     if errors:
         return {name.partition("[")[0]: _placed(name, why) for name, why in reversed(errors.items())}
     try:
-        PoliciesView.acting_for(context_of(request)).put(told)
+        PoliciesView.acting_for(context_of(request)).put(serializer)
     except ForbiddenError as refused:
         return {"team": refused.reason}
     except (ConflictError, IntegrityError, StreamVersionError):

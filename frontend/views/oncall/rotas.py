@@ -65,7 +65,7 @@ def _save(
 ) -> dict[str, list[str]]:
     """What is wrong by field; nothing is, if it was kept."""
     form = request.POST
-    told = {
+    fields = {
         "slug": row.slug if row else form.get("slug", ""),
         "name": form.get("name", ""),
         "team": form.get("team") or None,
@@ -73,7 +73,7 @@ def _save(
         "layers": read,
         "holidays": form.getlist("holidays"),
     }
-    return _kept(request, SchedulesView, OnCallScheduleSerializer(row, data=told))
+    return _kept(request, SchedulesView, OnCallScheduleSerializer(row, data=fields))
 
 
 def _kept(
@@ -116,13 +116,13 @@ def calendar(request: HttpRequest) -> HttpResponse:
     text = form.get("text", "")
     if file is not None:
         text = file.read(4 * files.MOST_TEXT + 1).decode(errors="replace")
-    told = {
+    fields = {
         "slug": form.get("slug", ""),
         "name": form.get("name", ""),
         "person": form.get("person") or None,
         "text": text,
     }
-    errors = _kept(request, CalendarsView, CalendarSerializer(row, data=told))
+    errors = _kept(request, CalendarsView, CalendarSerializer(row, data=fields))
     if errors:
         return _listed(request, errors)
     messages.success(request, f"Saved {form.get('name', '')}.")

@@ -197,8 +197,8 @@ def received(request: HttpRequest) -> HttpResponse:
     """What changes on the list while one looks: when each was used last, and what it was refused."""
     rows = list(IntegrationKey.objects.filter(revoked_at=None))
     found = refusals_of([row.name for row in rows])
-    told = [{"it": row, "refusals": found.get(row.name, [])} for row in rows]
-    return show(request, "frontend/settings/integrations_received.html", {"integrations": told})
+    entries = [{"it": row, "refusals": found.get(row.name, [])} for row in rows]
+    return show(request, "frontend/settings/integrations_received.html", {"integrations": entries})
 
 
 def refusals_of(names: Iterable[str]) -> dict[str, list[Rejection]]:
@@ -262,12 +262,12 @@ def _listed(
     return show(request, "frontend/settings/integrations.html", context, section="settings", status=status)
 
 
-def _expiry(told: str) -> datetime | None:
+def _expiry(text: str) -> datetime | None:
     """The end of a day by the reader's clock, from a form's field for dates; None where it is empty."""
-    if not told.strip():
+    if not text.strip():
         return None
     try:
-        end = parse_day(told)[1]
+        end = parse_day(text)[1]
     except (ValueError, OverflowError):
         raise ValueError("must be a date") from None
     if end <= timezone.now():
@@ -377,10 +377,10 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
         text, payload, is_form = _proposal(_unread_of(row, receipt))
     if request.method == "POST" or request.GET.get("receipt"):
         try:
-            told = json.loads(text) if text.strip() else None
-            how = None if told is None else apply.mapping(told)
+            parsed = json.loads(text) if text.strip() else None
+            how = None if parsed is None else apply.mapping(parsed)
             if "save" in request.POST:
-                return _saved(request, row, told)
+                return _saved(request, row, parsed)
             value = apply.payload_of(
                 payload.encode(errors="replace"), apply.FORM if is_form else "application/json"
             )
@@ -406,9 +406,9 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
     return show(request, "frontend/settings/mapping.html", context, section="settings", status=status)
 
 
-def _saved(request: HttpRequest, row: IntegrationKey, told: Any) -> HttpResponse:
+def _saved(request: HttpRequest, row: IntegrationKey, value: Any) -> HttpResponse:
     """Store the mapping; what it now reads of the payloads without an alert is offered on the integration's page."""
-    keys.set_mapping(row.name, told, context_of(request))
+    keys.set_mapping(row.name, value, context_of(request))
     end_unread(row.name, GENERIC)
     messages.success(request, f"Mapping saved. New payloads of {row.name} use it.")
     return HttpResponseRedirect(reverse("integration", args=[row.pk]))

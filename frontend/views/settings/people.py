@@ -50,12 +50,12 @@ def people(request: HttpRequest) -> HttpResponse:
         "password": request.POST.get("password") or None,
         "is_staff": request.POST.get("is_staff") == "on",
     }
-    told = UserSerializer(data=given)
-    if not told.is_valid():
-        errors = {name: " ".join(str(one) for one in why) for name, why in told.errors.items()}
+    serializer = UserSerializer(data=given)
+    if not serializer.is_valid():
+        errors = {name: " ".join(str(one) for one in why) for name, why in serializer.errors.items()}
         return _listed(request, errors, given)
     try:
-        user = writing.create_user(told.validated_data, context_of(request))
+        user = writing.create_user(serializer.validated_data, context_of(request))
     except InvalidValueError as error:
         return _listed(request, {error.field: error.reason}, given)
     except (IntegrityError, StreamVersionError):

@@ -75,8 +75,8 @@ def tested(request: HttpRequest, table: RoutingTable) -> Tested:
         return Tested(None, asked)
     try:
         if asked["alert"]:
-            told = replay.explain_alert(str(UUID(asked["alert"])), table).explanation
-            return Tested(told, {**asked, **_described(told.subject)})
+            explanation = replay.explain_alert(str(UUID(asked["alert"])), table).explanation
+            return Tested(explanation, {**asked, **_described(explanation.subject)})
         given: dict[str, Any] = {name: asked[name] for name in DESCRIBED if asked[name]}
         given["labels"] = _labels(asked["labels"])
         if "confidence" in given:
@@ -93,12 +93,14 @@ def tested(request: HttpRequest, table: RoutingTable) -> Tested:
 def _pasted(request: HttpRequest, table: RoutingTable) -> Tested:
     asked = {name: request.POST.get(name, "") for name in PASTED}
     try:
-        told = replay.explain_pasted(
+        explanation = replay.explain_pasted(
             asked["endpoint"], asked["sender"].strip(), asked["payload"], replay.now(), table
         )
     except InvalidValueError as error:
         return Tested(None, asked, {PASTE: str(error)})
-    return Tested(told.explanation, {**asked, **_described(told.explanation.subject)}, pasted=told)
+    return Tested(
+        explanation.explanation, {**asked, **_described(explanation.explanation.subject)}, pasted=explanation
+    )
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -76,27 +76,29 @@ def route_tree(request: HttpRequest) -> HttpResponse:
 def _posted(request: HttpRequest) -> HttpResponse:
     """A rule that was typed: kept, or only tried on what is recorded."""
     name, typed = request.POST.get("edited", ""), typed_in(request.POST)
-    told = _Page("edit" if name else "new", name, typed)
+    problems_page = _Page("edit" if name else "new", name, typed)
     row = _found(name) if name else None
-    body, told.errors = body_of(typed)
+    body, problems_page.errors = body_of(typed)
     serializer = RouteSerializer(row, data=body, partial=row is not None)
     if not serializer.is_valid():
-        told.errors |= {field: _text(why) for field, why in serializer.errors.items()}
-    if told.errors:
-        return _shown(request, told)
+        problems_page.errors |= {field: _text(why) for field, why in serializer.errors.items()}
+    if problems_page.errors:
+        return _shown(request, problems_page)
     if request.POST.get("do") == "try":
-        return _tried(request, told, name or None, _written(row, serializer.validated_data))
+        return _tried(request, problems_page, name or None, _written(row, serializer.validated_data))
     try:
         RoutesView.acting_for(context_of(request)).put(serializer)
     except ForbiddenError as refused:
-        told.errors = {"team": refused.reason}
-        return _shown(request, told)
+        problems_page.errors = {"team": refused.reason}
+        return _shown(request, problems_page)
     except ValidationError as error:
-        told.errors = {"parent": _text(error.detail)}
-        return _shown(request, told)
+        problems_page.errors = {"parent": _text(error.detail)}
+        return _shown(request, problems_page)
     except (ConflictError, IntegrityError, StreamVersionError):
-        told.errors = {"name": "the rules were changed by someone else in the meantime; reload and try again"}
-        return _shown(request, told)
+        problems_page.errors = {
+            "name": "the rules were changed by someone else in the meantime; reload and try again"
+        }
+        return _shown(request, problems_page)
     messages.success(request, f"{serializer.data['name']} saved. Open incidents are not moved.")
     return HttpResponseRedirect(reverse("routes"))
 
@@ -112,14 +114,14 @@ def _written(row: Route | None, given: dict[str, Any]) -> Written:
     return proposed.written
 
 
-def _tried(request: HttpRequest, told: _Page, name: str | None, by: Written | None) -> HttpResponse:
+def _tried(request: HttpRequest, shown: _Page, name: str | None, by: Written | None) -> HttpResponse:
     now = replay.now()
     try:
         after = replay.with_one_changed(name, by, routing_table())
-        told.replayed = replay.replay_recorded(after, now - timedelta(days=DAYS), now)
+        shown.replayed = replay.replay_recorded(after, now - timedelta(days=DAYS), now)
     except InvalidValueError as error:
-        told.errors[error.field] = error.reason
-    return _shown(request, told)
+        shown.errors[error.field] = error.reason
+    return _shown(request, shown)
 
 
 def _text(why: Any) -> str:
@@ -129,7 +131,7 @@ def _text(why: Any) -> str:
     return " ".join(map(_text, why)) if isinstance(why, list) else str(why)
 
 
-def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
+def _shown(request: HttpRequest, shown: _Page) -> HttpResponse:
     table = routing_table()
     tried = tested(request, table)
     explained = tried.explained
@@ -138,9 +140,9 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         table.rules, {} if explained is None else {one.rule: one for one in explained.rules}, asking
     )
     found = listed(request, levels, _words, _names)
-    names = sorted(name for name in _extensible(levels) if name != told.name)
+    names = sorted(name for name in _extensible(levels) if name != shown.name)
     context = {
-        "told": told,
+        "told": shown,
         # The way of an incident is read along all rules that were tried.
         "rules": found.rows if explained is None else levels,
         "list": None if explained else found,
@@ -162,7 +164,7 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         "latest": replay.latest_alerts(LATEST),
         "days": DAYS,
     }
-    status = 400 if told.errors or tried.problem else 200
+    status = 400 if shown.errors or tried.problem else 200
     return show(request, "frontend/settings/routes.html", context, section="settings", status=status)
 
 

@@ -42,13 +42,13 @@ def webhooks(request: HttpRequest) -> HttpResponse:
         "url": request.POST.get("url", "").strip(),
         **{name: request.POST.getlist(name) for name in ("teams", "severities", "types")},
     }
-    told = WebhookSerializer(data=given)
-    if not told.is_valid():
-        errors = {name: " ".join(_texts(why)) for name, why in told.errors.items()}
+    serializer = WebhookSerializer(data=given)
+    if not serializer.is_valid():
+        errors = {name: " ".join(_texts(why)) for name, why in serializer.errors.items()}
         return _listed(request, errors=errors, typed=given)
     try:
         catalog = WebhooksView.acting_for(context_of(request))
-        catalog.put(told)
+        catalog.put(serializer)
     except (IntegrityError, StreamVersionError):
         return _listed(request, errors={"name": "is already taken"}, typed=given)
     except ConflictError as error:
@@ -141,15 +141,15 @@ def _rotate(request: HttpRequest, row: Webhook) -> HttpResponse | None:
 
 
 def _replay(request: HttpRequest, row: Webhook) -> None:
-    told = request.POST.get("since", "").strip()
+    since = request.POST.get("since", "").strip()
     try:
-        commands.replay(row, queries.parse_moment(_with_offset(told)), context_of(request))
+        commands.replay(row, queries.parse_moment(_with_offset(since)), context_of(request))
     except commands.ReplayAheadError as error:
         messages.error(request, f"Not replayed: {error}.")
     except InvalidValueError as error:
         messages.error(request, f"Not replayed: the time {error.reason}.")
     else:
-        messages.success(request, f"{row.name}: replaying events after {told}.")
+        messages.success(request, f"{row.name}: replaying events after {since}.")
 
 
 def _with_offset(text: str) -> str:
@@ -161,10 +161,10 @@ def _with_offset(text: str) -> str:
 
 
 def _switch(request: HttpRequest, row: Webhook) -> None:
-    told = WebhookSerializer(row, data={"active": not row.active}, partial=True)
-    told.is_valid(raise_exception=True)
-    WebhooksView.acting_for(context_of(request)).put(told)
-    active = told.instance is not None and told.instance.active
+    serializer = WebhookSerializer(row, data={"active": not row.active}, partial=True)
+    serializer.is_valid(raise_exception=True)
+    WebhooksView.acting_for(context_of(request)).put(serializer)
+    active = serializer.instance is not None and serializer.instance.active
     words = "enabled; continues from the last position" if active else "disabled"
     messages.success(request, f"{row.name} {words}.")
 

@@ -93,7 +93,7 @@ def _groups(lines: Sequence[tuple[str, MaintenanceWindow]]) -> list[dict[str, An
 
 
 def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "slug": typed.get("slug", ""),
         "reason": typed.get("reason", ""),
         "components": _lines(typed, "components"),
@@ -104,15 +104,15 @@ def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
         "mode": typed.get("mode", "") or "hold",
     }
     try:
-        read_zone("time_zone", told["time_zone"])
+        read_zone("time_zone", fields["time_zone"])
         starts = typed_start(request.POST) or timezone.now()
         span = parse_span(typed.get("span", ""))
     except InvalidValueError as invalid:
         return {"starts_at" if invalid.field == "recurrence" else invalid.field: invalid.reason}
     except ValueError as error:
         return {"span": str(error)}
-    told |= {"starts_at": starts.isoformat(), "ends_at": (starts + span).isoformat()}
-    return _kept(request, MaintenanceView, MaintenanceSerializer(data=told))
+    fields |= {"starts_at": starts.isoformat(), "ends_at": (starts + span).isoformat()}
+    return _kept(request, MaintenanceView, MaintenanceSerializer(data=fields))
 
 
 def _lines(typed: Typed, name: str) -> list[str]:
@@ -126,7 +126,7 @@ def _kept(
     if not request.user.is_staff:
         return {"slug": "requires staff permissions"}
     if not serializer.is_valid():
-        return {name: _first(told) for name, told in dict(serializer.errors).items()}
+        return {name: _first(entry) for name, entry in dict(serializer.errors).items()}
     try:
         catalog.acting_for(context_of(request)).put(serializer)
     except IntegrityError:
@@ -134,11 +134,11 @@ def _kept(
     return {}
 
 
-def _first(told: Any) -> str:
+def _first(value: Any) -> str:
     """One reason of those that a serializer gives, which may be nested by place."""
-    while isinstance(told, Mapping | list) and told:
-        told = next(iter(told.values())) if isinstance(told, Mapping) else told[0]
-    return str(told).rstrip(".")
+    while isinstance(value, Mapping | list) and value:
+        value = next(iter(value.values())) if isinstance(value, Mapping) else value[0]
+    return str(value).rstrip(".")
 
 
 @page
@@ -147,14 +147,14 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
     typed = {name: str(value).strip() for name, value in request.POST.items()}
     errors: dict[str, str] = {}
     if request.method == "POST":
-        told = {
+        fields = {
             "slug": typed.get("slug", ""),
             "source_matchers": _lines(typed, "source_matchers"),
             "target_matchers": _lines(typed, "target_matchers"),
             "equal": typed.get("equal", "").replace(",", " ").split(),
             "comment": typed.get("comment", ""),
         }
-        errors = _kept(request, InhibitionsView, InhibitionSerializer(data=told))
+        errors = _kept(request, InhibitionsView, InhibitionSerializer(data=fields))
         if not errors:
             messages.success(
                 request,

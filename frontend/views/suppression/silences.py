@@ -128,15 +128,15 @@ def _created(request: HttpRequest, made: Silence) -> HttpResponse:
         return HttpResponseRedirect(reverse("silences"))
     one, until = view.incident, exact_words(made.ends_at)
     if one.silence is not None:
-        told = f"Silenced #{one.number} until {until}. It pages no one until then."
+        text = f"Silenced #{one.number} until {until}. It pages no one until then."
     elif made.starts_at > timezone.now():
-        told = f"#{one.number} will be silenced from {exact_words(made.starts_at)}."
+        text = f"#{one.number} will be silenced from {exact_words(made.starts_at)}."
     else:
-        told = (
+        text = (
             f"Silenced until {until}, but #{one.number} still pages: it has firing alerts or findings that the "
             "silence does not match."
         )
-    messages.success(request, told, extra_tags=back)
+    messages.success(request, text, extra_tags=back)
     return HttpResponseRedirect(reverse("incident", args=[one.number]))
 
 

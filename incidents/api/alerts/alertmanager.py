@@ -236,8 +236,8 @@ def _firing(request: HttpRequest, write: Callable[..., bytes]) -> HttpResponse:
         _flag(request, "silenced"),
         _flag(request, "inhibited"),
     )
-    told = write(wanted, silences_in_force(), routing_table(), timezone.now())
-    return HttpResponse(told, content_type="application/json")
+    listing = write(wanted, silences_in_force(), routing_table(), timezone.now())
+    return HttpResponse(listing, content_type="application/json")
 
 
 def _flag(request: HttpRequest, name: str) -> bool:
@@ -261,10 +261,10 @@ def _receiver_matchers(request: HttpRequest) -> list[Matcher]:
     return [_filter(text, "receiver_matchers") for text in request.GET.getlist("receiver_matchers")]
 
 
-def _matcher(field: str, told: dict[str, Any]) -> Matcher:
+def _matcher(field: str, explained: dict[str, Any]) -> Matcher:
     """Unlike those of a silence one that every alert fits is fine: a filter hides nothing by itself."""
     try:
-        (matcher,) = each_matcher([told])
+        (matcher,) = each_matcher([explained])
     except InvalidValueError as error:
         raise InvalidValueError(field, error.reason) from None
     return matcher
@@ -294,8 +294,8 @@ def _list_silences(request: HttpRequest, _: str) -> HttpResponse:
     rows = Silence.objects.filter(ends_at__gt=timezone.now() - timedelta(days=5))
     rows = rows.select_related("recurrence")
     shown = {state for state in STATES if _flag(request, state)}
-    told = [_silence(row) for row in rows if _fits(row, matchers)]
-    return in_json([one for one in told if one.status.state in shown])
+    entries = [_silence(row) for row in rows if _fits(row, matchers)]
+    return in_json([one for one in entries if one.status.state in shown])
 
 
 def _fits(row: Silence, matchers: Iterable[Matcher]) -> bool:
@@ -320,8 +320,8 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
         "comment": check_text("comment", body.get("comment", ""), 2_000),
         "annotations": check_annotations(body.get("annotations") or {}),
     }
-    told = body.get("id") or ""
-    kept = _keep(None if not told else _find(str(told)), values, Context(f"key:{who}"))
+    replaced = body.get("id") or ""
+    kept = _keep(None if not replaced else _find(str(replaced)), values, Context(f"key:{who}"))
     return in_json(MadeSilence(str(kept.pk)))
 
 

@@ -53,24 +53,24 @@ def _start(asked: Mapping[str, str]) -> int:
 
 
 def _as_json(one: Alert, why: str | None, *, past: bool) -> dict[str, Any]:
-    told = one.alert
+    alert = one.alert
     return {
         "id": one.id,
         "status": one.status,
         "expired": one.expired,
-        "title": told.title,
-        "severity": told.severity,
-        "component": told.component,
-        "description": told.description,
-        "annotations": dict(told.annotations or {}),
-        "labels": dict(told.labels),
-        "links": [dict(link) for link in told.links],
-        "images": [dict(image) for image in told.images],
-        "notes": list(told.notes),
+        "title": alert.title,
+        "severity": alert.severity,
+        "component": alert.component,
+        "description": alert.description,
+        "annotations": dict(alert.annotations or {}),
+        "labels": dict(alert.labels),
+        "links": [dict(link) for link in alert.links],
+        "images": [dict(image) for image in alert.images],
+        "notes": list(alert.notes),
         "integration": one.integration,
         "endpoint": one.endpoint,
-        "key": told.key,
-        "starts_at": optional_rfc3339(told.starts_at),
+        "key": alert.key,
+        "starts_at": optional_rfc3339(alert.starts_at),
         "changed_at": rfc3339(one.changed_at),
         # Repeats are no events, so the past does not know them.
         "last_seen": None if past else rfc3339(one.last_seen),

@@ -66,9 +66,9 @@ class ChannelsFile(Catalog):
     def perform_destroy(self, instance: ContactMethod) -> None:
         contact_methods.remove_method(instance, self.context)
 
-    def _given(self, told: Mapping[str, Any], row: ContactMethod | None) -> dict[str, Any]:
+    def _given(self, body: Mapping[str, Any], row: ContactMethod | None) -> dict[str, Any]:
         """With what the variables hold; what is there and has none stays."""
-        given = dict(told)
+        given = dict(body)
         for name in ("address", "secret"):
             if not isinstance(text := given.get(name), str):
                 continue

@@ -69,7 +69,7 @@ def made_again(kind: str, key: str, serializer_of: Callable[..., Any], keep: Cal
     return str(before.get("name") or key)
 
 
-def _first(told: Any) -> str:
-    while isinstance(told, dict | list) and told:
-        told = next(iter(told.values())) if isinstance(told, dict) else told[0]
-    return str(told).rstrip(".")
+def _first(value: Any) -> str:
+    while isinstance(value, dict | list) and value:
+        value = next(iter(value.values())) if isinstance(value, dict) else value[0]
+    return str(value).rstrip(".")

@@ -41,14 +41,14 @@ class SilenceFileSerializer(Strict, s.Serializer[Silence]):
     annotations = s.DictField(child=s.CharField(max_length=2_000, allow_blank=True), required=False)
     recurrence = RecurrenceFileSerializer(required=False, allow_null=True)
 
-    def validate_id(self, told: str) -> str:
+    def validate_id(self, text: str) -> str:
         try:
-            id_ = str(uuid.UUID(told))
+            id_ = str(uuid.UUID(text))
         except ValueError:
             raise s.ValidationError(f"must be a UUID of your own, such as {uuid.uuid4()}") from None
-        if told != id_:
+        if text != id_:
             raise s.ValidationError(f"must be written as {id_}")
-        return told
+        return text
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         again = attrs.get("recurrence") or {}
@@ -111,9 +111,9 @@ class SilencesFile(Catalog):
         silences.end_silence(instance, self.context)
 
 
-def _again(told: Mapping[str, Any] | None) -> silences.SilenceRepeat | None:
-    if told is None:
+def _again(body: Mapping[str, Any] | None) -> silences.SilenceRepeat | None:
+    if body is None:
         return None
     return silences.SilenceRepeat(
-        recurrence_from("recurrence", told["rule"], told["time_zone"]), told["until"]
+        recurrence_from("recurrence", body["rule"], body["time_zone"]), body["until"]
     )

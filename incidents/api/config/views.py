@@ -167,9 +167,11 @@ def _parts(name: str) -> Path:
 
 def _written(view: Catalog, row: Any) -> dict[str, Any]:
     serializer: Any = view.get_serializer(row)
-    told = serializer.data
+    fields = serializer.data
     return {
-        name: told[name] for name, field in serializer.fields.items() if not field.read_only and name in told
+        name: fields[name]
+        for name, field in serializer.fields.items()
+        if not field.read_only and name in fields
     }
 
 
@@ -178,19 +180,19 @@ def _prune(document: Document, views: Views, done: list[Change]) -> None:
     for kind, view in reversed(list(views.items())):
         named = {_key(view, one.values) for one in document.items[kind]}
         there = [_written(view, row) for row in view.filed()]
-        left += [(kind, view, told) for told in there if _key(view, told) not in named]
+        left += [(kind, view, entry) for entry in there if _key(view, entry) not in named]
     while left:
         waiting: list[tuple[str, Catalog, Mapping[str, Any]]] = []
         faults: list[Fault] = []
-        for kind, view, told in left:
-            key = _key(view, told)
+        for kind, view, entry in left:
+            key = _key(view, entry)
             if (found := view.find(key)) is None:
                 continue  # it went with what it was part of
             try:
                 with transaction.atomic():
                     view.perform_destroy(found)
             except (APIException, ProtectedError, CommandRefusedError, ForbiddenError) as error:
-                waiting.append((kind, view, told))
+                waiting.append((kind, view, entry))
                 reason = _why(error) or "something else names it"
                 faults.append(
                     document.fault(
@@ -198,7 +200,7 @@ def _prune(document: Document, views: Views, done: list[Change]) -> None:
                     )
                 )
             else:
-                done.append(Change(kind, _called(key), told, None))
+                done.append(Change(kind, _called(key), entry, None))
         if len(waiting) == len(left):
             raise InvalidConfigurationError(faults)
         left = waiting

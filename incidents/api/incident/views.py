@@ -235,8 +235,8 @@ def _once(request: Request, actor: str) -> IdempotencyKey | None:
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return None
-    told = json.dumps(request.data, sort_keys=True).encode()
-    return IdempotencyKey(actor, key, hashlib.sha256(told).digest())
+    digest_input = json.dumps(request.data, sort_keys=True).encode()
+    return IdempotencyKey(actor, key, hashlib.sha256(digest_input).digest())
 
 
 class IncidentView(IncidentAPI):

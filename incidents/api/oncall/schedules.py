@@ -71,8 +71,8 @@ class CalendarsView(Catalog):
 
     def _as_json(self, instance: Any) -> dict[str, Any]:
         """The text of a file is no news, that it is another one is."""
-        told = super()._as_json(instance)
-        return {**told, "text": f"sha256:{hashlib.sha256(told['text'].encode()).hexdigest()}"}
+        alert = super()._as_json(instance)
+        return {**alert, "text": f"sha256:{hashlib.sha256(alert['text'].encode()).hexdigest()}"}
 
 
 def check_removable(row: OnCallSchedule | Calendar) -> None:

@@ -161,8 +161,8 @@ class SwapsView(OnCallAPI):
         body = fields(request, shapes.NewSwapShape)
         first, second = (_stretch(name, body[name]) for name in ("first", "second"))
         made = commands.swap(slug, first, second, body["reason"], timezone.now(), context(request))
-        told = [commands.override_as_json(one) for one in made]
-        return Response({"id": told[0]["swap"], "overrides": told}, status=status.HTTP_201_CREATED)
+        entries = [commands.override_as_json(one) for one in made]
+        return Response({"id": entries[0]["swap"], "overrides": entries}, status=status.HTTP_201_CREATED)
 
 
 class SwapView(OnCallAPI):
@@ -191,8 +191,8 @@ class FeedsView(OnCallAPI):
         """Secret addresses that you have made; the secret itself is not kept."""
         parameters(request)
         mine = queries.find_schedule(slug).feeds.filter(user__pk=request.user.pk or 0)
-        told = [{"id": str(one.pk), "mine": one.mine, "made_at": rfc3339(one.made_at)} for one in mine]
-        return Response({"results": told})
+        entries = [{"id": str(one.pk), "mine": one.mine, "made_at": rfc3339(one.made_at)} for one in mine]
+        return Response({"results": entries})
 
     @extend_schema(
         operation_id="schedules_make_feed",
@@ -262,20 +262,20 @@ def _on_call(row: OnCallSchedule, at: datetime) -> dict[str, Any]:
     return {"schedule": row.slug, "name": row.name, "at": rfc3339(at), "people": people}
 
 
-def _stretch(name: str, told: object) -> Stretch:
-    if not isinstance(told, dict) or not {"person", "ends_at"} <= set(told) <= {
+def _stretch(name: str, value: object) -> Stretch:
+    if not isinstance(value, dict) or not {"person", "ends_at"} <= set(value) <= {
         "person",
         "starts_at",
         "ends_at",
     }:
         raise InvalidValueError(name, "must be an object with person, ends_at and maybe starts_at")
-    person = check_line(f"{name}.person", told["person"], 150)
-    start = time_of(f"{name}.starts_at", told.get("starts_at"))
-    return Stretch(person, start, _required_time(f"{name}.ends_at", told["ends_at"]))
+    person = check_line(f"{name}.person", value["person"], 150)
+    start = time_of(f"{name}.starts_at", value.get("starts_at"))
+    return Stretch(person, start, _required_time(f"{name}.ends_at", value["ends_at"]))
 
 
-def _required_time(name: str, told: object) -> datetime:
-    moment = time_of(name, told)
+def _required_time(name: str, value: object) -> datetime:
+    moment = time_of(name, value)
     if moment is None:
         raise InvalidValueError(name, "is required")
     return moment

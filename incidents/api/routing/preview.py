@@ -164,8 +164,10 @@ class ExplainView(_Trial):
         if "alert" in body:
             if others := sorted(set(body) - {"alert", "routes"}):
                 raise InvalidValueError(others[0], "cannot stand beside `alert`, which says it")
-            told = _recorded(body["alert"], table)
-            return Response({**explained_json(told.explanation), "incident": told.incident, **_NO_PAYLOAD})
+            result = _recorded(body["alert"], table)
+            return Response(
+                {**explained_json(result.explanation), "incident": result.incident, **_NO_PAYLOAD}
+            )
         if "payload" in body:
             return Response(_pasted(body, table))
         if "endpoint" in body:
@@ -179,14 +181,14 @@ def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
     if others := sorted(set(body) - {"payload", "endpoint", "integration", "at", "routes"}):
         raise InvalidValueError(others[0], "cannot stand beside `payload`, which says it")
     at = time_of("at", body.get("at")) or routes.now()
-    told = routes.explain_pasted(
+    explanation = routes.explain_pasted(
         body.get("endpoint", "generic"), body.get("integration"), body["payload"], at, table
     )
     return {
-        **explained_json(told.explanation),
+        **explained_json(explanation.explanation),
         "incident": None,
-        "alerts": told.alerts,
-        "refused": list(told.refused),
+        "alerts": explanation.alerts,
+        "refused": list(explanation.refused),
     }
 
 
@@ -231,10 +233,10 @@ def _span(body: dict[str, Any]) -> tuple[datetime, datetime]:
         raise InvalidValueError("to", "is too early") from None
 
 
-def explained_json(told: Explanation) -> dict[str, Any]:
-    routing = told.routing
+def explained_json(explanation: Explanation) -> dict[str, Any]:
+    routing = explanation.routing
     return {
-        "subject": _subject_json(told.subject),
+        "subject": _subject_json(explanation.subject),
         "path": list(routing.path),
         "team": routing.team,
         "service": routing.service,
@@ -243,13 +245,13 @@ def explained_json(told: Explanation) -> dict[str, Any]:
         "grouping": grouping_json(routing.grouping),
         "follow_suggestion": routing.follow_suggestion,
         "explanation": routing.explanation,
-        "rules": [asdict(one) for one in told.rules],
+        "rules": [asdict(one) for one in explanation.rules],
     }
 
 
 def _subject_json(subject: Subject) -> dict[str, Any]:
-    told = {name: getattr(subject, name) for name in routes.SUBJECT}
-    return {**told, "labels": dict(subject.labels), "at": optional_rfc3339(subject.at)}
+    entry = {name: getattr(subject, name) for name in routes.SUBJECT}
+    return {**entry, "labels": dict(subject.labels), "at": optional_rfc3339(subject.at)}
 
 
 def replayed_json(replayed: routes.Replayed) -> dict[str, Any]:
@@ -272,7 +274,7 @@ def replayed_json(replayed: routes.Replayed) -> dict[str, Any]:
 
 
 def _difference_json(one: Difference) -> dict[str, Any]:
-    told = asdict(one)
-    for example in told["examples"]:
+    difference = asdict(one)
+    for example in difference["examples"]:
         example["at"] = rfc3339(example["at"])
-    return told
+    return difference

@@ -195,8 +195,8 @@ class ServiceSerializer(Strict, s.ModelSerializer[Service]):
         return services
 
     def to_representation(self, instance: Service) -> dict[str, Any]:
-        told: Mapping[str, Any] = super().to_representation(instance)
-        return {**told, "depends_on": sorted(told["depends_on"])}
+        fields: Mapping[str, Any] = super().to_representation(instance)
+        return {**fields, "depends_on": sorted(fields["depends_on"])}
 
 
 def _own(read: Callable[[], str]) -> str:

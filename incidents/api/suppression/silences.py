@@ -83,8 +83,8 @@ class SilencesView(IncidentAPI):
     def post(self, request: Request) -> Response:
         """Silence alerts until a time. Incidents that are open stay open."""
         body = fields(request, NewSilenceShape)
-        told = body["matchers"]
-        matchers = read_matchers(told) if isinstance(told, str) else told
+        result = body["matchers"]
+        matchers = read_matchers(result) if isinstance(result, str) else result
         starts = None if "starts_at" not in body else _time(body, "starts_at")
         by, again = context(request), _again(body.get("recurrence"))
         _, _, who = by.actor.partition(":")
@@ -115,16 +115,16 @@ def _found(id: str) -> Silence:
     return row
 
 
-def _again(told: object) -> silences.SilenceRepeat | None:
-    if told is None:
+def _again(value: object) -> silences.SilenceRepeat | None:
+    if value is None:
         return None
     known = {"rule", "time_zone", "until"}
-    if not isinstance(told, dict) or not set(told) <= known or "rule" not in told:
+    if not isinstance(value, dict) or not set(value) <= known or "rule" not in value:
         raise InvalidValueError(
             "recurrence", "must be an object with `rule`, and may have `time_zone` and `until`"
         )
-    recurrence = recurrence_from("recurrence", told["rule"], told.get("time_zone", "UTC"))
-    until = None if told.get("until") is None else _time(told, "until", "recurrence.")
+    recurrence = recurrence_from("recurrence", value["rule"], value.get("time_zone", "UTC"))
+    until = None if value.get("until") is None else _time(value, "until", "recurrence.")
     return silences.SilenceRepeat(recurrence, until)
 
 

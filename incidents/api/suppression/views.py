@@ -45,13 +45,13 @@ def checked(field: str, check: Callable[[], T]) -> T:
         raise s.ValidationError({name: [invalid.reason]}) from None
 
 
-def _matchers(field: str, told: object, *, least: int) -> list[dict[str, Any]]:
+def _matchers(field: str, value: object, *, least: int) -> list[dict[str, Any]]:
     """Matchers out of a list of texts such as `disk=~"d.*"`."""
-    if not isinstance(told, list | tuple) or not all(isinstance(one, str) for one in told):
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
         raise s.ValidationError({field: ['must be a list of matchers such as ["disk=~\\"d.*\\""]']})
-    if not told and not least:
+    if not value and not least:
         return []
-    read = [one for text in told for one in checked(field, lambda text=text: read_matchers(text))]  # type: ignore[misc]
+    read = [one for text in value for one in checked(field, lambda text=text: read_matchers(text))]  # type: ignore[misc]
     return [one.as_json() for one in checked(field, lambda: matchers_from(read))]
 
 
@@ -69,24 +69,24 @@ class MatcherTexts(s.ListField):
             ]  # as it is kept: what cannot be read is shown, with the problem beside it
 
     def to_internal_value(self, data: Any) -> list[dict[str, Any]]:
-        told = super().to_internal_value(data)
+        fields = super().to_internal_value(data)
         try:
-            return _matchers("matchers", told, least=0)
+            return _matchers("matchers", fields, least=0)
         except s.ValidationError as refused:
             raise s.ValidationError(next(iter(refused.detail.values()))) from None  # type: ignore[union-attr]
 
 
-def _texts(field: str, check: Callable[[object], tuple[str, ...]], told: object) -> list[str]:
+def _texts(field: str, check: Callable[[object], tuple[str, ...]], value: object) -> list[str]:
     try:
-        return list(check(told))
+        return list(check(value))
     except InvalidValueError as invalid:
         place = invalid.field.removeprefix(field)
         raise s.ValidationError(f"{place} {invalid.reason}".strip()) from None
 
 
-def _text(field: str, told: object, most: int, *, blank: bool) -> str:
+def _text(field: str, value: object, most: int, *, blank: bool) -> str:
     try:
-        return check_text(field, told, most, blank=blank)
+        return check_text(field, value, most, blank=blank)
     except InvalidValueError as invalid:
         raise s.ValidationError(invalid.reason) from None
 
@@ -154,23 +154,23 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
         span = _next(row)
         return None if span is None else span.ends_at
 
-    def validate_reason(self, told: str) -> str:
-        return _text("reason", told, 2_000, blank=False)
+    def validate_reason(self, text: str) -> str:
+        return _text("reason", text, 2_000, blank=False)
 
-    def validate_components(self, told: list[str]) -> list[str]:
-        return _texts("components", patterns_from, told)
+    def validate_components(self, entries: list[str]) -> list[str]:
+        return _texts("components", patterns_from, entries)
 
-    def validate_services(self, told: list[str]) -> list[str]:
-        if len(told) > MOST_PATTERNS:
+    def validate_services(self, entries: list[str]) -> list[str]:
+        if len(entries) > MOST_PATTERNS:
             raise s.ValidationError(f"must be at most {MOST_PATTERNS}")
-        known = set(Service.objects.filter(slug__in=told).values_list("slug", flat=True))
-        for one in told:
+        known = set(Service.objects.filter(slug__in=entries).values_list("slug", flat=True))
+        for one in entries:
             if one not in known:
                 raise s.ValidationError(f"there is no service {one!r}")
-        return told
+        return entries
 
-    def validate_mode(self, told: str) -> str:
-        return mode_from(told)
+    def validate_mode(self, text: str) -> str:
+        return mode_from(text)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         def value(name: str, default: Any) -> Any:
@@ -222,22 +222,22 @@ class InhibitionSerializer(Strict, s.ModelSerializer[InhibitionRule]):
     def get_problem(self, row: InhibitionRule) -> str | None:
         return row.problem
 
-    def validate_source_matchers(self, told: list[Any]) -> list[Any]:
-        return self._some(told)
+    def validate_source_matchers(self, entries: list[Any]) -> list[Any]:
+        return self._some(entries)
 
-    def validate_target_matchers(self, told: list[Any]) -> list[Any]:
-        return self._some(told)
+    def validate_target_matchers(self, entries: list[Any]) -> list[Any]:
+        return self._some(entries)
 
-    def _some(self, told: list[Any]) -> list[Any]:
-        if not told:
+    def _some(self, entries: list[Any]) -> list[Any]:
+        if not entries:
             raise s.ValidationError('must hold at least one matcher such as severity="critical"')
-        return told
+        return entries
 
-    def validate_equal(self, told: list[str]) -> list[str]:
-        return _texts("equal", equal_from, told)
+    def validate_equal(self, entries: list[str]) -> list[str]:
+        return _texts("equal", equal_from, entries)
 
-    def validate_comment(self, told: str) -> str:
-        return _text("comment", told, 2_000, blank=True)
+    def validate_comment(self, text: str) -> str:
+        return _text("comment", text, 2_000, blank=True)
 
 
 class SuppressionCatalog(Catalog):

@@ -78,7 +78,7 @@ def read(text: str, kinds: Sequence[str]) -> Document:
     lines: dict[Path, int] = {}
     try:
         node = yaml.compose(text, Loader=_Plain)
-        told = {} if node is None else _value(node, (), lines)
+        fields = {} if node is None else _value(node, (), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InvalidConfigurationError(
@@ -89,24 +89,24 @@ def read(text: str, kinds: Sequence[str]) -> Document:
             [Fault(1, "", f"is not valid YAML: {str(error) or 'nested too deeply'}")]
         ) from None
     lines.setdefault((), 1)
-    return _document(told, lines, kinds)
+    return _document(fields, lines, kinds)
 
 
 def _error_text(error: yaml.MarkedYAMLError) -> str:
     return f"is not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}"
 
 
-def _document(told: Any, lines: Mapping[Path, int], kinds: Sequence[str]) -> Document:
+def _document(value: Any, lines: Mapping[Path, int], kinds: Sequence[str]) -> Document:
     document = Document({}, lines)
-    if not isinstance(told, dict):
+    if not isinstance(value, dict):
         raise InvalidConfigurationError(
             [document.fault((), f"must be a mapping of {', '.join(kinds)} to lists")]
         )
     faults = []
-    if told.get("version", VERSION) != VERSION:
+    if value.get("version", VERSION) != VERSION:
         faults.append(document.fault(("version",), f"must be {VERSION}"))
     items: dict[str, tuple[Item, ...]] = {}
-    for kind, values in told.items():
+    for kind, values in value.items():
         if kind == "version":
             continue
         if kind not in kinds:

@@ -41,8 +41,8 @@ def _step(number: int, line: str) -> dict[str, Any]:
     when, colon, actions = line.partition(":")
     if not colon:
         raise InvalidValueError("steps", f"line {number} must be such as “after 5 min: person bob”")
-    told = [_action(number, part) for part in _BETWEEN.split(actions.strip()) if part.strip()]
-    return {"after": _seconds(number, when.strip().lower()), "actions": told}
+    entries = [_action(number, part) for part in _BETWEEN.split(actions.strip()) if part.strip()]
+    return {"after": _seconds(number, when.strip().lower()), "actions": entries}
 
 
 def _seconds(number: int, when: str) -> int:

@@ -167,9 +167,9 @@ def _group(alert: Reported, routing: Routing, by: Sequence[str]) -> Place:
     """One incident for what a route gets with the same labels, whichever integration sends it."""
     values = {name: _value(alert, routing, name) for name in by}
     rule = routing.path[-1] if routing.path else ""
-    told = f"{rule}:{routing.team}:{','.join(f'{name}={value}' for name, value in values.items())}"
+    text = f"{rule}:{routing.team}:{','.join(f'{name}={value}' for name, value in values.items())}"
     # A key has an index, which takes no long texts; and one that is cut would mix up what is not the same.
-    key = told if len(told) <= 200 else f"{told[:150]}…{sha256(told.encode()).hexdigest()[:24]}"
+    key = text if len(text) <= 200 else f"{text[:150]}…{sha256(text.encode()).hexdigest()[:24]}"
     same = " and ".join(f"{name} {value or 'none'}"[:100] for name, value in values.items())
     why = f"route {rule} groups by {same}" if values else f"route {rule} groups all its alerts"
     place = Place(f"alerts:{alert.integration}:{key}", why, f"route:{key}", routing.grouping.window)

@@ -121,8 +121,8 @@ class ConcurrentChangeError(CommandRefusedError):
 
     def __init__(self, number: int, meanwhile: tuple[Happened, ...], reason: str = "") -> None:
         last = meanwhile[-1]
-        told = f"{last.text} ({at_second(last.at)})"
-        super().__init__(f"{reason}; meanwhile: {told}" if reason else f"#{number} has changed: {told}")
+        text = f"{last.text} ({at_second(last.at)})"
+        super().__init__(f"{reason}; meanwhile: {text}" if reason else f"#{number} has changed: {text}")
         self.meanwhile = meanwhile
 
 

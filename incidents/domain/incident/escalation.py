@@ -400,7 +400,7 @@ def take_step(state: Incident, command: TakeStep, now: datetime) -> Bodies:
         return []
     assert one.policy is not None, "next_step found one"
     called = _called(reached)
-    told = list(
+    channels = list(
         dict.fromkeys(r.action.value for r in reached if r.action.kind == "channel" and not r.problem)
     )
     body = {
@@ -411,10 +411,10 @@ def take_step(state: Incident, command: TakeStep, now: datetime) -> Bodies:
         "steps": len(one.policy.steps),
         "why": _why(one, command.reason, now),
         "called": called,
-        "channels": told,
+        "channels": channels,
         "unreachable": [{"target": str(r.action), "why": r.problem} for r in reached if r.problem],
         "due_at": optional_rfc3339(one.due_at),
-        "next_at": rfc3339(_next_at(one, one.policy, bool(called or told), now)),
+        "next_at": rfc3339(_next_at(one, one.policy, bool(called or channels), now)),
     }
     return [("incident.escalated", body), *_made(state, reached)]
 

@@ -141,17 +141,17 @@ _RULE_FIELDS: Final = {"method", "delay", "severities", "urgent"}
 _QUIET_FIELDS: Final = {"zone", "start", "end"}
 
 
-def rules_from(told: object, methods: Sequence[str]) -> tuple[Rule, ...]:
+def rules_from(value: object, methods: Sequence[str]) -> tuple[Rule, ...]:
     """Rules as JSON has them, held against the names of the methods there are. Raises InvalidValueError."""
-    if not isinstance(told, list):
+    if not isinstance(value, list):
         raise InvalidValueError("rules", "must be a list")
-    if len(told) > RULES_LIMIT:
-        raise InvalidValueError("rules", f"must have at most {RULES_LIMIT} entries, has {len(told)}")
-    return tuple(_rule(f"rules[{place}]", each, methods) for place, each in enumerate(told))
+    if len(value) > RULES_LIMIT:
+        raise InvalidValueError("rules", f"must have at most {RULES_LIMIT} entries, has {len(value)}")
+    return tuple(_rule(f"rules[{place}]", each, methods) for place, each in enumerate(value))
 
 
-def _rule(field: str, told: object, methods: Sequence[str]) -> Rule:
-    given = _object(field, told, _RULE_FIELDS)
+def _rule(field: str, value: object, methods: Sequence[str]) -> Rule:
+    given = _object(field, value, _RULE_FIELDS)
     method = check_line(f"{field}.method", given.get("method"))
     if method not in methods:
         raise InvalidValueError(f"{field}.method", f"no contact method {method}; use {_listed(methods)}")
@@ -182,11 +182,11 @@ def rules_as_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
     ]
 
 
-def quiet_from(told: object) -> QuietHours | None:
+def quiet_from(value: object) -> QuietHours | None:
     """Quiet hours as JSON has them. Raises InvalidValueError."""
-    if told is None:
+    if value is None:
         return None
-    given = _object("quiet_hours", told, _QUIET_FIELDS)
+    given = _object("quiet_hours", value, _QUIET_FIELDS)
     zone = check_line("quiet_hours.zone", given.get("zone"), 64)
     try:
         ZoneInfo(zone)
@@ -210,27 +210,27 @@ def quiet_as_json(quiet: QuietHours | None) -> dict[str, str] | None:
     )
 
 
-def _clock(name: str, told: object) -> time:
+def _clock(name: str, value: object) -> time:
     try:
-        moment = datetime.strptime(check_line(f"quiet_hours.{name}", told, 5), "%H:%M")  # noqa: DTZ007  a clock time
+        moment = datetime.strptime(check_line(f"quiet_hours.{name}", value, 5), "%H:%M")  # noqa: DTZ007  a clock time
     except ValueError:
         raise InvalidValueError(f"quiet_hours.{name}", "must be a time of day such as 22:00") from None
     return moment.time()
 
 
-def whole(field: str, told: object, high: int, low: int = 0) -> int:
+def whole(field: str, value: object, high: int, low: int = 0) -> int:
     """A whole number within bounds. Raises InvalidValueError."""
-    if not isinstance(told, int) or isinstance(told, bool) or not low <= told <= high:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidValueError(field, f"must be a whole number from {low} to {high}")
-    return told
+    return value
 
 
-def _object(field: str, told: object, known: set[str]) -> Mapping[str, Any]:
-    if not isinstance(told, Mapping):
+def _object(field: str, value: object, known: set[str]) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
         raise InvalidValueError(field, f"must be an object of {', '.join(sorted(known))}")
-    if unknown := sorted(set(told) - known):
+    if unknown := sorted(set(value) - known):
         raise InvalidValueError(f"{field}.{unknown[0]}"[:200], "is not a known field")
-    return told
+    return value
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -461,12 +461,12 @@ def smtp(code: int, text: str) -> Reply:
 
 def http(status: int, headers: Mapping[str, str], text: str, now: datetime) -> Reply:
     """An answer of a web server; names of headers in lower case."""
-    told = f"response {status}" + (f": {text}" if text.strip() else "")
+    words = f"response {status}" + (f": {text}" if text.strip() else "")
     if 200 <= status < 300:
         return Reply("taken", f"response {status}")
     if status >= 500 or status in _PASSING:
-        return Reply("passing", shortened(told), retry_after(headers.get("retry-after", ""), now))
-    return Reply("refused", shortened(told))
+        return Reply("passing", shortened(words), retry_after(headers.get("retry-after", ""), now))
+    return Reply("refused", shortened(words))
 
 
 def no_answer(why: str) -> Reply:
@@ -553,9 +553,9 @@ class Message:
     """For machines."""
 
 
-def compose(id: str, told: Sequence[MessageLine], base_url: str) -> Message:
-    """`told` is not empty. The worst incident stands first; `id` is the message's, and stays when it is sent again."""
-    tickets = sorted(told, key=lambda one: (one.over, SEVERITIES.index(one.severity), one.number))
+def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
+    """`entries` is not empty. The worst incident is first; `id` is that of the message, also when it is sent again."""
+    tickets = sorted(entries, key=lambda one: (one.over, SEVERITIES.index(one.severity), one.number))
     first, others = tickets[0], len(tickets) - 1
     more = f" and {others} more" if others else ""
     word = "resolved" if first.over else first.severity

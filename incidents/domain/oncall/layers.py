@@ -42,8 +42,8 @@ def read_layers(layers: object, zone: ZoneInfo) -> tuple[Rotation, ...]:
     return read
 
 
-def _layer(field: str, told: object, zone: ZoneInfo) -> Rotation:
-    given = _object(field, told, _FIELDS, _REQUIRED)
+def _layer(field: str, value: object, zone: ZoneInfo) -> Rotation:
+    given = _object(field, value, _FIELDS, _REQUIRED)
     own = read_zone(f"{field}.time_zone", given["time_zone"]) if given.get("time_zone") is not None else zone
     start = _local(f"{field}.start", given["start"])
     end = None if given.get("end") is None else _local(f"{field}.end", given["end"])
@@ -64,26 +64,26 @@ def _layer(field: str, told: object, zone: ZoneInfo) -> Rotation:
     )
 
 
-def _object(field: str, told: object, known: Sequence[str], required: Sequence[str]) -> Mapping[str, Any]:
-    if not isinstance(told, Mapping):
+def _object(field: str, value: object, known: Sequence[str], required: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
         raise InvalidValueError(field, f"must be an object with {', '.join(required)}")
-    for name in told:
+    for name in value:
         if name not in known:
             raise InvalidValueError(f"{field}.{str(name)[:60]}", f"is not a field; use {', '.join(known)}")
     for name in required:
-        if name not in told:
+        if name not in value:
             raise InvalidValueError(f"{field}.{name}", "is required")
-    return told
+    return value
 
 
-def _people(field: str, told: object) -> tuple[str, ...]:
-    if not isinstance(told, list | tuple) or not 1 <= len(told) <= MOST_PEOPLE:
+def _people(field: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_PEOPLE:
         raise InvalidValueError(field, f"must be a list of 1 to {MOST_PEOPLE} user names in rotation order")
-    return tuple(check_line(f"{field}[{place}]", one, 150) for place, one in enumerate(told))
+    return tuple(check_line(f"{field}[{place}]", one, 150) for place, one in enumerate(value))
 
 
-def _local(field: str, told: object) -> datetime:
-    text = check_line(field, told, 30)
+def _local(field: str, value: object) -> datetime:
+    text = check_line(field, value, 30)
     try:
         local = datetime.fromisoformat(text) if _LOCAL.fullmatch(text) else None
     except ValueError:
@@ -96,22 +96,22 @@ def _local(field: str, told: object) -> datetime:
     return local
 
 
-def _turn(field: str, told: object) -> timedelta:
-    found = _TURN.fullmatch(check_line(field, told, 10))
+def _turn(field: str, value: object) -> timedelta:
+    found = _TURN.fullmatch(check_line(field, value, 10))
     turn = int(found[1]) * _UNITS[found[2]] if found else None
     if turn is None or turn > LONGEST_TURN:
         raise InvalidValueError(field, "must be hours, days or weeks, at most 53w, such as 12h, 1d or 1w")
     return turn
 
 
-def _times(field: str, told: object) -> tuple[TimesOfWeek, ...]:
-    if not isinstance(told, list | tuple) or len(told) > MOST_TIMES:
+def _times(field: str, value: object) -> tuple[TimesOfWeek, ...]:
+    if not isinstance(value, list | tuple) or len(value) > MOST_TIMES:
         raise InvalidValueError(field, f"must be a list of at most {MOST_TIMES}; none is always")
-    return tuple(_time(f"{field}[{place}]", one) for place, one in enumerate(told))
+    return tuple(_time(f"{field}[{place}]", one) for place, one in enumerate(value))
 
 
-def _time(field: str, told: object) -> TimesOfWeek:
-    given = _object(field, told, ("days", "from", "to"), ("days", "from", "to"))
+def _time(field: str, value: object) -> TimesOfWeek:
+    given = _object(field, value, ("days", "from", "to"), ("days", "from", "to"))
     days = given["days"]
     if not isinstance(days, list | tuple) or not days or not all(one in DAYS for one in days):
         raise InvalidValueError(f"{field}.days", f"must be a list of {', '.join(DAYS)}")
@@ -122,8 +122,8 @@ def _time(field: str, told: object) -> TimesOfWeek:
     )
 
 
-def _clock(field: str, told: object) -> timedelta:
-    found = _CLOCK.fullmatch(check_line(field, told, 5))
+def _clock(field: str, value: object) -> timedelta:
+    found = _CLOCK.fullmatch(check_line(field, value, 5))
     if not found:
         raise InvalidValueError(
             field, "must be a time of day such as 09:00; one that is not later ends on the next day"

@@ -90,7 +90,7 @@ def conditions_from(pattern: object, when: object) -> Conditions:
 def when_json(conditions: Conditions) -> dict[str, Any]:
     """All but the pattern, and only what is asked."""
     hours = conditions.hours
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "labels": [str(matcher) for matcher in conditions.labels],
         "service": conditions.service,
         "analyzer": conditions.analyzer,
@@ -100,7 +100,7 @@ def when_json(conditions: Conditions) -> dict[str, Any]:
         "hours": [] if hours is None else [span.text for span in hours.spans],
         "zone": "" if hours is None else hours.zone,
     }
-    return {name: value for name, value in told.items() if value not in (None, "", [])}
+    return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
 
 def grouping_from(value: object) -> Grouping | None:

@@ -78,11 +78,11 @@ def claims_about(state: Incident) -> list[Claim]:
     for one in said:
         if one.says == "blames_other":
             others.setdefault(tuple(sorted(one.cause)), []).append((one.analyzer, one.score))
-    for components, told in sorted(others.items()):
-        scores = [score for _, score in told]
+    for components, entry in sorted(others.items()):
+        scores = [score for _, score in entry]
         # Of several that name the same the highest counts; together they are no more sure than that.
         best = None if None in scores else max(score for score in scores if score is not None)
-        claims.append(Claim(components, best, tuple(sorted(name for name, _ in told))))
+        claims.append(Claim(components, best, tuple(sorted(name for name, _ in entry))))
     return claims
 
 
@@ -133,13 +133,13 @@ def _view(
     learned: Learned | None,
 ) -> TeamView:
     theirs = [one for one in claims if any(owners[name] == team for name in one.components)]
-    told = learned.probability if learned is not None and learned.team == team else None
+    probability = learned.probability if learned is not None and learned.team == team else None
     if not claims:
-        return TeamView(team, None, False, "no analyzer suspects a component here", told)
+        return TeamView(team, None, False, "no analyzer suspects a component here", probability)
     if not theirs:
-        return TeamView(team, none, True, "no analyzer suspects their components", told)
+        return TeamView(team, none, True, "no analyzer suspects their components", probability)
     why = "; ".join(_claim_sentence(one, team, owners) for one in theirs)
-    return TeamView(team, shares.get(team), False, why, told)
+    return TeamView(team, shares.get(team), False, why, probability)
 
 
 def _claim_sentence(claim: Claim, team: str, owners: Mapping[str, str]) -> str:

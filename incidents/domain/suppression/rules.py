@@ -70,8 +70,8 @@ class Matcher:
     is_equal: bool = True
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        told = labels.get(self.name, "")
-        same = bool(_compiled(self.value).fullmatch(told)) if self.is_regex else told == self.value
+        value = labels.get(self.name, "")
+        same = bool(_compiled(self.value).fullmatch(value)) if self.is_regex else value == self.value
         return same == self.is_equal
 
     def __str__(self) -> str:
@@ -160,9 +160,9 @@ def _matcher(field: str, value: object) -> Matcher:
             _compiled(text)
         except re2.error as error:
             (reason,) = error.args
-            told = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+            explained = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
             raise InvalidValueError(
-                f"{field}.value", f"must be a regular expression of RE2: {told}"
+                f"{field}.value", f"must be a regular expression of RE2: {explained}"
             ) from None
     return Matcher(check_line(f"{field}.name", value.get("name")), text, flags["isRegex"], flags["isEqual"])
 

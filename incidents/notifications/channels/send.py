@@ -91,8 +91,8 @@ def _message(outgoing: Outgoing, connection: BaseEmailBackend) -> EmailMessage:
     )
 
 
-def _text(told: bytes | str) -> str:
-    return told.decode(errors="replace") if isinstance(told, bytes) else told
+def _text(raw: bytes | str) -> str:
+    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw
 
 
 # Send

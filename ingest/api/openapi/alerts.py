@@ -101,16 +101,16 @@ def describe_alert_endpoints(result: Told, **_: Any) -> Told:
     for path, operations in (pair for endpoint in endpoints for pair in endpoint.items()):
         result["paths"].setdefault(path, {}).update(operations)
         if path.endswith("/{key}"):
-            by_header = {method: _by_header(told) for method, told in operations.items()}
+            by_header = {method: _by_header(entry) for method, entry in operations.items()}
             result["paths"].setdefault(path.removesuffix("/{key}"), {}).update(by_header)
     return result
 
 
-def _by_header(told: Told) -> Told:
+def _by_header(described: Told) -> Told:
     """The operation at the address without a key, which stands in a header."""
-    parameters = [one for one in told["parameters"] if one is not _KEY]
-    name = f"{told['operationId']}_by_header"
-    return {**told, "operationId": name, "parameters": parameters, "security": IN_HEADER}
+    parameters = [one for one in described["parameters"] if one is not _KEY]
+    name = f"{described['operationId']}_by_header"
+    return {**described, "operationId": name, "parameters": parameters, "security": IN_HEADER}
 
 
 def _send(
@@ -142,7 +142,7 @@ def _alertmanager() -> Told:
             _400="Alerts that are no good, named. The good ones of the body are on disk, where a receipt says so.",
         ),
     }  # fmt: skip
-    told = _send(
+    described = _send(
         "alertmanager_alerts_send",
         "Alerts, as a Prometheus posts them to its Alertmanager.",
         answers,
@@ -151,7 +151,7 @@ def _alertmanager() -> Told:
         format_of="https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml",
         security=IN_HEADER,
     )
-    return {"/api/v2/alerts": {"post": told}}
+    return {"/api/v2/alerts": {"post": described}}
 
 
 _AM_DOCS = "https://prometheus.io/docs/alerting/latest/configuration/#webhook_config"
@@ -200,8 +200,8 @@ def _webhooks() -> Told:
     }
 
 
-def _unread_too(told: Told) -> Told:
-    return {**told, "responses": {**told["responses"], "202": _COUNTED}}
+def _unread_too(described: Told) -> Told:
+    return {**described, "responses": {**described["responses"], "202": _COUNTED}}
 
 
 def _cloudevents() -> Told:
@@ -265,8 +265,8 @@ def _pagerduty() -> Told:
 
     def endpoint(name: str, words: str, answer: type, content: Told, docs: str) -> Told:
         answers = {"202": {**in_json(schema_of(answer), "It is on disk."), "headers": RECEIPT}, **no}
-        told = _send(name, words, answers, {JSON: content}, _ENCODED, format_of=docs)
-        return {"post": told}
+        described = _send(name, words, answers, {JSON: content}, _ENCODED, format_of=docs)
+        return {"post": described}
 
     change = {"routing_key": "the key of this integration", "payload": {"summary": "Deployed cart 2.31"}}
     docs = "https://developer.pagerduty.com/docs/send-{}-event"
@@ -311,13 +311,13 @@ def _otlp() -> Told:
     def endpoint(signal: str, words: str, holds: str) -> Told:
         request = {"type": "object", "properties": {holds: array(_OBJECT)}}
         content = {JSON: {"schema": request, "example": {holds: []}}, PROTOBUF: _BINARY}
-        told = _send(
+        described = _send(
             f"otlp_{signal}", words, answers, content, _ENCODED,
             format_of="https://opentelemetry.io/docs/specs/otlp/#otlphttp", security=IN_HEADER,
         )  # fmt: skip
-        return {"post": told}
+        return {"post": described}
 
-    return {f"/v1/{signal}": endpoint(signal, *told) for signal, told in _SIGNALS.items()}
+    return {f"/v1/{signal}": endpoint(signal, *described) for signal, described in _SIGNALS.items()}
 
 
 def _remote_write() -> Told:
@@ -334,7 +334,7 @@ def _remote_write() -> Told:
             _400="Samples that are no good, counted by reason. The good ones are on disk, where a receipt says so.",
         ),
     }  # fmt: skip
-    told = _send(
+    described = _send(
         "remote_write",
         "Samples as rows of `metric`: Prometheus remote write 1.0 and 2.0, a snappy block of protobuf.",
         answers,
@@ -343,4 +343,4 @@ def _remote_write() -> Told:
         format_of="https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/",
         security=IN_HEADER,
     )
-    return {"/api/v1/write": {"post": told}}
+    return {"/api/v1/write": {"post": described}}

@@ -114,15 +114,15 @@ def _is_health_event(event: Event) -> bool:
 
 
 def _nvsentinel(event: Event) -> list[Alert]:
-    told = event.data["healthEvent"]
-    healthy = told.get("isHealthy", False)
+    body = event.data["healthEvent"]
+    healthy = body.get("isHealthy", False)
     if not isinstance(healthy, bool):
         raise InvalidPayloadError(
             "data.healthEvent.isHealthy", f"must be true or false, not {called(healthy)}"
         )
-    things, names = _entities(told)
-    at = _generated(told) or instant(event.attributes.get("time"))
-    health = _Health(told, event, _text(told, "nodeName"), _text(told, "checkName"), names, healthy, at)
+    things, names = _entities(body)
+    at = _generated(body) or instant(event.attributes.get("time"))
+    health = _Health(body, event, _text(body, "nodeName"), _text(body, "checkName"), names, healthy, at)
     single = len(things) == 1
     return [_alert(health, kind, value, single) for kind, value in things or [("node", "")]]
 
@@ -187,14 +187,14 @@ def _alert(health: _Health, kind: str, value: str, single: bool) -> Alert:
 
 def _entities(health: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[str, str]]:
     """What is impacted, as kinds and values, and what it is called besides."""
-    told = health.get("entitiesImpacted") or []
-    if not isinstance(told, list) or len(told) > MOST_ENTITIES:
+    entities = health.get("entitiesImpacted") or []
+    if not isinstance(entities, list) or len(entities) > MOST_ENTITIES:
         raise InvalidPayloadError(
             "data.healthEvent.entitiesImpacted", f"must be an array of at most {MOST_ENTITIES} entities"
         )
     things: dict[tuple[str, str], None] = {}
     others: dict[tuple[str, str], None] = {}
-    for one in told:
+    for one in entities:
         if not isinstance(one, dict):
             raise InvalidPayloadError(
                 "data.healthEvent.entitiesImpacted", f"must hold entities, not {called(one)}"
@@ -219,12 +219,12 @@ def _text(health: Mapping[str, Any], field: str) -> str:
 
 def _generated(health: Mapping[str, Any]) -> datetime | None:
     """RFC 3339 as protobuf's JSON has it, or seconds and nanoseconds apart."""
-    told = health.get("generatedTimestamp")
+    timestamp = health.get("generatedTimestamp")
     try:
-        if isinstance(told, dict):
+        if isinstance(timestamp, dict):
             return datetime.fromtimestamp(
-                float(told.get("seconds", 0)) + float(told.get("nanos", 0)) / 1e9, UTC
+                float(timestamp.get("seconds", 0)) + float(timestamp.get("nanos", 0)) / 1e9, UTC
             )
-        return instant(told)
+        return instant(timestamp)
     except (ValueError, TypeError, OverflowError, OSError) as error:
         raise InvalidPayloadError("data.healthEvent.generatedTimestamp", str(error)[:200]) from None

@@ -62,14 +62,14 @@ class Events:
 def events(body: bytes, headers: Mapping[str, str]) -> Events:
     """The events of a request. `headers` may be in any case. Raises InvalidPayloadError,
     UnsupportedContentTypeError."""
-    told = {name.lower(): value for name, value in headers.items()}
-    media_type, charset = _content_type(told.get("content-type", ""))
+    fields = {name.lower(): value for name, value in headers.items()}
+    media_type, charset = _content_type(fields.get("content-type", ""))
     if media_type.startswith("application/cloudevents-batch"):
         return _batch(_json(media_type, body, charset, "application/cloudevents-batch+json"))
     if media_type.startswith("application/cloudevents"):
         return Events((_structured(_json(media_type, body, charset, "application/cloudevents+json"), 0),))
-    if any(name.startswith(_PREFIX) for name in told):
-        return Events((_binary(told, media_type, charset, body),))
+    if any(name.startswith(_PREFIX) for name in fields):
+        return Events((_binary(fields, media_type, charset, body),))
     raise UnsupportedContentTypeError(
         "this is no CloudEvent: send application/cloudevents+json, application/cloudevents-batch+json, or headers ce-*"
     )
@@ -80,9 +80,9 @@ def handshake(headers: Mapping[str, str]) -> dict[str, str]:
 
     "Abuse protection" of the webhook specification; without a request for it nothing but the methods.
     """
-    told = {name.lower(): value.strip() for name, value in headers.items()}
+    fields = {name.lower(): value.strip() for name, value in headers.items()}
     answer = {"Allow": "POST, OPTIONS"}
-    origin = told.get("webhook-request-origin", "")
+    origin = fields.get("webhook-request-origin", "")
     if origin and origin.isprintable() and origin.isascii():
         answer["WebHook-Allowed-Origin"] = origin
         answer["WebHook-Allowed-Rate"] = "*"
@@ -91,11 +91,11 @@ def handshake(headers: Mapping[str, str]) -> dict[str, str]:
 
 # Modes
 # ----------------------------------------------------------------------------------------------------------
-def _content_type(told: str) -> tuple[str, str]:
+def _content_type(text: str) -> tuple[str, str]:
     message = Message()
-    message["Content-Type"] = told.replace("\r", " ").replace("\n", " ")
+    message["Content-Type"] = text.replace("\r", " ").replace("\n", " ")
     charset = message.get_param("charset", "utf-8")
-    media_type = message.get_content_type() if told else ""
+    media_type = message.get_content_type() if text else ""
     return media_type, (charset if isinstance(charset, str) else charset[2]).lower()
 
 
@@ -116,14 +116,14 @@ def _in_utf8(body: bytes, charset: str) -> bytes:
         raise UnsupportedContentTypeError(f"the body cannot be read as {charset[:40]}: {error}") from None
 
 
-def _batch(told: Any) -> Events:
-    if not isinstance(told, list):
-        raise InvalidPayloadError("", f"must be an array of events, not {called(told)}")
-    if len(told) > MOST_EVENTS:
-        raise InvalidPayloadError("", f"must be at most {MOST_EVENTS} events, not {len(told)}")
+def _batch(value: Any) -> Events:
+    if not isinstance(value, list):
+        raise InvalidPayloadError("", f"must be an array of events, not {called(value)}")
+    if len(value) > MOST_EVENTS:
+        raise InvalidPayloadError("", f"must be at most {MOST_EVENTS} events, not {len(value)}")
     found: dict[tuple[str, str], Event] = {}
     refused: list[Refused] = []
-    for place, one in enumerate(told):
+    for place, one in enumerate(value):
         try:
             event = _structured(one, place)
             found.setdefault(event.identity, event)
@@ -132,29 +132,29 @@ def _batch(told: Any) -> Events:
     return Events(tuple(found.values()), tuple(refused))
 
 
-def _structured(told: Any, place: int) -> Event:
-    if not isinstance(told, dict):
-        raise InvalidPayloadError("", f"must be an event, not {called(told)}")
-    if "data" in told and "data_base64" in told:
+def _structured(given: Any, place: int) -> Event:
+    if not isinstance(given, dict):
+        raise InvalidPayloadError("", f"must be an event, not {called(given)}")
+    if "data" in given and "data_base64" in given:
         raise InvalidPayloadError("data_base64", "must not stand beside data")
     attributes = {}
-    for name, value in told.items():
+    for name, value in given.items():
         if name in ("data", "data_base64") or value is None:
             continue
         if not isinstance(value, str) and (name in TEXTS or isinstance(value, dict | list)):
             raise InvalidPayloadError(name[:80], f"must be a text, not {called(value)}")
         attributes[name] = scalar(value)
     _check(attributes)
-    data = told.get("data")
-    if "data_base64" in told:
-        data = _decoded(told["data_base64"], attributes.get("datacontenttype"))
+    data = given.get("data")
+    if "data_base64" in given:
+        data = _decoded(given["data_base64"], attributes.get("datacontenttype"))
     return Event(attributes, data, place)
 
 
-def _decoded(told: Any, data_type: str | None) -> Any:
+def _decoded(value: Any, data_type: str | None) -> Any:
     """Binary data as its type says; without a type as JSON, or as the base64 that was sent where it is none."""
     try:
-        raw = base64.b64decode(told, validate=True) if isinstance(told, str) else None
+        raw = base64.b64decode(value, validate=True) if isinstance(value, str) else None
     except (binascii.Error, ValueError):
         raw = None
     if raw is None:
@@ -163,7 +163,7 @@ def _decoded(told: Any, data_type: str | None) -> Any:
         try:
             return read(raw)
         except InvalidPayloadError:
-            return told
+            return value
     media_type, charset = _content_type(data_type)
     return _data(raw, media_type, charset)
 

@@ -143,11 +143,11 @@ def apply(how: Mapping, payload: Any) -> Preview:
 
 def _inside(how: Mapping, payload: Any) -> Any:
     """What the text at `inside` holds; the payload where there is none, or it is no object."""
-    told = None if how.inside is None else how.inside.find(payload, payload)
-    if not isinstance(told, str):
+    text = None if how.inside is None else how.inside.find(payload, payload)
+    if not isinstance(text, str):
         return payload
     try:
-        inner = read(told.encode())
+        inner = read(text.encode())
     except InvalidPayloadError:
         return payload
     return inner if isinstance(inner, dict) else payload
@@ -295,26 +295,26 @@ class _Reading:
         return self._read(self.how.texts[name], name) if name in self.how.texts else ""
 
     def _read(self, source: Source, where: str) -> str:
-        told: list[str] = []
+        parts: list[str] = []
         for choice in source.choices:
             filled = choice.fill(self.item, self.root)
-            told.append(filled.why)
+            parts.append(filled.why)
             if not filled.text or not (filled.whole or choice is source.choices[-1]):
                 continue
             found = source.found(filled.text)
             if not found:
-                told.append("in which the pattern finds nothing")
+                parts.append("in which the pattern finds nothing")
                 continue
             if found != filled.text:
-                told.append(f"in which the pattern finds {shown(found)}")
+                parts.append(f"in which the pattern finds {shown(found)}")
             meaning = source.meaning(found)
             if meaning != found:
-                told.append(f"which means {shown(meaning)}")
-            self.why[where] = ", ".join(told)
+                parts.append(f"which means {shown(meaning)}")
+            self.why[where] = ", ".join(parts)
             return meaning
         if source.default:
-            told.append(f"so the default {shown(source.default)}")
-        self.why[where] = ", ".join(told)
+            parts.append(f"so the default {shown(source.default)}")
+        self.why[where] = ", ".join(parts)
         return source.default
 
 

@@ -67,46 +67,46 @@ class Mapping:
     """Whether a title says the status where no field does."""
 
 
-def mapping(told: object) -> Mapping:
+def mapping(value: object) -> Mapping:
     """The mapping that an object describes. Raises InvalidMappingError with the first thing that is wrong."""
-    if not isinstance(told, dict):
-        raise InvalidMappingError("", f"must be an object, not {called(told)}")
+    if not isinstance(value, dict):
+        raise InvalidMappingError("", f"must be an object, not {called(value)}")
     known = (*TEXTS, "items", "inside", "labels", "links", "reads_titles")
-    for name in told:
+    for name in value:
         if name not in known:
             raise InvalidMappingError(str(name), f"is not known; there are {', '.join(known)}")
     for name in REQUIRED:
-        if name not in told:
+        if name not in value:
             raise InvalidMappingError(name, "is required")
-    labels, reads_titles = told.get("labels", {}), told.get("reads_titles", False)
+    labels, reads_titles = value.get("labels", {}), value.get("reads_titles", False)
     if not isinstance(reads_titles, bool):
         raise InvalidMappingError("reads_titles", f"must be true or false, not {called(reads_titles)}")
     return Mapping(
-        texts={name: _source(told[name], name) for name in TEXTS if name in told},
-        items=_path(told["items"], "items") if "items" in told else None,
+        texts={name: _source(value[name], name) for name in TEXTS if name in value},
+        items=_path(value["items"], "items") if "items" in value else None,
         labels={} if isinstance(labels, str) else _labels(labels),
         all_labels_of=_path(labels, "labels") if isinstance(labels, str) else None,
-        links=_links(told.get("links", [])),
-        inside=_path(told["inside"], "inside") if "inside" in told else None,
+        links=_links(value.get("links", [])),
+        inside=_path(value["inside"], "inside") if "inside" in value else None,
         reads_titles=reads_titles,
     )
 
 
-def _labels(told: object) -> dict[str, Source]:
-    if not isinstance(told, dict):
-        raise InvalidMappingError("labels", f"must be a path or an object of labels, not {called(told)}")
-    if len(told) > MOST_LABELS:
-        raise InvalidMappingError("labels", f"must be at most {MOST_LABELS}, not {len(told)}")
-    return {str(name): _source(rule, f"labels.{name}") for name, rule in told.items()}
+def _labels(value: object) -> dict[str, Source]:
+    if not isinstance(value, dict):
+        raise InvalidMappingError("labels", f"must be a path or an object of labels, not {called(value)}")
+    if len(value) > MOST_LABELS:
+        raise InvalidMappingError("labels", f"must be at most {MOST_LABELS}, not {len(value)}")
+    return {str(name): _source(rule, f"labels.{name}") for name, rule in value.items()}
 
 
-def _links(told: object) -> tuple[tuple[Source, Source], ...]:
-    if not isinstance(told, list):
-        raise InvalidMappingError("links", f"must be an array, not {called(told)}")
-    if len(told) > MOST_LINKS:
-        raise InvalidMappingError("links", f"must be at most {MOST_LINKS}, not {len(told)}")
+def _links(value: object) -> tuple[tuple[Source, Source], ...]:
+    if not isinstance(value, list):
+        raise InvalidMappingError("links", f"must be an array, not {called(value)}")
+    if len(value) > MOST_LINKS:
+        raise InvalidMappingError("links", f"must be at most {MOST_LINKS}, not {len(value)}")
     links = []
-    for place, link in enumerate(told):
+    for place, link in enumerate(value):
         where = f"links[{place}]"
         if not isinstance(link, dict) or "href" not in link or set(link) - {"href", "text"}:
             raise InvalidMappingError(where, "must be an object of href and text")
@@ -114,32 +114,32 @@ def _links(told: object) -> tuple[tuple[Source, Source], ...]:
     return tuple(links)
 
 
-def _source(told: object, where: str) -> Source:
-    if not isinstance(told, dict):
-        return Source(_choices(told, where))
-    for name in told:
+def _source(value: object, where: str) -> Source:
+    if not isinstance(value, dict):
+        return Source(_choices(value, where))
+    for name in value:
         if name not in ("from", "find", "words", "default"):
             raise InvalidMappingError(f"{where}.{name}", "is not known; there are from, find, words, default")
-    if "from" not in told:
+    if "from" not in value:
         raise InvalidMappingError(f"{where}.from", "is required")
-    default = told.get("default", "")
+    default = value.get("default", "")
     if not isinstance(default, str):
         raise InvalidMappingError(f"{where}.default", f"must be a text, not {called(default)}")
     return Source(
-        _choices(told["from"], f"{where}.from"),
-        _words(told.get("words", {}), f"{where}.words"),
+        _choices(value["from"], f"{where}.from"),
+        _words(value.get("words", {}), f"{where}.words"),
         default,
-        _pattern(told["find"], f"{where}.find") if "find" in told else None,
+        _pattern(value["find"], f"{where}.find") if "find" in value else None,
     )
 
 
-def _pattern(told: object, where: str) -> Any:
-    if not isinstance(told, str) or not 1 <= len(told) <= LONGEST_PATTERN:
+def _pattern(value: object, where: str) -> Any:
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_PATTERN:
         raise InvalidMappingError(where, f"must be a pattern of 1 to {LONGEST_PATTERN} characters")
     options = re2.Options()
     options.log_errors = False
     try:
-        pattern = re2.compile(told.encode(errors="replace").decode(), options)
+        pattern = re2.compile(value.encode(errors="replace").decode(), options)
     except re2.error as error:
         raise InvalidMappingError(where, f"must be a regular expression of RE2: {error}") from None
     if pattern.groups > 1:
@@ -147,8 +147,8 @@ def _pattern(told: object, where: str) -> Any:
     return pattern
 
 
-def _choices(told: object, where: str) -> tuple[Template, ...]:
-    choices = told if isinstance(told, list) else [told]
+def _choices(value: object, where: str) -> tuple[Template, ...]:
+    choices = value if isinstance(value, list) else [value]
     if not 1 <= len(choices) <= MOST_CHOICES:
         raise InvalidMappingError(where, f"must be one template or an array of up to {MOST_CHOICES}")
     try:
@@ -157,16 +157,16 @@ def _choices(told: object, where: str) -> tuple[Template, ...]:
         raise InvalidMappingError(where, str(error)) from None
 
 
-def _words(told: object, where: str) -> dict[str, str]:
-    if not isinstance(told, dict) or not all(isinstance(word, str) for word in told.values()):
+def _words(value: object, where: str) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(word, str) for word in value.values()):
         raise InvalidMappingError(where, "must be an object of texts")
-    if len(told) > MOST_WORDS:
-        raise InvalidMappingError(where, f"must be at most {MOST_WORDS}, not {len(told)}")
-    return {str(word).strip().lower(): meaning for word, meaning in told.items()}
+    if len(value) > MOST_WORDS:
+        raise InvalidMappingError(where, f"must be at most {MOST_WORDS}, not {len(value)}")
+    return {str(word).strip().lower(): meaning for word, meaning in value.items()}
 
 
-def _path(told: object, where: str) -> Path:
+def _path(value: object, where: str) -> Path:
     try:
-        return path(told)
+        return path(value)
     except InvalidTemplateError as error:
         raise InvalidMappingError(where, str(error)) from None

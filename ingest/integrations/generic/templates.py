@@ -80,7 +80,7 @@ class Template:
         """The text, empty when none of its paths finds one."""
         if self.is_constant:
             return Filled("".join(map(str, self.parts)), "as the mapping says", True)
-        told: list[str] = []
+        parts: list[str] = []
         texts: list[str] = []
         found: list[bool] = []
         for part in self.parts:
@@ -90,8 +90,8 @@ class Template:
             text, why = _text(part.find(item, root))
             found.append(bool(text.strip()))
             texts.append(text)
-            told.append(f"{part.text} {why}")
-        return Filled("".join(texts).strip() if any(found) else "", ", ".join(told), all(found))
+            parts.append(f"{part.text} {why}")
+        return Filled("".join(texts).strip() if any(found) else "", ", ".join(parts), all(found))
 
 
 def template(text: object) -> Template:

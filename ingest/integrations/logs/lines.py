@@ -82,8 +82,8 @@ def message_of(line: str) -> tuple[str, str]:
             break
         if not isinstance(found, dict):
             break
-        told = next((found[name] for name in SEVERITIES if isinstance(found.get(name), str)), "")
-        severity = severity_of(told) if severity == "unspecified" else severity
+        result = next((found[name] for name in SEVERITIES if isinstance(found.get(name), str)), "")
+        severity = severity_of(result) if severity == "unspecified" else severity
         message = next((found[name] for name in MESSAGES if isinstance(found.get(name), str)), None)
         if message is None:
             break

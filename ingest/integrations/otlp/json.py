@@ -26,15 +26,15 @@ def metrics(body: bytes) -> Any:
         raise ValueError(str(error)) from None
 
 
-def _whole(told: Whole, low: int, end: int) -> int:
+def _whole(value: Whole, low: int, end: int) -> int:
     """A number that JSON may write as a text."""
-    if isinstance(told, str):
-        if not (told.isascii() and told.removeprefix("-").isdigit() and len(told) <= 20):
+    if isinstance(value, str):
+        if not (value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20):
             raise ValueError("not an integer")
-        told = int(told)
-    if not low <= told < end:
+        value = int(value)
+    if not low <= value < end:
         raise ValueError("out of range")
-    return told
+    return value
 
 
 # Points
@@ -150,9 +150,9 @@ class _Resource(msgspec.Struct, rename="camel"):
     scope_metrics: list[_Scope] = []
 
     def __post_init__(self) -> None:
-        told = {} if self.resource is UNSET else self.resource
+        fields = {} if self.resource is UNSET else self.resource
         try:
-            self.resource = json_format.ParseDict(told, Resource(), ignore_unknown_fields=True)
+            self.resource = json_format.ParseDict(fields, Resource(), ignore_unknown_fields=True)
         except (json_format.ParseError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(str(error)) from None
 

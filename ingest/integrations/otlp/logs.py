@@ -179,9 +179,9 @@ class _Record:
     @property
     def component(self) -> str | None:
         """Named by the record or its resource; the service, because the alert is one for all its instances."""
-        for told in (self.attributes.get("component", ""), self.resource.get("component", "")):
-            if is_component(told):
-                return told
+        for entry in (self.attributes.get("component", ""), self.resource.get("component", "")):
+            if is_component(entry):
+                return entry
         if self.service != NO_SERVICE:
             return component_of({"service": self.service.replace("/", ".")})
         return component_of({"host": instance_of(self.resource)}) if len(self.resource) else None

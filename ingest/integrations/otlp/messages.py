@@ -145,11 +145,11 @@ def _ids_in_base64(plain: Any) -> None:
         one = left.pop()
         if isinstance(one, dict):
             for name in _IDS:
-                if isinstance(told := one.get(name), str):
+                if isinstance(encoded_id := one.get(name), str):
                     try:
-                        one[name] = base64.b64encode(bytes.fromhex(told)).decode()
+                        one[name] = base64.b64encode(bytes.fromhex(encoded_id)).decode()
                     except ValueError:
-                        raise InvalidBodyError(f"{name}: {told[:40]!r} is not hexadecimal") from None
+                        raise InvalidBodyError(f"{name}: {encoded_id[:40]!r} is not hexadecimal") from None
         left += (
             each for each in (one.values() if isinstance(one, dict) else one) if isinstance(each, dict | list)
         )
@@ -211,16 +211,16 @@ def _varint(number: int) -> bytes:
 
 # Attributes
 # ----------------------------------------------------------------------------------------------------------
-def attribute(told: bytes) -> tuple[str, str]:
+def attribute(raw: bytes) -> tuple[str, str]:
     """A KeyValue as it came, in protobuf or JSON: its key and its value as text. Raises DecodeError."""
-    if told.startswith(b"{"):  # no tag of a KeyValue
+    if raw.startswith(b"{"):  # no tag of a KeyValue
         pair = common_pb2.KeyValue()
         try:
-            json_format.Parse(told, pair, ignore_unknown_fields=True)
+            json_format.Parse(raw, pair, ignore_unknown_fields=True)
         except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise DecodeError(str(error)) from None
     else:
-        pair = common_pb2.KeyValue.FromString(told)
+        pair = common_pb2.KeyValue.FromString(raw)
     return pair.key, text_of(pair.value)
 
 

@@ -111,11 +111,11 @@ class _Points:
     def _numbers(self, name: str, data_points: Any, base: Labels) -> None:
         samples, known = self.samples, dict[tuple[bytes, ...], int]()
         for point in data_points:
-            told = tuple(point.attributes)
-            series = known.get(told)
+            attributes = tuple(point.attributes)
+            series = known.get(attributes)
             if series is None:
                 try:
-                    series = known[told] = samples.series((name, _labels_text(base, told)))
+                    series = known[attributes] = samples.series((name, _labels_text(base, attributes)))
                 except DecodeError:
                     self.refusals.add(BROKEN, name)
                     continue
@@ -133,7 +133,7 @@ class _Points:
 
     def _add_points(self, name: str, data_points: Any, base: Labels, split: Split) -> None:
         for point in data_points:
-            told = tuple(point.attributes)
+            attributes = tuple(point.attributes)
             if point.flags & NOT_RECORDED:
                 self.unrecorded += 1
                 continue
@@ -143,7 +143,7 @@ class _Points:
                 continue
             try:
                 series = {
-                    self.samples.series((name + suffix, _labels_text(base, told, more))): value
+                    self.samples.series((name + suffix, _labels_text(base, attributes, more))): value
                     for suffix, more, value in found
                 }
             except DecodeError:
@@ -152,15 +152,15 @@ class _Points:
             self.samples.add_many(point.time_unix_nano, series)
 
 
-def _labels_text(base: Labels, told: tuple[bytes, ...], more: Labels = ()) -> str:
+def _labels_text(base: Labels, entries: tuple[bytes, ...], more: Labels = ()) -> str:
     """Labels as canonical JSON; of two of one name the later counts. Raises DecodeError."""
-    remembered = sum(map(len, told)) <= REMEMBERED_BYTES
-    return (_remembered if remembered else _remembered.__wrapped__)(base, told, more)
+    remembered = sum(map(len, entries)) <= REMEMBERED_BYTES
+    return (_remembered if remembered else _remembered.__wrapped__)(base, entries, more)
 
 
 @functools.lru_cache(maxsize=30_000)
-def _remembered(base: Labels, told: tuple[bytes, ...], more: Labels) -> str:
-    return canonical_json(dict((*base, *map(attribute, told), *more)))
+def _remembered(base: Labels, entries: tuple[bytes, ...], more: Labels) -> str:
+    return canonical_json(dict((*base, *map(attribute, entries), *more)))
 
 
 Sample = tuple[str, Labels, float]  # suffix of the name, labels more, value
@@ -213,7 +213,7 @@ def number_text(number: float) -> str:
 # ----------------------------------------------------------------------------------------------------------
 def traces(request: Any, region: str, bounds: Bounds) -> ParsedRequest:
     """Rows of an ExportTraceServiceRequest. A span's time is its start; its status ERROR is its error."""
-    refusals, told, of = Refusals(), list[tuple[Any, ...]](), Parts().of
+    refusals, span_rows, of = Refusals(), list[tuple[Any, ...]](), Parts().of
     for resource_spans in of(request.resource_spans):
         of(resource_spans.resource.attributes)
         attributes = attributes_of(resource_spans.resource)
@@ -224,11 +224,11 @@ def traces(request: Any, region: str, bounds: Bounds) -> ParsedRequest:
                 if wrong:
                     refusals.add(wrong, f"{service}: {span.name}")
                 else:
-                    told.append(_row(span, service, instance))
+                    span_rows.append(_row(span, service, instance))
     assembly = Assembly(SPAN, region)
-    if told:
-        columns = dict(zip(_COLUMNS, map(list, zip(*told, strict=True)), strict=True))
-        assembly.add({**columns, "region": [None] * len(told)}, np.arange(1, len(told) + 1))
+    if span_rows:
+        columns = dict(zip(_COLUMNS, map(list, zip(*span_rows, strict=True)), strict=True))
+        assembly.add({**columns, "region": [None] * len(span_rows)}, np.arange(1, len(span_rows) + 1))
     return ParsedRequest(_good_spans(assembly, bounds, refusals), refusals)
 
 

@@ -80,16 +80,16 @@ def rows(message: bytes, version: Version, region: str, bounds: Bounds) -> Writt
     """The rows of a message, unpacked. Raises InvalidBodyError."""
     request = V1["WriteRequest"] if version == "1.0" else V2["Request"]
     try:
-        told = request.FromString(message)
+        parsed = request.FromString(message)
     except DecodeError as error:
         raise InvalidBodyError(f"not a protobuf {request.DESCRIPTOR.full_name}: {error}") from error
-    if len(told.timeseries) > MOST_SERIES:
+    if len(parsed.timeseries) > MOST_SERIES:
         raise InvalidBodyError(f"the body holds more than {MOST_SERIES} series")
     made = _Reading()
     if version == "1.0":
-        made.first(told.timeseries)
+        made.first(parsed.timeseries)
     else:
-        made.second(told.timeseries, tuple(told.symbols))
+        made.second(parsed.timeseries, tuple(parsed.symbols))
     made.finish()
     found, good = made.samples.rows(region, bounds, MILLISECONDS, made.refusals)
     histograms = int(good[np.array(made.histograms, np.int64)].sum())
@@ -109,14 +109,14 @@ class _Reading:
 
     def first(self, timeseries: Iterable[bytes]) -> None:
         """Series of 1.0. Nearly all are labels that were seen before, with one sample behind them."""
-        for told in timeseries:
-            if told[-18:-16] == b"\x12\x10" and (named := _labels_alone(told[:-18])):
-                self._add(named, told[-16:])
-            elif told[-9:-7] == b"\x12\x07" and (named := _labels_alone(told[:-9])):
-                self._add(named, NO_VALUE + told[-7:])
+        for entry in timeseries:
+            if entry[-18:-16] == b"\x12\x10" and (named := _labels_alone(entry[:-18])):
+                self._add(named, entry[-16:])
+            elif entry[-9:-7] == b"\x12\x07" and (named := _labels_alone(entry[:-9])):
+                self._add(named, NO_VALUE + entry[-7:])
             else:
                 try:
-                    one = V1["TimeSeries"].FromString(told)
+                    one = V1["TimeSeries"].FromString(entry)
                 except DecodeError:
                     self.refusals.add("the series is not one")
                     continue
@@ -158,14 +158,14 @@ class _Reading:
 
     def _one(self, series: int, sample: bytes) -> None:
         try:
-            told = V1["Sample"].FromString(sample)
+            parsed = V1["Sample"].FromString(sample)
         except DecodeError:
             self.refusals.add("the sample is not one")
             return
-        if math.isfinite(told.value):
-            self.samples.add(series, told.timestamp, told.value)
+        if math.isfinite(parsed.value):
+            self.samples.add(series, parsed.timestamp, parsed.value)
         else:
-            self._leave_out(told.value)
+            self._leave_out(parsed.value)
 
     def _histogram(self, histogram: Any, named: tuple[str, str]) -> None:
         if not math.isfinite(histogram.sum):
@@ -207,27 +207,27 @@ _GO_ON = np.array([True] * 5 + [False])
 # Labels
 # ----------------------------------------------------------------------------------------------------------
 # The name of a series and its other labels as canonical JSON; without a name, why the series is refused.
-def _labels_alone(told: bytes) -> tuple[str, str] | None:
+def _labels_alone(raw: bytes) -> tuple[str, str] | None:
     """What bytes say that are nothing but good labels; None for others.
 
     Only then do bytes and what follows them mean the same together as apart.
     """
-    return (_seen if len(told) <= REMEMBERED_BYTES else _seen.__wrapped__)(told)
+    return (_seen if len(raw) <= REMEMBERED_BYTES else _seen.__wrapped__)(raw)
 
 
 @functools.lru_cache(maxsize=50_000)
-def _seen(told: bytes) -> tuple[str, str] | None:
+def _seen(raw: bytes) -> tuple[str, str] | None:
     try:
-        one = V1["TimeSeries"].FromString(told)
+        one = V1["TimeSeries"].FromString(raw)
     except DecodeError:
         return None
     named = _first_names(tuple(one.labels))
     return named if named[0] and not one.samples and not one.histograms else None
 
 
-def _first_names(told: tuple[bytes, ...]) -> tuple[str, str]:
+def _first_names(entries: tuple[bytes, ...]) -> tuple[str, str]:
     try:
-        labels = [V1["Label"].FromString(label) for label in told]
+        labels = [V1["Label"].FromString(label) for label in entries]
     except DecodeError:
         return "", "a label is not one"
     return _named([(label.name, label.value) for label in labels])
@@ -235,17 +235,17 @@ def _first_names(told: tuple[bytes, ...]) -> tuple[str, str]:
 
 def _second_names(symbols: tuple[str, ...], refs: Iterable[int]) -> tuple[str, str]:
     try:
-        told = tuple(symbols[ref] for ref in refs)
+        attributes = tuple(symbols[ref] for ref in refs)
     except IndexError:
         return "", "a label refers to a symbol that is not there"
-    return (_second if sum(map(len, told)) <= REMEMBERED_BYTES else _second.__wrapped__)(told)
+    return (_second if sum(map(len, attributes)) <= REMEMBERED_BYTES else _second.__wrapped__)(attributes)
 
 
 @functools.lru_cache(maxsize=50_000)
-def _second(told: tuple[str, ...]) -> tuple[str, str]:
-    if len(told) % 2:
+def _second(entries: tuple[str, ...]) -> tuple[str, str]:
+    if len(entries) % 2:
         return "", "a label has no value"
-    return _named(list(zip(told[::2], told[1::2], strict=True)))
+    return _named(list(zip(entries[::2], entries[1::2], strict=True)))
 
 
 def _named(pairs: list[tuple[str, str]]) -> tuple[str, str]:

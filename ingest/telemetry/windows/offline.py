@@ -196,10 +196,10 @@ def _in_force_or_within(rows: Rows, start: int, end: int) -> Rows:
     assert rows.kind.key is not None
     held, codes = _held(rows, start), rows.names(rows.kind.key).codes
     within = np.flatnonzero((rows.times > start) & (rows.times < end))
-    told = within[_last_of(codes[within], rows.times[within])]
-    told = told[_active(rows)[told] & ~np.isin(codes[told], codes[held])]
-    _, first = np.unique(codes[told], return_index=True)  # they ascend by key, then by time
-    return rows.take(np.concatenate([held, told[first]]))
+    chosen = within[_last_of(codes[within], rows.times[within])]
+    chosen = chosen[_active(rows)[chosen] & ~np.isin(codes[chosen], codes[held])]
+    _, first = np.unique(codes[chosen], return_index=True)  # they ascend by key, then by time
+    return rows.take(np.concatenate([held, chosen[first]]))
 
 
 def _active(rows: Rows) -> NDArray[np.bool_]:

@@ -210,15 +210,15 @@ def _or_within(
     held: _Sql, kind: Kind, region: int, start: datetime, end: datetime, upto: Position | None
 ) -> _Sql:
     """What is `held` at the start, and of keys of which nothing is the first that came into force before the end."""
-    told = _Sql(
+    query = _Sql(
         f'(SELECT DISTINCT ON ("{kind.key}", "time") * FROM {table(kind)}'
         ' WHERE region = %s AND "time" > %s AND "time" < %s',
         [region, start, end],
     )
-    told += _recorded(kind, region, upto)
-    told += _Sql(f'ORDER BY "{kind.key}", "time", id DESC) AS told', [])
+    query += _recorded(kind, region, upto)
+    query += _Sql(f'ORDER BY "{kind.key}", "time", id DESC) AS told', [])
     active = "active AND" if kind.has("active") else ""
-    first = _Sql(f'SELECT DISTINCT ON ("{kind.key}") * FROM', []) + told
+    first = _Sql(f'SELECT DISTINCT ON ("{kind.key}") * FROM', []) + query
     first += _Sql(f"WHERE {active} NOT EXISTS (SELECT 1 FROM", []) + held
     first += _Sql(f'AS held WHERE held."{kind.key}" = told."{kind.key}") ORDER BY "{kind.key}", "time"', [])
     return _Sql("(SELECT * FROM", []) + held + _Sql("AS held UNION ALL (", []) + first + _Sql("))", [])

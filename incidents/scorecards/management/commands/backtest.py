@@ -98,14 +98,14 @@ class Command(LineCommand):
 
     def _progress(self) -> Callable[[int, int], None]:
         """How far it is, on standard error: in place on a terminal, else a line at every tenth."""
-        terminal, told = sys.stderr.isatty(), 0
+        terminal, last_tenth = sys.stderr.isatty(), 0
 
         def tell(done: int, total: int) -> None:
-            nonlocal told
+            nonlocal last_tenth
             if terminal:
                 sys.stderr.write("\r\x1b[K" if done == total else f"\r\x1b[Kwindow {done} of {total}")
-            elif (tenth := done * TENTHS // total) > told:
-                told = tenth
+            elif (tenth := done * TENTHS // total) > last_tenth:
+                last_tenth = tenth
                 sys.stderr.write(f"{done} of {total} windows done\n")
             sys.stderr.flush()
 

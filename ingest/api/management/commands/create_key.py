@@ -54,11 +54,11 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
 
-def _expiry(told: object) -> datetime | None:
+def _expiry(value: object) -> datetime | None:
     """A span of days or hours from now, or a date (UTC). Raises ValueError."""
-    if told is None:
+    if value is None:
         return None
-    text = str(told).strip()
+    text = str(value).strip()
     span = re.fullmatch(r"(\d{1,5})([dh])", text)
     if span is not None:
         return timezone.now() + timedelta(**{"days" if span[2] == "d" else "hours": int(span[1])})
@@ -71,7 +71,7 @@ def _expiry(told: object) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _mapping(told: object) -> Mapping[str, Any] | None:
-    if told is None:
+def _mapping(value: object) -> Mapping[str, Any] | None:
+    if value is None:
         return None
-    return READY[str(told)].mapping if told in READY else read_object(Path(str(told)).read_bytes())
+    return READY[str(value)].mapping if value in READY else read_object(Path(str(value)).read_bytes())

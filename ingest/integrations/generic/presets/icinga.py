@@ -31,8 +31,8 @@ def _command(name: str, kind: str) -> str:
         *(f'"--data-urlencode", "{field}={macro}"' for field, macro in fields.items()),
         f'"{ADDRESS}"',
     ]
-    told = ",\n    ".join(lines)
-    return f'object NotificationCommand "{name}" {{\n  command = [\n    {told}\n  ]\n}}\n'
+    text = ",\n    ".join(lines)
+    return f'object NotificationCommand "{name}" {{\n  command = [\n    {text}\n  ]\n}}\n'
 
 
 def _rule(kind: str, states: str) -> str:

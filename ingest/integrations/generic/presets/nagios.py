@@ -77,8 +77,8 @@ def _command(name: str, kind: str) -> str:
         *(f"--data-urlencode '{field}={macro}'" for field, macro in fields.items()),
         f"'{ADDRESS}'",
     ]
-    told = " \\\n        ".join(lines)
-    return f"define command {{\n    command_name    {name}\n    command_line    {told}\n}}\n"
+    text = " \\\n        ".join(lines)
+    return f"define command {{\n    command_name    {name}\n    command_line    {text}\n}}\n"
 
 
 CONTACT = """\

@@ -13,9 +13,9 @@ from ingest.integrations.generic.presets.index import ADDRESS, Preset
 
 
 def _ready(
-    name: str, title: str, where: str, recognised_by: tuple[tuple[str, ...], ...], told: Mapping[str, Any]
+    name: str, title: str, where: str, recognised_by: tuple[tuple[str, ...], ...], body: Mapping[str, Any]
 ) -> Preset:
-    return Preset(name, title, told, ((where, f"{ADDRESS}\n"),), recognised_by)
+    return Preset(name, title, body, ((where, f"{ADDRESS}\n"),), recognised_by)
 
 
 # https://docs.datadoghq.com/integrations/webhooks/ : the default payload has no field for the status, only its title.
