@@ -34,7 +34,7 @@ def notify_ended(now: datetime) -> int:
 @transaction.atomic
 def _notify(now: datetime) -> int:
     over = IncidentRow.objects.filter(pk=OuterRef("incident"), state="resolved")
-    calls = Notification.objects.filter(Exists(over), state="done", outcome="sent", told_over=False)
+    calls = Notification.objects.filter(Exists(over), state="done", outcome="sent", end_notified=False)
     rows = list(calls.order_by("made_at").select_for_update(skip_locked=True)[:AT_ONCE])
     if not rows:
         return 0
@@ -42,7 +42,7 @@ def _notify(now: datetime) -> int:
     insert_new(
         Notification, [_ending(group, resolved[group[0].incident], now) for group in _grouped(rows, resolved)]
     )
-    Notification.objects.filter(pk__in=[row.pk for row in rows]).update(told_over=True)
+    Notification.objects.filter(pk__in=[row.pk for row in rows]).update(end_notified=True)
     return len(rows)
 
 
@@ -72,6 +72,6 @@ def _ending(calls: Sequence[Notification], incident: IncidentRow, now: datetime)
         cause=last.cause,
         trace=last.trace,
         made_at=now,
-        told_over=True,
+        end_notified=True,
     )
     return {field.attname: getattr(row, field.attname) for field in Notification._meta.concrete_fields}

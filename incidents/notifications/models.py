@@ -72,7 +72,7 @@ class Notification(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     key = models.TextField(unique=True)
     about = models.CharField(max_length=4, default=CALL, db_default=CALL)
-    told_over = models.BooleanField(default=False, db_default=False)
+    end_notified = models.BooleanField(default=False, db_default=False)
     """Of a call: whether its reader has been told that the incident is over, or need not be."""
     person = models.TextField(null=True)
     kind = models.CharField(max_length=8, default="")
@@ -99,7 +99,7 @@ class Notification(models.Model):
             models.Index(fields=("ended_at",), condition=models.Q(state="done"), name="notifications_ended"),
             models.Index(
                 fields=("incident",),
-                condition=models.Q(state="done", outcome="sent", told_over=False),
+                condition=models.Q(state="done", outcome="sent", end_notified=False),
                 name="notifications_to_end",
             ),
             models.Index(fields=("incident", "made_at"), name="notifications_of_incident"),

@@ -148,7 +148,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "regions": there,
         "at": at,
         "known": topology.knows(it),
-        "told": known,
+        "entry": known,
         "placed": () if placed is None else placed.path,
         "above": topology.above(it),
         "relations": _relations(topology, it, at),

@@ -36,7 +36,7 @@ def receipt(request: HttpRequest, id: str) -> HttpResponse:
     context = {
         "id": id,
         "actor": actor,
-        "told": result,
+        "receipt": result,
         "payload": text[:LONGEST_SHOWN],
         "cut": len(text) > LONGEST_SHOWN,
         "titles": _titles(result),

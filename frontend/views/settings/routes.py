@@ -142,7 +142,7 @@ def _shown(request: HttpRequest, shown: _Page) -> HttpResponse:
     found = listed(request, levels, _words, _names)
     names = sorted(name for name in _extensible(levels) if name != shown.name)
     context = {
-        "told": shown,
+        "state": shown,
         # The way of an incident is read along all rules that were tried.
         "rules": found.rows if explained is None else levels,
         "list": None if explained else found,

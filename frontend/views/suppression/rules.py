@@ -82,7 +82,7 @@ def _groups(lines: Sequence[tuple[str, MaintenanceWindow]]) -> list[dict[str, An
             "windows": [
                 {
                     "it": row,
-                    "told": MaintenanceSerializer(row).data,
+                    "shown": MaintenanceSerializer(row).data,
                     "suppressed": suppressed.get(str(row.edition), 0),
                 }
                 for _, row in rows
@@ -165,7 +165,7 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
     rules = [
         {
             "it": row,
-            "told": InhibitionSerializer(row).data,
+            "shown": InhibitionSerializer(row).data,
             "fires": row.sources.values("alert").distinct().count(),
         }
         for row in found.rows

@@ -90,7 +90,7 @@ class Migration(migrations.Migration):
                 ("id", models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
                 ("key", models.TextField(unique=True)),
                 ("about", models.CharField(db_default="call", default="call", max_length=4)),
-                ("told_over", models.BooleanField(db_default=False, default=False)),
+                ("end_notified", models.BooleanField(db_default=False, default=False)),
                 ("person", models.TextField(null=True)),
                 ("kind", models.CharField(default="", max_length=8)),
                 ("address_ref", models.TextField(default="")),
@@ -116,7 +116,7 @@ class Migration(migrations.Migration):
                         condition=models.Q(("state", "done")), fields=["ended_at"], name="notifications_ended"
                     ),
                     models.Index(
-                        condition=models.Q(("outcome", "sent"), ("state", "done"), ("told_over", False)),
+                        condition=models.Q(("end_notified", False), ("outcome", "sent"), ("state", "done")),
                         fields=["incident"],
                         name="notifications_to_end",
                     ),

@@ -115,7 +115,7 @@ def test_the_page_of_a_test_alert_waits_for_its_incident_and_names_it(alice: Cli
     follow_to_the_end(follower())
     after = alice.get(receipt).content.decode()
     assert '<a href="/incidents/1">#1</a> at ' in after
-    assert "hx-trigger" not in after.partition('id="told"')[2].partition(">")[0]
+    assert "hx-trigger" not in after.partition('id="outcome"')[2].partition(">")[0]
 
 
 @pytest.mark.parametrize("path", ["rotate", "revoke", "test", "mapping"])
