@@ -107,6 +107,7 @@ EVERYTHING = Input(
         Reduction(
             "endpoints", "endpoint", ("endpoint", "time", "rail", "tenant"), {"n": Count()}, or_within=True
         ),
+        Reduction("changes", "endpoint", ("endpoint", "time", "active"), {"n": Count()}, changes=True),
         Reduction("rules", "flow_rule", ("element", "match", "next", "layer"), {"n": Count()}),
         Reduction(
             "operations",
