@@ -68,6 +68,8 @@ NAMES = (
     "worlds_validator",
     "worlds_straggler",
     "worlds_c4d",
+    "worlds_skeletonhunter",
+    "worlds_perftracker",
     "worlds_selector",
     "worlds_voting",
     "worlds_netbouncer",

@@ -70,7 +70,11 @@ def published_votes(window: Window) -> list[str]:
 
 def ratio(window: Window) -> list[str]:
     """Whoever loses improbably more than the rate of all, the worst first, its paths then taken away."""
-    seen = seen_of(window)
+    return ratio_of(seen_of(window))
+
+
+def ratio_of(seen: Incidence) -> list[str]:
+    """The same, of attempts and failures by path."""
     left = np.ones(seen.paths, dtype=bool)
     named: list[str] = []
     while len(named) < 100:

@@ -13,7 +13,7 @@ the path are left out of a profile now and then. Profiles begin within seconds o
 told twice.
 
 Truth: the suspect is `worker/N`; where all workers of a host share a cause, its workers are. A cause in the code is
-`function/NAME` on all workers, and no single worker. A fault at least doubles a share of .4 % and more of the path, or
+`function/NAME` or the job, and no single worker. A fault at least doubles a share of .4 % and more of the path, or
 takes a third of a use away, in each profile of its windows; `faint` ones take a fifth.
 """
 
@@ -285,7 +285,7 @@ def _shared_out(beta: Floats) -> Floats:
 def _fault(one: Planted) -> Fault:
     start, end = START + one.begin * EVERY, START + one.end * EVERY - timedelta(seconds=30)
     if one.kind == "hook_slow":
-        return Fault(f"function/{NAMES[HOOK]}", one.kind, start, end)
+        return Fault(f"function/{NAMES[HOOK]}", one.kind, start, end, ("job/pretrain-a",))
     workers = [f"worker/{number}" for number in one.workers.tolist()]
     hosts = sorted({f"node/{number // HOST}" for number in one.workers.tolist()}) if len(workers) > 1 else []
     return Fault(workers[0], one.kind, start, end, (*workers[1:], *hosts))
