@@ -16,6 +16,7 @@ import numpy as np
 
 from analyzers.builtin.c4d.observed import COMPLETED, SCHEDULED, SHOWN, Flags, Floats, Ints, Records
 from analyzers.builtin.c4d.places import Pattern, Place, patterns
+from analyzers.builtin.text import listed, percent
 
 _MOST_STALL = 600.0
 _USUAL = 5.0
@@ -96,7 +97,7 @@ def hang_of(records: Records, now: float, least: float) -> Hang | None:
     unseen = _unseen(records)
     found = [
         *_mismatches(records, collective, stuck, blocked),
-        *_launches(records, waiting, sinks, lost),
+        *_launches(records, waiting, sinks),
     ]
     if not any(one.nature == "mismatch" for one in found):
         found += _transfers(records, waiting, stuck)
@@ -112,6 +113,9 @@ def hang_of(records: Records, now: float, least: float) -> Hang | None:
 def lost_share(records: Records, collective: Ints) -> float:
     """The share of parts that are missing from operations between the first and the last of their members."""
     kept = collective[~records.is_p2p[collective]]
+    # Of last launches alone most operations are not seen, and that is no loss.
+    followed = np.unique(records.communicator[kept][records.state[kept] != SCHEDULED])
+    kept = kept[np.isin(records.communicator[kept], followed)]
     if not len(kept):
         return 0.0
     stream = records.communicator[kept] * (int(records.rank.max()) + 1) + records.rank[kept]
@@ -308,18 +312,12 @@ def _named(records: Records, communicator: int, seq: int) -> tuple[str, str]:
     return SHOWN.get(name, name), records.communicators[communicator]
 
 
-def _launches(
-    records: Records, waiting: _Waiting, sinks: Mapping[int, int], lost: float
-) -> Sequence[Culprit]:
+def _launches(records: Records, waiting: _Waiting, sinks: Mapping[int, int]) -> Sequence[Culprit]:
     found = []
     for rank, count in sorted(sinks.items(), key=lambda one: (-one[1], one[0])):
         communicator, seq = waiting.about[rank]
         op, name = _named(records, communicator, seq)
         found.append(Culprit("launch", Place("rank", rank), (), count, op, name, seq))
-    if lost >= _LOST and len(found) > 1:
-        first, *others = found
-        alike = tuple(sorted(one.place for one in others))
-        return [Culprit("launch", first.place, alike, first.waiting, first.op, first.communicator, first.seq)]
     return found
 
 
@@ -428,8 +426,13 @@ def _undecided(
     """Why nobody can be named, empty where somebody can."""
     ranks = len(records.ranks)
     nodes = {int(records.node[rank]) for rank in sinks}
-    most = max(1.0, min(0.5, _MANY + 2 * lost) * ranks)
-    if len(sinks) > most and (len(nodes) > 1 or -1 in nodes):
+    if lost >= _LOST and sinks and not any(one.nature == "mismatch" for one in found):
+        names = listed(tuple(f"rank/{rank}" for rank in sorted(sinks)))
+        return (
+            f"{names} did not launch what others wait in, or the record of it is lost as {percent(lost)} of the "
+            "others are"
+        )
+    if len(sinks) > max(1.0, _MANY * ranks) and (len(nodes) > 1 or -1 in nodes):
         return (
             f"{len(sinks)} of {ranks} ranks stopped together, in no one place: the job was stopped or paused"
         )
