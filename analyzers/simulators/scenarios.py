@@ -21,10 +21,11 @@ from analyzers.simulators import (
     traces,
     training,
     training_network,
-    training_rows,
 )
 from analyzers.simulators.availability_events import outage_scenario, uptime_scenario
 from analyzers.simulators.bounces import bounce_scenario
+from analyzers.simulators.collectives.rows import EVENTS as COLLECTIVE_EVENTS
+from analyzers.simulators.collectives.rows import collective_scenario
 from analyzers.simulators.deepview import (
     CLUMPED,
     EPOCH,
@@ -55,7 +56,6 @@ from analyzers.simulators.region import (
 )
 from analyzers.simulators.trace_rows import trace_scenario
 from analyzers.simulators.training import scenario as training_scenario
-from analyzers.simulators.training_rows import collective_scenario
 from analyzers.simulators.truth import check_truth, happened
 from analyzers.simulators.uptimes import Month
 
@@ -421,7 +421,7 @@ _ALL = (
         "A training job without a fault",
         "Two minutes of a job of 32 ranks whose clocks differ by seconds; one transfer in twenty meets congestion.",
         lambda name, seed, event: collective_scenario(name, seed, "", event),
-        training_rows.EVENTS,
+        COLLECTIVE_EVENTS,
     ),
     Scenario(
         "skeletonhunter_fault",

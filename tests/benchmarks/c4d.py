@@ -21,10 +21,10 @@ import numpy as np
 from analyzers.builtin.c4d import ANALYZER
 from analyzers.builtin.stats.probability import wilson
 from analyzers.params import check_params
+from analyzers.simulators.collectives.jobs import FAULTS, Job
+from analyzers.simulators.collectives.jobs import draw as draw_fault
+from analyzers.simulators.collectives.rows import EVENTS, case, disturbed, recorded, windows_at
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
-from analyzers.simulators.training_jobs import FAULTS, Job
-from analyzers.simulators.training_jobs import draw as draw_fault
-from analyzers.simulators.training_rows import EVENTS, case, disturbed, recorded, windows_at
 from tests.benchmarks.glance import counts, told
 from tests.benchmarks.scoring import Tally, spread
 from tests.benchmarks.script import script

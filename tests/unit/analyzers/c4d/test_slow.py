@@ -8,8 +8,8 @@ import pytest
 
 from analyzers.builtin.c4d import ANALYZER
 from analyzers.runner import judge
-from analyzers.simulators.training_jobs import Job
-from analyzers.simulators.training_rows import EVENTS, case
+from analyzers.simulators.collectives.jobs import Job
+from analyzers.simulators.collectives.rows import EVENTS, case
 from analyzers.testing import Case, check_analyzer
 from tests.unit.analyzers.c4d.cases import Part, iterations, named, verdict_of
 

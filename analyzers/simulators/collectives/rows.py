@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.contract import Sums, Window
-from analyzers.simulators.training_jobs import NODE, Job, Simulation, Trouble, draw
+from analyzers.simulators.collectives.jobs import NODE, Job, Simulation, Trouble, draw
 from analyzers.simulators.truth import happened
 
 Row = dict[str, Any]

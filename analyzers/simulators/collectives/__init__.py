@@ -1,0 +1,1 @@
+"""Training jobs whose ranks record their collective operations."""
