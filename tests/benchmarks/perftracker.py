@@ -90,6 +90,8 @@ def outlier_factor(window: Window) -> list[str]:
     for role in roles(window.sums["profiles"]):
         middle = np.maximum(role.medians()[:, :, None], 1e-6)
         table = np.nan_to_num(role.values / middle, nan=1.0).reshape(-1, len(role.workers)).T
+        if len(table) < 2:
+            continue
         factor = LocalOutlierFactor(n_neighbors=min(20, len(table) - 1)).fit(table)
         odd = -factor.negative_outlier_factor_ > 1.5
         named |= {role.workers[at] for at in np.flatnonzero(odd).tolist()}
