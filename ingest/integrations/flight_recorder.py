@@ -61,6 +61,12 @@ class _Entry(msgspec.Struct):
     input_dtypes: list[str] = []
     output_sizes: list[list[int]] = []
     output_dtypes: list[str] = []
+    retired: bool = False
+
+    @property
+    def reached(self) -> str:
+        """The state. gloo records no events of a device: its operations stay scheduled and retire when they end."""
+        return "completed" if self.retired and self.profiling_name.startswith("gloo:") else self.state
 
 
 class _Dump(msgspec.Struct):
@@ -111,7 +117,8 @@ def read(name: str, payload: bytes) -> Dump:
         raise InvalidDumpError(f"is not whole JSON ({len(payload)} bytes): {error}") from error
     if dump.version.partition(".")[0] != VERSION:
         raise InvalidDumpError(f"version {dump.version[:20]} of the format cannot be read, only {VERSION}.x")
-    groups = {name: _ranks(name, group.ranks) for name, group in dump.pg_config.items()}
+    # gloo leaves the default group's key empty where its entries say "0".
+    groups = {name or "0": _ranks(name, group.ranks) for name, group in dump.pg_config.items()}
     one = Dump(name, int(found[1]), groups, tuple(sorted(dump.entries, key=lambda entry: entry.record_id)))
     _check(one)
     return one
@@ -219,7 +226,7 @@ def _rows(
             "seq": entry.collective_seq_id,
             "op": entry.profiling_name.partition(":")[2] or entry.profiling_name,
             "rank": dump.rank,
-            "state": entry.state,
+            "state": entry.reached,
             "bytes": _bytes(entry),
             "ranks": len(group),
         }

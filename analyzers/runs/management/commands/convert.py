@@ -9,6 +9,8 @@ import gzip
 import json
 import sys
 import zlib
+from argparse import Namespace
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, cast
@@ -38,6 +40,20 @@ class Command(LineCommand):
         "Examples: manage.py convert spans --normal calm.csv.gz --input bad.csv.gz --out mine.ndjson; "
         "manage.py convert superbench results-summary.jsonl --time 2026-03-01T12:00:00Z --out benchmark.ndjson"
     )
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Django's parser, which takes files after options too: argparse looks for them beside the format only."""
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+
+        def parse_args(args: Sequence[str] | None = None, namespace: Namespace | None = None) -> Namespace:
+            options, rest = parser.parse_known_args(args, namespace)
+            if unknown := [one for one in rest if one.startswith("-")]:
+                parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            options.files += rest
+            return options
+
+        parser.parse_args = parse_args  # type: ignore[assignment]
+        return parser
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("format", choices=FORMATS, help="kind of the files")

@@ -84,6 +84,16 @@ def test_a_rank_that_never_launched_has_no_row_and_one_that_is_stuck_has_its_sta
     assert made.notes == []
 
 
+def test_a_dump_of_gloo_has_an_unnamed_group_and_no_states() -> None:
+    group: Json = {"pg_config": {"": {"name": "", "desc": "", "ranks": "[0, 1]"}}}
+    waiting: Json = {"profiling_name": "gloo:all_reduce", "state": "scheduled", "duration_ms": None}
+    done, open_ = entry(0, **waiting), entry(1, **waiting, retired=False)
+    rows = converted(rank_0=dump(done, open_, **group), rank_1=dump(done, **group)).rows
+    assert [(row["communicator"], row["rank"], row["seq"], row["state"]) for row in rows] == [
+        ("0", 0, 1, "completed"), ("0", 0, 2, "scheduled"), ("0", 1, 1, "completed")
+    ]  # fmt: skip
+
+
 def test_a_rank_without_a_dump_is_named() -> None:
     assert converted(rank_0=dump(entry(0))).notes == [
         "no dump of rank 1: without rows, as if launching nothing"
