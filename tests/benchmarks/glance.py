@@ -108,7 +108,7 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
             **dict.fromkeys(("healthy", "healthy_second", "healthy_undecided", "benign"), NOBODY),
         },
         "straggler": {"time": "each window by itself"},
-        "perftracker": {"time": "one profile each", "healthy_second": "no second generator yet"},
+        "perftracker": {"time": "one profile each"},
         "selector": {
             **dict.fromkeys(("healthy", "healthy_second", "healthy_undecided", "benign"), NOBODY),
             "undecided": "probabilities are asked",
