@@ -12,9 +12,8 @@ from datetime import timedelta
 from typing import Any
 
 from analyzers.builtin.skeletonhunter.analyzer import ENDPOINTS
-from analyzers.builtin.skeletonhunter.evidence import SKELETON
 from analyzers.builtin.skeletonhunter.observed import Endpoint, registered
-from analyzers.builtin.skeletonhunter.skeleton import natural, peers, share_of_mesh
+from analyzers.builtin.skeletonhunter.skeleton import SKELETON, natural, peers, share_of_mesh
 from analyzers.contract import Input, Window
 from analyzers.runs.models import Run, State
 from analyzers.runs.results import verdict

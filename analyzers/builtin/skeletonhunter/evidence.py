@@ -11,7 +11,7 @@ from analyzers.builtin.skeletonhunter.analyzer import SLICE
 from analyzers.builtin.skeletonhunter.detect import Anomalies
 from analyzers.builtin.skeletonhunter.localise import Located
 from analyzers.builtin.skeletonhunter.observed import P50, Observed
-from analyzers.builtin.skeletonhunter.skeleton import Skeleton, peers, share_of_mesh
+from analyzers.builtin.skeletonhunter.skeleton import SKELETON, Skeleton, peers, share_of_mesh
 from analyzers.builtin.skeletonhunter.verdict import probability, span, title
 from analyzers.builtin.text import NATS
 from analyzers.builtin.vega import COLOURS, SCHEMA, instant, time_axis
@@ -170,10 +170,6 @@ def _points(name: str, curve: Any, start: Any, slices: range) -> list[dict[str, 
         }
         for at in slices
     ]
-
-
-SKELETON = "Skeleton of job "
-"""The title of a table of hosts with their cards, stage and replica, before the job's name. Ping lists read it."""
 
 
 def degrees(found: Sequence[Skeleton]) -> dict[str, Any]:

@@ -32,6 +32,8 @@ from analyzers.contract import Params, Window
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+SKELETON = "Skeleton of job "
+"""The title of a table of hosts with their cards, stage and replica, before the job's name. Ping lists read it."""
 SPAN = 900.0
 """Seconds of traffic that are looked at, at most."""
 LEAST = 300
