@@ -17,7 +17,7 @@ one rank in one operation; clocks of ranks may differ by seconds, so only durati
   because it waited longer than its peers in other communicators (`arrival`).
 
 Inconclusive while a stall is not longer than stalls that were resolved before, where many ranks stopped together, and
-where all are slow alike. The score is calibrated by simulation (`calibration`).
+where all are slow alike. There is one score for each kind of finding (`findings.SCORES`).
 """
 
 from analyzers.builtin.c4d.analyzer import ANALYZER

@@ -55,7 +55,7 @@ def suspect(window: Window, one: Named, margin: float) -> Suspect:
 
 
 def probability(one: Named, margin: float) -> float | None:
-    """The calibrated probability; None for plain votes, which say nothing of it."""
+    """The stated probability; None for plain votes, which say nothing of it."""
     if one.charge is None:
         return TABLE
     return None if one.charge.p_value is None else probability_at(SCORES, surplus(one, margin))

@@ -98,6 +98,17 @@ def test_a_run_of_now_is_queued_with_what_differs_from_the_defaults(alice: Clien
     )
 
 
+@pytest.mark.parametrize(
+    ("report", "reason"), [("", "was not chosen for this run"), ("on", "is sure after one window")]
+)
+@pytest.mark.usefixtures("telemetry")
+def test_a_suspect_without_an_incident_has_the_reason(alice: Client, report: str, reason: str) -> None:
+    span = {"start": (TOP + HOUR).strftime(STAMP), "end": (TOP + 2 * HOUR).strftime(STAMP)}
+    alice.post("/analyzers/tally/run", {"region": "default", **span, "report": report})
+    (run,) = work()
+    assert reason in page(alice, f"/runs/{run.pk}")
+
+
 @pytest.mark.usefixtures("telemetry")
 def test_what_cannot_be_run_is_said_at_its_field_and_kept_as_typed(alice: Client) -> None:
     form = {"region": "default", "length": "soon", "param-share": "7"}
