@@ -17,7 +17,7 @@ from analyzers.builtin.perftracker import differential, published
 from analyzers.builtin.perftracker import evidence as show
 from analyzers.builtin.perftracker.calibration import probability
 from analyzers.builtin.perftracker.differential import Apart, Common, Found
-from analyzers.builtin.perftracker.patterns import BETA, COMPONENTS, MU, Role, roles
+from analyzers.builtin.perftracker.patterns import BETA, INDICATORS, MU, Role, roles
 from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inconclusive, quiet
 
@@ -116,7 +116,7 @@ def _suspect(window: Window, one: Apart, assumptions: Sequence[Assumption], para
         first_failure=window.start,
         last_failure=window.end,
         says=said[:200],
-        indicator=f"{one.name} {COMPONENTS[_leading(one)]}"[:100],
+        indicator=f"{one.name} {INDICATORS[_leading(one)]}"[:100],
     )
 
 
@@ -164,7 +164,7 @@ def _common_suspects(window: Window, causes: Sequence[Common]) -> tuple[Suspect,
                 first_failure=window.start,
                 last_failure=window.end,
                 says=said[:200],
-                indicator=f"{worst.name} beta"[:100],
+                indicator=f"{worst.name} {INDICATORS[BETA]}"[:100],
             )
         )
     return tuple(suspects)

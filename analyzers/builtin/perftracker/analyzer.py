@@ -54,7 +54,7 @@ HISTORY = 1
 
 ANALYZER = Analyzer(
     name="perftracker",
-    version="1.0.1",
+    version="1.0.2",
     title="Names the function and the worker that slow a training job, from function profiles",
     inputs=(Input("function_profile", (PROFILES,)),),
     params=PARAMS,

@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 BETA, MU, SIGMA = 0, 1, 2
 COMPONENTS = ("beta", "mu", "sigma")
+INDICATORS = ("share of the critical path", "use", "spread of use")
+"""What the components are called in verdicts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

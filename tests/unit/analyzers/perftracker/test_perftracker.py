@@ -57,7 +57,7 @@ def test_what_is_no_fault_is_silent(event: str) -> None:
 def test_a_cause_of_all_workers_is_named_as_the_jobs(kind: str) -> None:
     (suspect,) = verdict_of(made(kind))["suspects"]
     assert suspect["component"] == "job/llm-70b"
-    assert suspect["indicator"] == f"{COMMON[kind]} beta"
+    assert suspect["indicator"] == f"{COMMON[kind]} share of the critical path"
 
 
 def test_a_common_function_that_always_was_so_is_not_named() -> None:
@@ -81,7 +81,7 @@ def test_workers_are_compared_within_their_role() -> None:
 
 def test_a_capped_link_and_a_congested_one_are_told_apart() -> None:
     suspects = [verdict_of(made(kind))["suspects"][0] for kind in ("slow_nic", "congestion")]
-    assert {one["indicator"] for one in suspects} == {"all_reduce mu"}
+    assert {one["indicator"] for one in suspects} == {"all_reduce use"}
     said = [one["summary"] for one in suspects]
     assert "capped" in said[0]
     assert "congested" in said[1]
