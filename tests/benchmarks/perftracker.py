@@ -9,9 +9,6 @@ diagnosed, and one false worker a healthy profile.
 
 from __future__ import annotations
 
-import math
-import time
-import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -35,6 +32,7 @@ from analyzers.simulators.profiles import (
     window_of,
 )
 from tests.benchmarks.glance import counts, other, told
+from tests.benchmarks.growth import measure_growth
 from tests.benchmarks.scoring import Tally
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import reliability
@@ -204,34 +202,25 @@ def _share(name: str, hits: int, of: int, bar: str | None, note: str = "") -> Ro
 
 def growth_rows() -> Iterator[Row]:
     """Seconds and memory of profiles of 200 functions on more and more workers."""
-    took, sizes = list[float](), (1_000, 10_000)
-    params = check_params(ANALYZER, {})
-    window: Window | None = None
-    for workers in sizes:
+
+    def window_of_size(workers: int) -> Window:
         rng = np.random.default_rng(FIRST_REPORTING_SEED)
         preset = Preset(workers=workers, minor=188)
-        window = window_of(profile(preset, rng, draw_faults(preset, rng, "slow_nic")))
-        began = time.process_time()
-        ANALYZER.analyze(window, params)
-        took.append(time.process_time() - began)
-    assert window is not None
-    tracemalloc.start()
-    ANALYZER.analyze(window, params)
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
-    exponent = math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0])
+        return window_of(profile(preset, rng, draw_faults(preset, rng, "slow_nic")))
+
+    cost = measure_growth(ANALYZER, window_of_size, (1_000, 10_000))
     cells = told(
         "perftracker",
-        seconds=f"{took[-1]:.1f} (10,000 workers, 200 functions)",
-        memory=f"{peak:.0f} MB (the same)",
-        growth=f"{exponent:.2f} (workers)",
+        seconds=f"{cost.seconds:.1f} (10,000 workers, 200 functions)",
+        memory=f"{cost.peak:.0f} MB (the same)",
+        growth=f"{cost.exponent:.2f} (workers)",
     )
     yield {
         "name": "perftracker: seconds for 10,000 workers and 200 functions",
-        "value": round(took[-1], 2),
+        "value": round(cost.seconds, 2),
         "unit": "s",
         "bar": None,
-        "note": f"peak {peak:.0f} MB; growth exponent {exponent:.2f}",
+        "note": f"peak {cost.peak:.0f} MB; growth exponent {cost.exponent:.2f}",
         **cells,
     }
 

@@ -10,9 +10,6 @@ the first three minutes of the window. Figures use seeds from `FIRST_REPORTING_S
 from __future__ import annotations
 
 import argparse
-import math
-import time
-import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -38,6 +35,7 @@ from analyzers.simulators.training import (
 )
 from analyzers.simulators.training_windows import window_of
 from tests.benchmarks.glance import counts, other, told
+from tests.benchmarks.growth import measure_growth
 from tests.benchmarks.scoring import Tally, spread
 from tests.benchmarks.straggler_rivals import BASELINES
 from tests.benchmarks.worlds import reliability
@@ -222,38 +220,30 @@ def _doubts(job: Job) -> list[tuple[float, bool]]:
 
 def growth_rows() -> Iterator[Row]:
     """Seconds and memory over jobs of more and more nodes."""
-    took, sizes = list[float](), (256, 1024, 4096)
-    params = check_params(ANALYZER, {})
-    window: Window | None = None
-    for nodes in sizes:
+    sizes = (256, 1024, 4096)
+
+    def window_of_size(nodes: int) -> Window:
         rng = np.random.default_rng(FIRST_REPORTING_SEED)
         preset = replace(USUAL, nodes=nodes, seconds=1200)
-        window = window_of(run(preset, rng, draw_faults(preset, rng, "throttle", (660, 700))), past=1)
-        began = time.process_time()
-        ANALYZER.analyze(window, params)
-        took.append(time.process_time() - began)
-    assert window is not None
-    tracemalloc.start()
-    ANALYZER.analyze(window, params)
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
-    exponent = math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0])
+        return window_of(run(preset, rng, draw_faults(preset, rng, "throttle", (660, 700))), past=1)
+
+    cost = measure_growth(ANALYZER, window_of_size, sizes)
     cells = told(
         "straggler",
-        seconds=f"{took[-1]:.2f} ({sizes[-1]:,} nodes, 8 metrics, 20 minutes)",
-        memory=f"{peak:.0f} MB (the same)",
-        growth=f"{exponent:.2f} (nodes)",
+        seconds=f"{cost.seconds:.2f} ({sizes[-1]:,} nodes, 8 metrics, 20 minutes)",
+        memory=f"{cost.peak:.0f} MB (the same)",
+        growth=f"{cost.exponent:.2f} (nodes)",
     )
     yield {
         "name": f"straggler: seconds for {sizes[-1]:,} nodes, 8 metrics, 20 minutes",
-        "value": round(took[-1], 2),
+        "value": round(cost.seconds, 2),
         "unit": "s",
         "bar": None,
-        "note": f"peak {peak:.0f} MB",
+        "note": f"peak {cost.peak:.0f} MB",
     }
     yield {
         "name": "straggler: growth of time with nodes, exponent",
-        "value": round(exponent, 3),
+        "value": round(cost.exponent, 3),
         "bar": "<= 1.2",
         **cells,
     }
