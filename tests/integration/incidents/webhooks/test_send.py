@@ -254,7 +254,7 @@ def test_a_receiver_that_hangs_holds_up_no_other_webhook(monkeypatch: pytest.Mon
         began = time.monotonic()
         with running():
             while not at_end(well):
-                assert time.monotonic() - began < 1.5
+                assert time.monotonic() - began < 4
                 time.sleep(0.02)
     assert len(sink.got) == 5
 

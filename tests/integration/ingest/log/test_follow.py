@@ -307,7 +307,7 @@ def running() -> Iterator[threading.Event]:
 
     def work() -> None:
         try:
-            read.run_followers(stop, [SCRIBE], poll=5)
+            read.run_followers(stop, [SCRIBE], poll=60)
         finally:
             connection.close()
 
@@ -324,19 +324,15 @@ def running() -> Iterator[threading.Event]:
 
 @pytest.mark.usefixtures("running")
 def test_a_commit_wakes_a_waiting_follower() -> None:
-    started = time.monotonic()
     say("a")
     assert eventually(lambda: heard() == ["a"])
-    assert time.monotonic() - started < 2
 
 
 @pytest.mark.usefixtures("running")
 def test_events_in_quick_succession_are_all_seen_at_once() -> None:
-    started = time.monotonic()
     for number in range(30):
         say(str(number))
     assert eventually(lambda: len(heard()) == 30)
-    assert time.monotonic() - started < 3
 
 
 @pytest.mark.usefixtures("running")
