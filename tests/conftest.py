@@ -18,6 +18,7 @@ from django.db import connection, connections
 from django.test.utils import setup_databases
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from psycopg2.extensions import cursor as Cursor
 from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, start_broker, start_postgres, stop
@@ -92,7 +93,13 @@ def home() -> Iterator[Home]:
 def postgres(home: Home) -> Iterator[Home]:
     """A Postgres of this worker's own; durability is off, because nothing here outlives the tests."""
     # No autovacuum: its transactions would hold the log's watermark back at random moments.
-    settings = {"fsync": "off", "synchronous_commit": "on", "shared_buffers": "128MB", "autovacuum": "off"}
+    settings = {
+        "fsync": "off",
+        "full_page_writes": "off",
+        "synchronous_commit": "on",
+        "shared_buffers": "128MB",
+        "autovacuum": "off",
+    }
     process = start_postgres(home, settings=settings)
     yield home
     # At once, without the checkpoint of an orderly shutdown: its files are deleted next.
@@ -121,10 +128,19 @@ def django_db_setup(
         connections.close_all()  # the database goes with its server
 
 
+@pytest.fixture(scope="session")
+def administrator(postgres: Home) -> Iterator[Cursor]:
+    """Makes and drops databases: one session for all tests, because each new one costs as much as a query."""
+    with closing(psycopg2.connect(host=str(postgres.run), user="dossier", dbname="postgres")) as session:
+        session.autocommit = True
+        yield session.cursor()
+
+
 @pytest.fixture
 def log_database(
     django_db_setup: None,  # noqa: ARG001  makes what is cloned
     django_db_blocker: DjangoDbBlocker,
+    administrator: Cursor,
     postgres: Home,
 ) -> Iterator[str]:
     """A database cloned from the migrated one, in which transactions really commit; yields its URL.
@@ -135,8 +151,8 @@ def log_database(
     template, name = str(settings.DATABASES["default"]["NAME"]), f"t_{uuid.uuid4().hex[:12]}"
     with django_db_blocker.unblock():
         connections.close_all()
-        _expect_no_session(postgres, template)
-        _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
+        _expect_no_session(administrator, template)
+        administrator.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         connection.settings_dict["NAME"] = name
         with connection.cursor() as cursor:
             # Sequences do not roll back: tests with `db` leave the template's further on.
@@ -146,28 +162,17 @@ def log_database(
         finally:
             connections.close_all()
             connection.settings_dict["NAME"] = template
-            _administer(postgres, f'DROP DATABASE "{name}" WITH (FORCE)')
+            administrator.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
-def _expect_no_session(home: Home, template: str) -> None:
+def _expect_no_session(administrator: Cursor, template: str) -> None:
     """A thread that outlives its test connects to the template next, which then cannot be cloned: say whose it is."""
     query = "SELECT application_name, query FROM pg_stat_activity WHERE datname = %s"
     deadline = time.monotonic() + 5
-    with closing(psycopg2.connect(host=str(home.run), user="dossier", dbname="postgres")) as admin:
-        admin.autocommit = True
-        with admin.cursor() as cursor:
-            while True:
-                cursor.execute(query, [template])
-                left = cursor.fetchall()
-                if not left:
-                    return
-                assert time.monotonic() < deadline, f"an earlier test left a thread with a session: {left}"
-                time.sleep(0.05)
-
-
-def _administer(home: Home, statement: str) -> None:
-    admin = psycopg2.connect(host=str(home.run), user="dossier", dbname="postgres")
-    admin.autocommit = True
-    with admin.cursor() as cursor:
-        cursor.execute(statement)
-    admin.close()
+    while True:
+        administrator.execute(query, [template])
+        left = administrator.fetchall()
+        if not left:
+            return
+        assert time.monotonic() < deadline, f"an earlier test left a thread with a session: {left}"
+        time.sleep(0.05)

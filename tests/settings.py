@@ -27,4 +27,7 @@ from deploy.settings import *  # noqa: E402, F403
 SECRET_KEY, SECRET_KEY_IS_KEPT = "tests", True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]
+WHITENOISE_AUTOREFRESH = (
+    True  # every test client is a server of its own, and would list all static files first
+)
 LOGGING = {"level": "WARNING", "format": "console"}

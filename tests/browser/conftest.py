@@ -21,11 +21,11 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connection, connections
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from psycopg2.extensions import cursor as Cursor
 from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, stop
 from tests.browser.chromium import FLAGS, chromium
-from tests.conftest import _administer
 from tests.places import ROOT
 
 PASSWORD = "correct horse battery staple"
@@ -86,13 +86,13 @@ def browser() -> Iterator[Browser]:
 def shared_database(
     django_db_setup: None,  # noqa: ARG001  the migrated template
     django_db_blocker: DjangoDbBlocker,
-    postgres: Home,
+    administrator: Cursor,
 ) -> str:
     """A database of all browser tests of a worker, in which transactions commit: the servers are other processes."""
     template, name = str(settings.DATABASES["default"]["NAME"]), f"b_{uuid.uuid4().hex[:12]}"
     with django_db_blocker.unblock():
         connections.close_all()
-        _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
+        administrator.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
     return name
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import pytest
 from django.db import connections
 from playwright.sync_api import BrowserContext, Page, expect
+from psycopg2.extensions import cursor as Cursor
 
-from deploy.embedded import Home
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out, violations
 from tests.browser.test_access import NARROWEST
-from tests.conftest import _administer
 
 PANELS = {"a": "assign", "h": "hand_over", "m": "more", "r": "resolve", "s": "set_severity", "z": "snooze"}
 
@@ -84,7 +83,7 @@ def test_what_is_not_there_keeps_nobody_out(console: Console, elsewhere: Browser
 
 
 def test_pages_come_back_with_the_database_and_what_was_typed(
-    console: Console, elsewhere: BrowserContext, database: str, postgres: Home
+    console: Console, elsewhere: BrowserContext, database: str, administrator: Cursor
 ) -> None:
     page, form, inbox = elsewhere.new_page(), elsewhere.new_page(), elsewhere.new_page()
     form.goto(f"{console.address}/silences")
@@ -93,10 +92,10 @@ def test_pages_come_back_with_the_database_and_what_was_typed(
     inbox.goto(console.address)
     inbox.locator(".live[data-state=live]").wait_for()
     connections.close_all()
-    _administer(postgres, f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
+    administrator.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
     try:
         ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"
-        _administer(postgres, ended)
+        administrator.execute(ended)
         page.goto(console.address)
         expect(page.get_by_role("heading")).to_have_text("Database unavailable")
         keeps_nobody_out(page)
@@ -104,7 +103,7 @@ def test_pages_come_back_with_the_database_and_what_was_typed(
         expect(form.get_by_role("button", name="Send again")).to_be_visible()
         inbox.locator(".live[data-state=offline]").wait_for()
     finally:
-        _administer(postgres, f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
+        administrator.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
     expect(page.locator("header.bar")).to_be_visible()
     form.get_by_role("button", name="Send again").click()
     # The database is all browser tests': whoever comes next finds no silence of this one's.

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 from django.db import connection
+from psycopg2.extensions import cursor as Cursor
 
 from deploy.embedded import Home, stop
 from frontend.live import make_token
 from incidents import commands
 from incidents.commands import Report
 from ingest.queries import Context, watermark
-from tests.conftest import _administer
 from tests.places import ROOT
 
 SENDER = Context("key:monitoring")
@@ -112,17 +112,19 @@ def test_nothing_between_a_page_and_its_stream_is_missed(port: int) -> None:
     assert heard["id"] == opened.id
 
 
-def test_who_listens_is_sent_to_the_pages_while_the_database_is_away(port: int, postgres: Home) -> None:
+def test_who_listens_is_sent_to_the_pages_while_the_database_is_away(
+    port: int, administrator: Cursor
+) -> None:
     stream, rendered, name = listen(port), str(watermark()), connection.settings_dict["NAME"]
     connection.close()
-    _administer(postgres, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+    administrator.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
     try:
-        _administer(
-            postgres, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        administrator.execute(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
         )
         assert next_message(stream)["event"] == "bye"
     finally:
-        _administer(postgres, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+        administrator.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
     opened = commands.open_incident(Report("Opened afterwards"), SENDER).incident
     assert json.loads(next_message(listen(port, after=rendered))["data"])["id"] == opened.id
 
