@@ -23,8 +23,8 @@ demo-reset: run  ## forget the demo's data
 # Side by side, each part's output in one piece; one that fails stops none of the others, and fails the whole. Unit tests
 # are two processes and not workers of one: each collects its own half, and what they do not use is not loaded.
 PARTS := format lint imports types unit-first unit-rest
-UNUSED := xdist schemathesis valkey anyio cacheprovider
-UNIT := $(PY) -m pytest -q $(UNUSED:%=-p no:%) -m "not soak and not simulated"
+UNUSED := xdist schemathesis valkey anyio cacheprovider randomly
+UNIT := $(PY) -m pytest -q $(UNUSED:%=-p no:%) -m "not soak and not simulated" --hypothesis-profile=quick
 FIRST := tests/unit/analyzers tests/unit/benchmarks tests/unit/ingest
 
 check: dev  ## format, lint, types, import contracts, migrations, unit tests

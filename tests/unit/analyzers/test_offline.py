@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzers import offline
@@ -228,14 +228,12 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(ROWS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_means_nothing(rows: list[dict[str, Any]], random: Any) -> None:
     shuffled = random.sample(rows, len(rows))
     assert told(cut(shuffled, HOUR)) == told(cut(rows, HOUR))
 
 
-@settings(max_examples=40, deadline=None)
 @given(ROWS)
 def test_a_cut_window_equals_the_one_window_of_its_own_rows(rows: list[dict[str, Any]]) -> None:
     for window in cut(rows, HOUR):

@@ -202,6 +202,7 @@ def test_an_outage_that_began_an_hour_ago_is_taken_at_its_word() -> None:
     assert (measures["minutes_lost"], measures["unended_outages"]) == (80, 0)
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     def case(seed: int, faulty: bool) -> Case:
         month = uptimes.Month(units=80, bad=1 if faulty else 0, bad_factor=80)

@@ -229,6 +229,7 @@ def test_doubtful_ends_do_not_hide_a_class_that_misses_anyway() -> None:
     assert {one["component"] for one in verdict["suspects"]} == set(record.culprits)
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     def case(seed: int, faulty: bool) -> Case:
         quiet = outages.Class(devices=800, monthly=0.0001)

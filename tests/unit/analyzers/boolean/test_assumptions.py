@@ -61,6 +61,7 @@ def test_bad_paths_that_meet_by_chance_accuse_nobody(seed: int) -> None:
     assert unmet(verdict) == {"noise"}
 
 
+@pytest.mark.simulated
 def test_a_stopped_link_of_the_second_generator_is_named_beside_noise() -> None:
     judged = judge_one(Job("boolean", "link_noise", 11, "analyzers.builtin.boolean:ANALYZER"))
     assert (judged.faulty.found, judged.faulty.false, judged.faulty.missed) == (3, 0, 0)

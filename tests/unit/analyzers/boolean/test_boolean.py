@@ -44,6 +44,7 @@ def test_the_parameter_offers_every_method() -> None:
     assert method.choices == METHODS
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("method", METHODS)
 def test_each_method_is_a_good_analyzer(method: str) -> None:
     check_analyzer(

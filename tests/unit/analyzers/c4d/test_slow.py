@@ -147,6 +147,7 @@ def test_a_benign_event_names_nobody(event: str) -> None:
     assert named(judge(ANALYZER, window, {})) == []
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["hang", "slow_tx"])
 def test_it_has_the_properties_of_an_analyzer(kind: str) -> None:
     def made(seed: int, faulty: bool) -> Case:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzers.contract import Window
@@ -146,7 +146,6 @@ small = st.dictionaries(
 
 
 @given(small, st.data(), st.sampled_from(METHODS), st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_any_small_window_gets_a_verdict(
     placed: dict[tuple[str, ...], int], data: Any, method: str, with_past: bool
 ) -> None:
@@ -156,6 +155,7 @@ def test_any_small_window_gets_a_verdict(
     assert verdict["status"] in ("named", "quiet", "inconclusive")
 
 
+@pytest.mark.simulated
 def test_clumps_of_history_teach_caution_where_hosts_are_unknown() -> None:
     accused = sum(bool(verdict_on(struck(seed, hosts=False))["suspects"]) for seed in range(40, 52))
     assert accused <= 2

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzers.builtin.deepview import ANALYZER, published
@@ -13,7 +13,6 @@ from tests.unit.analyzers.deepview.lasso_cases import dense, outcomes, solved, t
 
 
 @given(st.integers(0, 10_000), st.floats(1e-5, 1e-1))
-@settings(max_examples=40, deadline=None)
 def test_the_solution_satisfies_the_conditions_of_optimality(seed: int, alpha: float) -> None:
     paths = tree(seed, tors=8, storage=3)
     z = outcomes(paths, seed)

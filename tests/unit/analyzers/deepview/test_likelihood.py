@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
@@ -74,7 +74,6 @@ def test_single_steps_are_those_of_scipy(seed: int) -> None:
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
 def test_no_step_loses_likelihood(seed: int) -> None:
     model = Plain(seed, paths=20, components=4).model()
     steps = model.steps(model.eta([], np.zeros(0)))

@@ -33,6 +33,7 @@ def gray() -> dict[str, Any]:
     return verdict_on(struck(3, STORAGE))
 
 
+@pytest.mark.simulated
 def test_deepview_is_a_good_analyzer() -> None:
     testing.check_analyzer(ANALYZER, deepview_case, seeds=range(3))
 

@@ -42,6 +42,7 @@ def named(seen: Window, **params: object) -> dict[str, dict[str, object]]:
     return {one["component"]: one for one in judge(ANALYZER, seen, params)["suspects"]}
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     check_analyzer(ANALYZER, case)
 

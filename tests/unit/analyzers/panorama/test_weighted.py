@@ -179,6 +179,7 @@ def test_a_long_window_is_looked_at_in_coarser_steps() -> None:
     assert named(found) == ["proc/p0"]
 
 
+@pytest.mark.simulated
 def test_the_set_found_is_as_probable_as_the_best_of_all_in_nearly_every_case() -> None:
     rng, as_good = np.random.default_rng(4), 0
     for _ in range(10):
@@ -249,6 +250,7 @@ def test_reports_that_are_lost_make_nothing_hang() -> None:
     assert found.hung.max() <= 1
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     def case(seed: int, faulty: bool) -> Case:
         system = sim.build(TINY, np.random.default_rng(seed))
@@ -259,6 +261,7 @@ def test_it_is_a_good_analyzer() -> None:
     check_analyzer(ANALYZER, case, seeds=range(2))
 
 
+@pytest.mark.simulated
 def test_the_published_method_is_a_good_analyzer_too() -> None:
     def case(seed: int, faulty: bool) -> Case:
         reports = simulated(seed, [sim.Fault("crash", 2, 14.0)] if faulty else [])

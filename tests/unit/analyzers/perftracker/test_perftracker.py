@@ -33,6 +33,7 @@ def named(one: Profile, **params: Any) -> list[str]:
     return [suspect["component"] for suspect in verdict_of(one, **params)["suspects"]]
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     def make(seed: int, faulty: bool) -> Case:
         one = made("slow_nic" if faulty else "", seed=seed, workers=16, stages=1, minor=0)
@@ -60,6 +61,7 @@ def test_a_cause_of_all_workers_is_named_as_the_jobs(kind: str) -> None:
     assert suspect["indicator"] == f"{COMMON[kind]} share of the critical path"
 
 
+@pytest.mark.simulated
 def test_a_common_function_that_always_was_so_is_not_named() -> None:
     now, before = (window_of(made("common_loader", seed=seed)) for seed in (1, 2))
     assert judge(ANALYZER, replace(now, history=(before,)))["status"] == "quiet"

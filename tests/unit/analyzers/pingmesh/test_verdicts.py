@@ -46,6 +46,7 @@ def named(verdict: dict[str, Any]) -> list[str]:
     return [one["component"] for one in verdict["suspects"]]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["podset_storm", "black_hole_1"])
 def test_it_has_the_properties_of_an_analyzer(kind: str) -> None:
     check_analyzer(
@@ -158,6 +159,7 @@ def _kept(key: Any, rows: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> An
     return key[rows] if isinstance(key, np.ndarray) else tuple(np.array(key)[rows].tolist())
 
 
+@pytest.mark.simulated
 def test_every_server_slow_accuses_none_of_them_where_nothing_says_what_they_share() -> None:
     rows = [(f"host/{a}", f"host/{b}", 500, 0, [9e3] * 500) for a in "abcdef" for b in "abcdef" if a != b]
     verdict = verdict_of(mesh_of(rows, minutes=1))

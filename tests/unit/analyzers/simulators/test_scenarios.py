@@ -154,6 +154,7 @@ def world() -> World:
     return region_world(11, START)
 
 
+@pytest.mark.simulated
 def test_the_demo_world_is_as_large_as_told(world: World) -> None:
     tiers = [row["labels"]["tier"] for row in world.topology]
     assert (tiers.count("tor"), tiers.count("compute_cluster"), tiers.count("storage_cluster")) == (
@@ -164,6 +165,7 @@ def test_the_demo_world_is_as_large_as_told(world: World) -> None:
     assert len(world.placement) == pytest.approx(20_000, rel=0.1)
 
 
+@pytest.mark.simulated
 def test_the_demo_world_is_the_same_for_a_seed(world: World) -> None:
     assert region_world(11, START) == world
 
@@ -184,6 +186,7 @@ def test_every_component_of_the_demo_world_is_in_its_topology(world: World) -> N
     assert {parent for row in world.topology for parent in row.get("parents", [])} <= known
 
 
+@pytest.mark.simulated
 def test_a_scenario_writes_files_by_kind_and_its_truth(tmp_path: Path) -> None:
     written = SCENARIOS["deepview_stop"].write(3, tmp_path)
     names = {path.name for path in written}

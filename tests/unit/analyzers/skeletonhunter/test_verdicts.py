@@ -19,6 +19,7 @@ def named(found: dict[str, Any]) -> list[str]:
     return [one["component"] for one in found["suspects"]]
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     check_analyzer(ANALYZER, case, seeds=[1])
 

@@ -1,7 +1,7 @@
 """The sweep over intervals against a slow, obvious reference."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzers.builtin.stats.intervals import main_label, spells, sweep
@@ -27,7 +27,6 @@ def moments(given: Rows, owner: int, label: int) -> set[int]:
 
 
 @given(rows)
-@settings(max_examples=60, deadline=None)
 def test_segments_hold_exactly_the_moments_of_their_labels(given: Rows) -> None:
     pieces = swept(given)
     for owner in range(OWNERS):
@@ -38,7 +37,6 @@ def test_segments_hold_exactly_the_moments_of_their_labels(given: Rows) -> None:
 
 
 @given(rows)
-@settings(max_examples=60, deadline=None)
 def test_spells_are_the_longest_stretches_without_a_break(given: Rows) -> None:
     pieces = swept(given)
     found = spells(pieces, pieces.any([0, 1]))

@@ -80,6 +80,7 @@ def test_an_operation_of_one_millisecond_that_takes_five_is_named() -> None:
     ]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("since", [4, 8])
 def test_a_fault_that_fills_most_of_the_history_is_still_named(since: int) -> None:
     """Version 2.1 took it for normal from its sixth window on."""

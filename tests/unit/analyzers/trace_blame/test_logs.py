@@ -140,6 +140,7 @@ def test_what_a_caller_logs_of_it_does_not_blame_the_caller() -> None:
     assert suspects([*without("get <*> completed", 20), FAILED, told]) == ["service/cart"]
 
 
+@pytest.mark.simulated
 def test_records_that_are_rare_or_follow_what_is_asked_blame_nobody() -> None:
     assert suspects([*USUAL, ("store-0", "compaction of <*> began", "info", 2)]) == []
     assert suspects(without("cache missed", 1)) == []

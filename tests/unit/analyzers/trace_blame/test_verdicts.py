@@ -56,6 +56,7 @@ def busiest(system: System, replicas: int = 1) -> int:
     return next(service for service in sorted(called) if len(system.replicas[service]) >= replicas)
 
 
+@pytest.mark.simulated
 def test_it_has_every_property_of_an_analyzer() -> None:
     names = {"service": "service", "instance": "instance"}
     check_analyzer(ANALYZER, case, seeds=(1,), names=names)

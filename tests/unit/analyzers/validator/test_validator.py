@@ -84,6 +84,7 @@ def nodes(count: int, value: float = 100.0) -> dict[str, list[float]]:
     return {f"node/n{i:02d}": [value + 0.01 * i, value] for i in range(count)}
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     def make(seed: int, faulty: bool) -> Case:
         seen = fleet_window(seed, 0.1 if faulty else 0.0, preset=replace(SMALL, nodes=24, runs=6), history=1)
@@ -211,6 +212,7 @@ def odd_fleet() -> Fleet:
     return fleet
 
 
+@pytest.mark.simulated
 def test_a_node_that_is_as_far_off_as_tails_reach_is_cleared_with_how_many_chance_makes() -> None:
     fleet, rng = odd_fleet(), np.random.default_rng(12)
     seen = window(fleet, results(fleet, rng))
@@ -222,6 +224,7 @@ def test_a_node_that_is_as_far_off_as_tails_reach_is_cleared_with_how_many_chanc
     assert "are to be expected by chance" in why
 
 
+@pytest.mark.simulated
 def test_who_has_become_worse_is_blamed_where_who_always_was_is_not() -> None:
     fleet, rng = odd_fleet(), np.random.default_rng(12)
     before = window(fleet, results(fleet, rng))
@@ -229,6 +232,7 @@ def test_who_has_become_worse_is_blamed_where_who_always_was_is_not() -> None:
     assert named(now) == ["node/gpu-0009"]
 
 
+@pytest.mark.simulated
 def test_an_upgrade_of_all_is_no_change_of_one() -> None:
     fleet, rng = odd_fleet(), np.random.default_rng(12)
     before = window(fleet, results(fleet, rng))

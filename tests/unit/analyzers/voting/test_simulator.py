@@ -96,6 +96,7 @@ def test_an_unknown_benign_event_is_refused_with_those_there_are() -> None:
         benign_traffic(FABRIC, np.random.default_rng(0), "flood", LOAD)
 
 
+@pytest.mark.simulated
 def test_a_scenario_tells_its_faults_and_only_loses_packets_in_their_time() -> None:
     rows, truth = link_scenario("voting_many", 1, 4)
     assert len(truth["faults"]) == 4

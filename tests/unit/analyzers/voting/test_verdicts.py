@@ -49,11 +49,13 @@ def piece(verdict: dict[str, Any], title: str) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("method", ["explain", "007"])
 def test_it_is_a_good_analyzer(method: str) -> None:
     check_analyzer(ANALYZER, case, {"method": method}, seeds=range(2))
 
 
+@pytest.mark.simulated
 def test_the_majority_is_a_good_analyzer_where_one_link_fails() -> None:
     def one(seed: int, faulty: bool) -> Case:
         made = simulated(seed, 1 if faulty else 0, low=2e-2)
@@ -62,6 +64,7 @@ def test_the_majority_is_a_good_analyzer_where_one_link_fails() -> None:
     check_analyzer(ANALYZER, one, {"method": "majority"}, seeds=range(2))
 
 
+@pytest.mark.simulated
 def test_it_reads_path_outcomes_as_well() -> None:
     crossing = crossing_cases("outcomes", history=0)
 
@@ -231,6 +234,7 @@ def test_beside_certain_ones_less_evidence_is_worth_as_much() -> None:
     assert beside == pytest.approx(1.0 + math.log(4))
 
 
+@pytest.mark.simulated
 def test_where_healthy_links_lose_a_packet_in_a_thousand_bad_ones_are_named_and_no_others() -> None:
     fabric = build(Shape(pods=3, tors=5, t1s=3, t2s=3, hosts=6))
     found, bad = 0, 0
@@ -262,6 +266,7 @@ def with_missing_hops(seed: int, share: float) -> list[Row]:
     return rows
 
 
+@pytest.mark.simulated
 def test_where_hops_are_missing_the_neighbour_of_a_bad_link_is_not_named() -> None:
     for seed in range(3):
         whole, missing = (verdict_on(window_of(with_missing_hops(seed, share))) for share in (0.0, 0.2))

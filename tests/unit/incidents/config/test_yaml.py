@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.config.yaml import InvalidConfigurationError, read, write
@@ -28,7 +28,6 @@ def fault(text: str) -> str:
     return str(told.value)
 
 
-@settings(max_examples=50)
 @given(
     st.lists(
         st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=8), VALUES, max_size=4), max_size=3

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations.cloudevents import alerts
@@ -325,7 +325,6 @@ BODIES = (
 NAMED = st.sampled_from(["content-type", "ce-id", "ce-specversion", "ce-source", "ce-type", "ce-time"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(BODIES, st.sampled_from([STRUCTURED, BATCHED]) | st.dictionaries(NAMED, st.text(max_size=20)))
 def test_any_request_becomes_alerts_or_is_refused(body: bytes, headers: dict[str, str]) -> None:
     try:

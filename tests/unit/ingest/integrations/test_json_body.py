@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations.json_body import DEEPEST, read, read_object
@@ -20,7 +20,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(VALUES)
 def test_a_value_is_read_as_the_standard_library_reads_it(value: Any) -> None:
     assert read(json.dumps(value, ensure_ascii=False).encode()) == value

@@ -6,7 +6,7 @@ import time
 from email.message import EmailMessage
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations import mail
@@ -159,7 +159,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
 @given(raw=st.lists(PIECES | st.binary(max_size=8), max_size=14).map(b"".join))
 def test_any_bytes_are_an_alert_or_a_refusal(raw: bytes) -> None:
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf import json_format
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations.otlp import json as otlp_json
@@ -354,7 +354,6 @@ def test_an_error_is_a_status_of_google_rpc() -> None:
     assert status(503, "ä" * 100, PROTOBUF) == b"\x08\x0e\x12\xc8\x01" + "ä".encode() * 100
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     body=st.binary(max_size=200) | st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.integers(),

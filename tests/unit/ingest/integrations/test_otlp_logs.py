@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations.normalized import Alert
@@ -129,7 +129,6 @@ def test_the_component_that_a_record_names_counts() -> None:
     assert alert.component == "host/h1"
 
 
-@settings(max_examples=60)
 @given(st.text(max_size=700))
 def test_any_text_has_a_template_and_a_title(body: str) -> None:
     for alert in found(logs({"body": body})):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations import prometheus
@@ -57,7 +57,6 @@ ITEM = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(items=st.lists(ITEM, max_size=3))
 def test_a_body_is_the_same_in_full_new_and_known(items: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:

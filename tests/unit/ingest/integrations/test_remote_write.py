@@ -145,7 +145,6 @@ SAMPLES = st.tuples(
 REQUESTS = st.lists(st.tuples(LABELS, st.lists(SAMPLES, max_size=3), st.just(())), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(REQUESTS)
 def test_the_fast_way_finds_what_protobuf_says(told: list[Any]) -> None:
     body = message("1.0", *told)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.log import types
@@ -32,14 +32,12 @@ class Level(StrEnum):
 
 
 @given(st.dictionaries(TEXTS, JSON, max_size=5))
-@settings(max_examples=40)
 def test_a_body_is_read_back_from_its_text(body: dict[str, Any]) -> None:
     text, kept = types.record_body(body)
     assert types.read_body(text) == kept == json.loads(text) == body
 
 
 @given(st.dictionaries(TEXTS, JSON, max_size=5))
-@settings(max_examples=40)
 def test_the_order_of_keys_does_not_change_the_text(body: dict[str, Any]) -> None:
     assert types.record_body(dict(reversed(body.items()))) == types.record_body(body)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.telemetry.decode import body as decode_json
@@ -284,7 +284,6 @@ FIELDS = st.sampled_from(["time", "components", "attempts", "failures", "weight"
         st.dictionaries(FIELDS, JSON | st.just(TIME) | st.just(1) | st.just(["a/b"]), max_size=7), max_size=4
     )
 )
-@settings(max_examples=40)
 def test_whatever_comes_is_read_or_refused_by_row(rows: list[dict[str, Any]]) -> None:
     with contextlib.suppress(InvalidRowsError, InvalidBodyError):
         assert ndjson(lines(*rows)).count == len(rows)

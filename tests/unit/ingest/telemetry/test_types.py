@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzers import offline
@@ -324,7 +324,6 @@ def test_ids_come_back_from_the_bytes_that_are_stored(texts: list[str]) -> None:
 
 # Columns and declarations
 # ----------------------------------------------------------------------------------------------------------
-@settings(max_examples=50)
 @given(st.lists(st.lists(st.floats(allow_nan=False), max_size=3), max_size=6), st.data())
 def test_rows_of_lists_are_taken_and_cut(lists: list[list[float]], data: st.DataObject) -> None:
     column = numbers_of(lists)
