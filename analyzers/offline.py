@@ -20,6 +20,7 @@ from typing import BinaryIO
 
 from analyzers.contract import Analyzer, Input, Window
 from ingest.integrations import superbench
+from ingest.log.types import rfc3339
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.errors import NoRowsError
 from ingest.telemetry.windows.offline import InvalidFileError, read_file, reduce
@@ -176,4 +177,4 @@ def _moment(microseconds: int) -> datetime:
 
 
 def _shown(when: datetime) -> str:
-    return when.isoformat().replace("+00:00", "Z")
+    return rfc3339(when)

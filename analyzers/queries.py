@@ -41,7 +41,7 @@ from analyzers.runs.scheduler import (
     telemetry_behind,
     telemetry_span,
 )
-from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
+from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, score
 from analyzers.runs.windows import WindowSums, seen, stored_sums, sums_as_rows
 
 __all__ = [
@@ -80,7 +80,6 @@ __all__ = [
     "kinds_of",
     "kinds_read",
     "late_rows",
-    "median_of",
     "newest_run",
     "outcomes",
     "regions_of_analyzer",

@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +36,8 @@ from analyzers.contract import (
     Window,
 )
 from analyzers.params import check_params
-from ingest.telemetry.component_names import COMPONENT_FORM, is_component
+from ingest.log.types import rfc3339
+from ingest.telemetry.kinds.declare import COMPONENT_FORM, is_component
 
 TIME_LIMIT = 120.0
 """Seconds an analyzer may take unless the caller says otherwise."""
@@ -349,4 +350,4 @@ def _number(value: Any, what: str) -> float:
 def _instant(when: datetime) -> str:
     if when.tzinfo is None:
         raise ValueError(f"time {when.isoformat()} has no time zone")
-    return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return rfc3339(when)

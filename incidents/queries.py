@@ -31,6 +31,7 @@ from incidents.incident.view import (
     suppressed,
     ticket_numbers,
     tickets_of,
+    view_of,
     why_joined,
 )
 from incidents.search.filters import ORDERS, PARAMETERS, Filter, parse_filters
@@ -42,7 +43,6 @@ from incidents.search.pagination import (
     filtered,
     first,
     list_incidents,
-    view_of,
 )
 from incidents.teams.models import Team, routing_table
 from ingest.queries import (

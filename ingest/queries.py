@@ -1,4 +1,4 @@
-"""What the floors above may ask of ingest."""
+"""What the layers above may ask of ingest."""
 
 from ingest.alerts.changes import ENDPOINT as CHANGES_ENDPOINT
 from ingest.alerts.changes import ReportedChange, changes
@@ -39,10 +39,21 @@ from ingest.log.read import (
 from ingest.log.read import lags as follower_lags
 from ingest.log.read import places as follower_places
 from ingest.log.seals import newest_seal, unsealed_since
-from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, StreamVersionError
+from ingest.log.types import (
+    Body,
+    Context,
+    Event,
+    Head,
+    Json,
+    NewEvent,
+    Position,
+    StreamVersionError,
+    parse_rfc3339,
+    rfc3339,
+)
 from ingest.log.types import registered as registered_event_types
-from ingest.telemetry.component_names import is_component, natural
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
+from ingest.telemetry.kinds.declare import is_component, natural
 from ingest.telemetry.store.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.store.receipts import receipt as telemetry_receipt
 from ingest.telemetry.store.tables import whole_for as telemetry_whole_for
@@ -137,6 +148,7 @@ __all__ = [
     "now_utc",
     "open_alerts",
     "outages_of",
+    "parse_rfc3339",
     "path_clock",
     "path_rates",
     "path_source",
@@ -151,6 +163,7 @@ __all__ = [
     "regions",
     "registered_event_types",
     "reported_change",
+    "rfc3339",
     "telemetry_receipt",
     "telemetry_whole_for",
     "topology_at",

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 COLOURS = ("#c0392b", "#e67e22", "#8e44ad", "#16a085", "#2980b9", "#9aa5b1")
 
 Json = dict[str, Any]
-
-
-def instant(when: datetime) -> str:
-    return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def time_axis(field: str, shown: str) -> Json:

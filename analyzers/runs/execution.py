@@ -24,7 +24,6 @@ from analyzers.contract import Analyzer, Window
 from analyzers.params import InvalidParameterError
 from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs.models import Run, State
-from analyzers.runs.timing import instant
 from analyzers.runs.windows import (
     Reading,
     UnknownInputError,
@@ -35,7 +34,7 @@ from analyzers.runs.windows import (
     store_window,
 )
 from ingest.commands import EventType, append, lease, register_event_type
-from ingest.queries import Context, Head, NewEvent, watermark
+from ingest.queries import Context, Head, NewEvent, rfc3339, watermark
 
 RECORDED = register_event_type(EventType("analysis.recorded"))
 FAILED = register_event_type(EventType("analysis.failed"))
@@ -151,7 +150,7 @@ def record_judged(run: Run, judged: Judged, now: datetime) -> bool:
             blamed=[{"component": one["component"], "score": one["score"]} for one in verdict["suspects"]],
             seconds=verdict["measures"]["seconds"],
             window_hash=reading.hash,
-            history=[{"end": instant(end), "hash": digest} for end, digest in reading.history],
+            history=[{"end": rfc3339(end), "hash": digest} for end, digest in reading.history],
             verdict_hash=judged.hash,
             identical=identical,
         )
@@ -255,7 +254,7 @@ def _body_head(run: Run, verdict: Mapping[str, Any]) -> Json:
         "version": verdict["version"],
         "params": verdict["params"],
         "region": run.region,
-        "window": {"start": instant(run.window_start), "end": instant(run.window_end)},
+        "window": {"start": rfc3339(run.window_start), "end": rfc3339(run.window_end)},
     }
 
 

@@ -18,8 +18,8 @@ from analyzers import runner
 from analyzers.contract import Analyzer, Input, ParamValue, Paths, Sums, Window
 from analyzers.params import InvalidParameterError
 from analyzers.runs import scheduler
-from analyzers.runs.timing import EPOCH, before, span_text
-from analyzers.runs.windows import WindowSums, first_with_rows
+from analyzers.runs.timing import EPOCH, span_text
+from analyzers.runs.windows import WindowSums, first_with_rows, windows_before
 from ingest.queries import Position, read_window, watermark
 
 MOST_WINDOWS = 100_000
@@ -149,7 +149,7 @@ def _window(asked: Replay, region: str, end: datetime, first: datetime, read: Re
     chosen, sums = first_with_rows(asked.analyzer.inputs, lambda one: read(one, start, end))
     past = tuple(
         Window(opened, closed, region, chosen.name, read(chosen, opened, closed))
-        for opened, closed in before(start, asked.length, asked.analyzer.history, first)
+        for opened, closed in windows_before(start, asked.length, asked.analyzer.history, first)
     )
     return Window(start, end, region, chosen.name, sums, past)
 

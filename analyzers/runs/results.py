@@ -16,9 +16,8 @@ from analyzers.registry import UnknownAnalyzerError, installed
 from analyzers.runs import scheduler, windows
 from analyzers.runs.execution import FINDING, RECORDED
 from analyzers.runs.models import Run, State, StoredVerdict
-from analyzers.runs.timing import instant
 from ingest import queries as ingest
-from ingest.queries import Position, begun_streams, read_stream
+from ingest.queries import Position, begun_streams, read_stream, rfc3339
 
 
 def verdict(run: Run) -> dict[str, Any] | None:
@@ -77,9 +76,9 @@ def late_rows(run: Run) -> list[dict[str, Any]]:
             "kind": one.kind,
             "receipt": one.receipt,
             "rows": one.rows,
-            "first": instant(one.first),
-            "last": instant(one.last),
-            "received_at": instant(one.received_at),
+            "first": rfc3339(one.first),
+            "last": rfc3339(one.last),
+            "received_at": rfc3339(one.received_at),
         }
         for one in found
     ]

@@ -22,9 +22,9 @@ from django.db.models import Exists, OuterRef
 from analyzers import registry
 from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs.models import UNFINISHED, Run, Schedule, TelemetryCursor
-from analyzers.runs.timing import clock, due, first_end, parse_instant
+from analyzers.runs.timing import clock, due, first_end
 from ingest.commands import Follower, lease, register_follower, run_follower_once
-from ingest.queries import TELEMETRY_KINDS, Event, now_utc
+from ingest.queries import TELEMETRY_KINDS, Event, now_utc, parse_rfc3339
 
 log = structlog.get_logger("runs")
 
@@ -167,8 +167,8 @@ def move_cursors(events: list[Event]) -> None:
             moved = {
                 "region": body["region"],
                 "kind": body["kind"],
-                "first": parse_instant(body["first"]),
-                "last": parse_instant(body["last"]),
+                "first": parse_rfc3339(body["first"]),
+                "last": parse_rfc3339(body["last"]),
                 "at": event.recorded_at,
             }
             cursor.execute(_MOVE, moved)

@@ -128,7 +128,8 @@ class Score:
 
     @property
     def median_lead(self) -> timedelta | None:
-        return median_of([one.lead for one in self.scored if one.lead is not None])
+        leads = [one.lead.total_seconds() for one in self.scored if one.lead is not None]
+        return timedelta(seconds=median(leads)) if leads else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +146,6 @@ class Share:
     @property
     def interval(self) -> tuple[float, float]:
         return wilson(self.hits, self.trials)
-
-
-def median_of(spans: Sequence[timedelta]) -> timedelta | None:
-    return timedelta(seconds=median(one.total_seconds() for one in spans)) if spans else None
 
 
 def score(verdicts: Iterable[Judged], causes: Sequence[Cause], rule: Rule | None = None) -> Score:

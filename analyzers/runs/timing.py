@@ -66,14 +66,6 @@ def first_end(cadence: Cadence, first: datetime) -> datetime:
     return EPOCH + _steps_after(first + cadence.length, cadence.every) * cadence.every
 
 
-def before(
-    start: datetime, length: timedelta, count: int, first: datetime
-) -> list[tuple[datetime, datetime]]:
-    """The `count` windows that lead up to `start`, oldest first, none from before `first`."""
-    windows = [(start - n * length, start - (n - 1) * length) for n in range(count, 0, -1)]
-    return [window for window in windows if window[0] >= first]
-
-
 def _steps_before(moment: datetime, every: timedelta) -> int:
     return (moment - EPOCH) // every
 
@@ -98,13 +90,3 @@ def span_text(span: timedelta) -> str:
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
     return f"{milliseconds}ms" if milliseconds else "0s"
-
-
-def instant(moment: datetime) -> str:
-    """RFC 3339 in UTC with `Z`."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def parse_instant(text: str) -> datetime:
-    """The time of an RFC 3339 text, in UTC."""
-    return datetime.fromisoformat(text).astimezone(UTC)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from analyzers.contract import INVENTORY, Analyzer, Input, Paths, Sums, Window
 from analyzers.runs import scheduler
 from analyzers.runs.models import Run, State, StoredVerdict, StoredWindow
-from analyzers.runs.timing import before, parse_instant
-from ingest.queries import dump_sums, load_sums, read_window, watermark
+from ingest.queries import dump_sums, load_sums, parse_rfc3339, read_window, watermark
 
 Bounds = tuple[datetime, datetime]
 
@@ -61,7 +60,7 @@ def read_run_window(run: Run, analyzer: Analyzer) -> Reading:
     digest = store_window(sums)
     wanted = analyzer.history if run.history_wanted is None else run.history_wanted
     span = scheduler.telemetry_span(chosen.kinds, run.region)
-    earlier = before(run.window_start, run.length, wanted, span.first) if span is not None else []
+    earlier = windows_before(run.window_start, run.length, wanted, span.first) if span is not None else []
     known = _stored_history(run, analyzer, chosen, earlier)
     history = tuple(
         (end, known.get(end) or store_window(read_window(chosen, run.region, start, end, upto)))
@@ -72,7 +71,7 @@ def read_run_window(run: Run, analyzer: Analyzer) -> Reading:
 
 def read_stored_window(run: Run) -> Reading:
     """What a finished run read, from what it kept. Raises WindowNotStoredError."""
-    history = tuple((parse_instant(past["end"]), past["hash"]) for past in run.history)
+    history = tuple((parse_rfc3339(past["end"]), past["hash"]) for past in run.history)
     touch_windows({run.window_hash, *(digest for _, digest in history)})
     return _load(run, run.input, run.window_hash, history, run.input_position)
 
@@ -259,3 +258,11 @@ def seen(window_hash: str) -> WindowSums | None:
     """What is kept under a hash; None if nothing is."""
     stored = StoredWindow.objects.filter(pk=window_hash).first()
     return None if stored is None else WindowSums(load_sums(bytes(stored.body)))
+
+
+def windows_before(
+    start: datetime, length: timedelta, count: int, first: datetime
+) -> list[tuple[datetime, datetime]]:
+    """The `count` windows that lead up to `start`, oldest first, none from before `first`."""
+    windows = [(start - n * length, start - (n - 1) * length) for n in range(count, 0, -1)]
+    return [window for window in windows if window[0] >= first]

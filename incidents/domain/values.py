@@ -11,11 +11,13 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ingest.telemetry.component_names import COMPONENT_FORM, is_component
+from ingest.log.types import parse_rfc3339 as parse_rfc3339
+from ingest.log.types import rfc3339 as rfc3339
+from ingest.telemetry.kinds.declare import COMPONENT_FORM, is_component
 
 Severity = Literal["critical", "error", "warning", "info"]
 State = Literal["open", "acknowledged", "snoozed", "resolved"]
@@ -243,18 +245,6 @@ class CommandRefusedError(Exception):
 
 # Times
 # ----------------------------------------------------------------------------------------------------------
-def rfc3339(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def parse_rfc3339(text: str) -> datetime:
-    """Raises ValueError unless `text` is an RFC 3339 time with an offset."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None or "T" not in text.upper():
-        raise ValueError(f"not an RFC 3339 time with an offset: {text}")
-    return moment.astimezone(UTC)
-
-
 def optional_time(text: str | None) -> datetime | None:
     return None if text is None else parse_rfc3339(text)
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import models
 
 from incidents.domain.escalation.policy import USUAL_WAIT, Policy, policy_from
-from incidents.domain.incident.escalation import Escalation, escalation_from
+from incidents.domain.incident.escalation import CONCERNS, Escalation, as_json, escalation_from, follow
+from incidents.domain.incident.evolve import evolve
 from incidents.incident.models import IncidentRow
+from incidents.incident.projection import Change
+from incidents.incident.repository import stream_of
 from incidents.teams.models import Team
+from ingest.db.database import upsert
+from ingest.queries import read_stream
 
 
 class EscalationPolicy(models.Model):
@@ -70,3 +76,34 @@ class EscalationRow(models.Model):
     def escalation(self) -> Escalation:
         state: dict[str, Any] = self.state
         return escalation_from(state)
+
+
+def project(changes: Sequence[Change]) -> None:
+    """Brings the escalations of incidents up to their newest events; most events change nothing about one."""
+    about = [change for change in changes if any(event.type in CONCERNS for event in change.events)]
+    asked = [change.after.id for change in about if change.before is not None]
+    rows = EscalationRow.objects.filter(incident__pk__in=asked).values_list("pk", "state") if asked else ()
+    known = {str(pk): escalation_from(state) for pk, state in rows}
+    # Updated in place also by a rebuild, as the incident's own row is.
+    followed = [_followed(change, known.get(change.after.id)) for change in about]
+    upsert(EscalationRow, followed, ("incident_id",))
+
+
+def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
+    """The columns of its EscalationRow."""
+    state, events, version = change.before, change.events, 0
+    if known is None and state is not None:
+        # An incident that is older than escalations: its own events say how it stands.
+        state, events = None, read_stream(stream_of(change.after.id))
+    for event in events:
+        state = evolve(state, event)
+        known = follow(known, state, event)
+        version = event.version if event.type in CONCERNS else version
+    assert known is not None, "an incident's first event opens it"
+    return {
+        "incident_id": change.after.id,
+        "version": version,
+        "phase": known.phase,
+        "due_at": known.due_at,
+        "state": as_json(known),
+    }

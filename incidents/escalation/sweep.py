@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from django.db import transaction
@@ -22,18 +22,14 @@ from incidents.domain.escalation.policy import Policy
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.escalation import (
     CLOCKS,
-    CONCERNS,
     ENGINE,
     Escalation,
-    as_json,
     due,
     escalation_from,
-    follow,
     next_step,
 )
-from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.state import Incident
-from incidents.escalation.models import EscalationPolicy, EscalationRow
+from incidents.escalation.models import EscalationPolicy, EscalationRow, project
 from incidents.escalation.queries import Directory
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import Change, state_of
@@ -41,41 +37,10 @@ from incidents.incident.repository import CommandResult, LockedCommand, loaded, 
 from incidents.notifications.queue import Call, notify_all
 from incidents.suppression.suppressor import Covers
 from ingest.commands import Backoff, in_halves, retrying
-from ingest.db.database import upsert
 from ingest.queries import Context, Event, read_stream
 
-
-# Projection
+# Backfill
 # ----------------------------------------------------------------------------------------------------------
-def project(changes: Sequence[Change]) -> None:
-    """Brings the escalations of incidents up to their newest events; most events change nothing about one."""
-    about = [change for change in changes if any(event.type in CONCERNS for event in change.events)]
-    asked = [change.after.id for change in about if change.before is not None]
-    rows = EscalationRow.objects.filter(incident__pk__in=asked).values_list("pk", "state") if asked else ()
-    known = {str(pk): escalation_from(state) for pk, state in rows}
-    # Updated in place also by a rebuild, as the incident's own row is.
-    followed = [_followed(change, known.get(change.after.id)) for change in about]
-    upsert(EscalationRow, followed, ("incident_id",))
-
-
-def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
-    """The columns of its EscalationRow."""
-    state, events, version = change.before, change.events, 0
-    if known is None and state is not None:
-        # An incident that is older than escalations: its own events say how it stands.
-        state, events = None, read_stream(stream_of(change.after.id))
-    for event in events:
-        state = evolve(state, event)
-        known = follow(known, state, event)
-        version = event.version if event.type in CONCERNS else version
-    assert known is not None, "an incident's first event opens it"
-    return {
-        "incident_id": change.after.id,
-        "version": version,
-        "phase": known.phase,
-        "due_at": known.due_at,
-        "state": as_json(known),
-    }
 
 
 def missing_timers(most: int, but: Collection[str] = ()) -> list[str]:

@@ -121,6 +121,10 @@ class View:
         }
 
 
+def view_of(row: IncidentRow) -> View:
+    return View(state_of(row), row.version, row.position)
+
+
 # Failures
 # ----------------------------------------------------------------------------------------------------------
 def failures_of(views: Iterable[View], as_of: Position | None = None) -> dict[str, Failure]:

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import median
 from typing import Any
 
 from django.db.models import Q
 
-from analyzers.queries import Share, median_of
+from analyzers.queries import Share
 from incidents.domain.incident.outcome import AnalyzerOutcome, analyzer_outcomes, has_blamed
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import parse_rfc3339
@@ -174,7 +175,7 @@ def _blaming(name: str) -> Q:
 def _card(
     analyzer: str, version: str | None, rows: Sequence[AnalyzerOutcomeRow | AnalyzerOutcome], waiting: int
 ) -> Card:
-    leads = [timedelta(seconds=row.lead_seconds) for row in rows if row.lead_seconds is not None]
+    leads = [row.lead_seconds for row in rows if row.lead_seconds is not None]
     return Card(
         analyzer,
         version,
@@ -184,7 +185,7 @@ def _card(
         first=sum(row.first for row in rows),
         alone=sum(row.alone for row in rows),
         waiting=waiting,
-        median_lead=median_of(leads),
+        median_lead=timedelta(seconds=median(leads)) if leads else None,
     )
 
 

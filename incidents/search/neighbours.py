@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from incidents.domain.values import InvalidValueError
 from incidents.incident.models import IncidentRow
-from incidents.incident.view import View
+from incidents.incident.view import View, view_of
 from incidents.search.filters import ORDERS, Filter
 from incidents.search.pagination import (
     AsOfListing,
@@ -22,7 +22,6 @@ from incidents.search.pagination import (
     filtered,
     ordered,
     read_edge,
-    view_of,
     write_cursor,
 )
 from ingest.api.pagination import Columns, in_order, stretches_beyond

@@ -13,9 +13,8 @@ from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident, is_quiet
 from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.incident.models import IncidentRow
-from incidents.incident.projection import state_of
 from incidents.incident.repository import stream_of
-from incidents.incident.view import View
+from incidents.incident.view import View, view_of
 from incidents.search.filters import ORDERS, Filter
 from ingest.api import pagination
 from ingest.api.pagination import MOST, Columns, Page, PageError, beyond, in_order
@@ -54,10 +53,6 @@ def first(filters: Sequence[Filter], order: str, limit: int) -> list[str]:
     """The ids that a list begins with."""
     rows = in_order(filtered(filters), ORDERS[order])
     return [str(id_) for id_ in rows.values_list("pk", flat=True)[:limit]]
-
-
-def view_of(row: IncidentRow) -> View:
-    return View(state_of(row), row.version, row.position)
 
 
 def filtered(filters: Sequence[Filter], rows: QuerySet[IncidentRow] | None = None) -> QuerySet[IncidentRow]:

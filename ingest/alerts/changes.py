@@ -32,7 +32,7 @@ from ingest.db import database
 from ingest.integrations.normalized import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
 from ingest.integrations.pagerduty import Change
 from ingest.log.append import append, retrying
-from ingest.log.types import Context, Head, NewEvent
+from ingest.log.types import Context, Head, NewEvent, rfc3339
 
 ENDPOINT = "pagerduty-change"
 SHORTEST_NAME = 3
@@ -144,7 +144,7 @@ def _body(id_: str, change: Change, prepared: PendingDelivery) -> dict[str, Any]
         "summary": change.summary,
         "source": change.source,
         "component": _component(change),
-        "at": None if change.at is None else change.at.isoformat().replace("+00:00", "Z"),
+        "at": None if change.at is None else rfc3339(change.at),
         "details": dict(change.details or {}),
         "links": [dict(link) for link in change.links],
         "notes": list(change.notes),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from ingest.db import database
 from ingest.db.database import GroupCommit, GroupCommitError
 from ingest.integrations.normalized import Alert, Parsed
 from ingest.log.append import StreamAppend, extend_through, retrying, saying_overtaken
-from ingest.log.types import Context, Head, NewEvent, StreamVersionError, UnrecordableEventError
+from ingest.log.types import Context, Head, NewEvent, StreamVersionError, UnrecordableEventError, rfc3339
 
 _REST = frozenset({"resolved", "expired", "settled"})
 
@@ -183,7 +183,7 @@ def _body(id_: str, alert: Alert, status: str, change: Outcome, fired: int, by: 
 
 
 def _text(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return None if at is None else rfc3339(at)
 
 
 MOST_TOGETHER = 64

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from ingest.integrations.normalized import Alert, Notes, Severity, key_of
-from ingest.telemetry.component_names import is_component
+from ingest.telemetry.kinds.declare import is_component
 
 if TYPE_CHECKING:
     from ingest.telemetry.decode.columns import Rows

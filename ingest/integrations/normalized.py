@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct, structs
 
-from ingest.telemetry.component_names import is_component
+from ingest.telemetry.kinds.declare import is_component
 
 Status = Literal["firing", "acknowledged", "resolved"]
 Severity = Literal["critical", "error", "warning", "info"]

@@ -31,7 +31,7 @@ from ingest.integrations.normalized import (
     key_of,
     severity_of,
 )
-from ingest.telemetry.component_names import is_component
+from ingest.telemetry.kinds.declare import is_component
 
 LONGEST_SUMMARY = 1_024
 LONGEST_KEY = 255

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from ingest.integrations.spans import Span, instant
+from ingest.log.types import rfc3339
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 _DEPLOYMENT = re.compile(rf"(.+)-[{_SAFE}0-9a-f]{{5,10}}-[{_SAFE}]{{5}}")
@@ -40,7 +41,7 @@ def span_rows(spans: Iterable[Span], shift: timedelta = timedelta(0)) -> list[di
         seen.add((span.trace, span.span))
         when = instant(span.start) + shift
         row: dict[str, object] = {
-            "time": when.isoformat().replace("+00:00", "Z"),
+            "time": rfc3339(when),
             "trace": span.trace,
             "span": span.span,
             "service": service_of(span.instance),

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from ingest.log.types import rfc3339
+
 Operations = Literal["root", "entry"]
 """What is called the operation of a trace; see `operation_of`."""
 
@@ -269,7 +271,7 @@ def path_outcomes(
         when = instant(trace.root.start) + shift
         rows.append(
             {
-                "time": when.isoformat().replace("+00:00", "Z"),
+                "time": rfc3339(when),
                 "components": [f"instance/{name}" for name in trace.instances],
                 "attempts": 1,
                 "failures": int(bool(failure)),

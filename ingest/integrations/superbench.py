@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ingest.telemetry.component_names import is_component
+from ingest.log.types import rfc3339
+from ingest.telemetry.kinds.declare import is_component
 
 NODE = "node"
 MONITOR = "monitor"
@@ -146,7 +147,7 @@ def _row(
 ) -> dict[str, Any]:
     if at.tzinfo is None:
         raise ValueError(f"time {at.isoformat()} has no time zone")
-    time = at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    time = rfc3339(at)
     row: dict[str, Any] = {
         "time": time,
         NODE: node,

@@ -249,6 +249,19 @@ def _strings(value: Json) -> Iterator[str]:
             yield from _strings(inner)
 
 
+def rfc3339(moment: datetime) -> str:
+    """RFC 3339 in UTC with `Z`."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def parse_rfc3339(text: str) -> datetime:
+    """The time in UTC. Raises ValueError unless `text` is an RFC 3339 time with an offset."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or "T" not in text.upper():
+        raise ValueError(f"not an RFC 3339 time with an offset: {text}")
+    return moment.astimezone(UTC)
+
+
 def time_text(moment: datetime) -> str:
     """RFC 3339 in UTC with microseconds, as precise as Postgres keeps it. Refuses a time without a zone."""
     if moment.tzinfo is None:

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from django.db import connection
 
-from ingest.telemetry.component_names import natural
+from ingest.telemetry.kinds.declare import natural
 from ingest.telemetry.windows.sql import one_snapshot, region_number
 from ingest.topology.read import Component, read_components
 

@@ -18,7 +18,6 @@ from analyzers import registry, runner
 from analyzers.contract import Sums
 from analyzers.runs import execution
 from analyzers.runs.models import Run, State, StoredVerdict, StoredWindow
-from analyzers.runs.timing import instant
 from analyzers.simulators import deepview, fleet
 from analyzers.simulators.tables import paths_of
 from incidents import commands, follower, queries
@@ -26,6 +25,7 @@ from incidents.commands import Report
 from incidents.incident.models import IncidentRow
 from ingest.api import keys
 from ingest.commands import append
+from ingest.log.types import rfc3339
 from ingest.queries import Context, Head, NewEvent, dump_sums
 from tests.following import follow_to_the_end
 
@@ -134,7 +134,7 @@ def as_of(now: datetime, suspect: dict[str, Any], end: str) -> dict[str, Any]:
     moments = {name: suspect[name] for name in ("first_failure", "last_failure") if suspect.get(name)}
     return {
         **suspect,
-        **{name: instant(datetime.fromisoformat(at) + later) for name, at in moments.items()},
+        **{name: rfc3339(datetime.fromisoformat(at) + later) for name, at in moments.items()},
     }
 
 
@@ -154,7 +154,7 @@ def opinions_on(number: int) -> None:
             "version": "1.0.0",
             "params": {},
             "region": incident.region,
-            "window": {"start": instant(end - timedelta(hours=1)), "end": instant(end)},
+            "window": {"start": rfc3339(end - timedelta(hours=1)), "end": rfc3339(end)},
             "window_hash": digest,
         }
         said = [

@@ -44,7 +44,7 @@ from analyzers.contract import (
     inconclusive,
     quiet,
 )
-from ingest.telemetry.component_names import is_component
+from ingest.telemetry.kinds.declare import is_component
 
 LEVEL, SURE_LEVEL = 0.05, 0.001
 """Share of false ones among the components that are said to be below target, and that which is enough to act."""

@@ -9,8 +9,9 @@ import numpy as np
 from analyzers.builtin.stats.intervals import MINUTE, microseconds, moment
 from analyzers.builtin.stats.nines import downtime_per_year, nines, show_availability, show_minutes
 from analyzers.builtin.text import count, hundredths, percent, so_many
-from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
+from analyzers.builtin.vega import bars_over_time, ranked_bars
 from analyzers.contract import Evidence, Window, chart, table, text
+from ingest.log.types import rfc3339
 
 if TYPE_CHECKING:
     from analyzers.builtin.availability.ledger import Found
@@ -153,8 +154,8 @@ def _over_time(window: Window, found: Found) -> Evidence:
             )
     values: list[dict[str, Any]] = [
         {
-            "time": instant(moment(int(edges[i]))),
-            "until": instant(moment(int(edges[i + 1]))),
+            "time": rfc3339(moment(int(edges[i]))),
+            "until": rfc3339(moment(int(edges[i + 1]))),
             "part": name,
             "amount": round(float(amount[name][i]) / MINUTE, 3),
         }

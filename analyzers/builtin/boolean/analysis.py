@@ -32,8 +32,8 @@ from analyzers.builtin.paths import (
     names_of,
     simpler_methods,
     solve,
+    spans,
 )
-from analyzers.builtin.stats.onset import spans
 from analyzers.builtin.stats.probability import at_least
 from analyzers.builtin.text import count, listed, percent
 from analyzers.contract import (

@@ -26,8 +26,9 @@ from analyzers.builtin.stats.intervals import (
 from analyzers.builtin.stats.rate_ratio import RateRatio, Stratum, TooFewCountsError, rate_ratio
 from analyzers.builtin.text import figure, percent, so_many
 from analyzers.builtin.uptime import FAR, NEAR, UNTOLD, Uptimes, uptimes_of
-from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
+from analyzers.builtin.vega import SCHEMA, colour, time_axis
 from analyzers.contract import Assumption, Evidence, Params, Verdict, Window, chart, quiet, table, text
+from ingest.log.types import rfc3339
 
 _MOST_STRATA = 1000
 
@@ -262,7 +263,7 @@ def _over_time(seen: Exposure) -> Evidence:
             days = float(seen.days[side][first:until].sum())
             failures = int(seen.failures[side][first:until].sum())
             if days > 0:
-                begun = instant(moment(int(seen.edges[first])))
+                begun = rfc3339(moment(int(seen.edges[first])))
                 rate = per_thousand(failures, days)
                 values.append({"time": begun, "placed": name, "rate": rate, "failures": failures})
     long = seen.edges[-1] - seen.edges[0] > 2 * 86_400_000_000

@@ -24,9 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from analyzers.builtin.deepview import noise
-from analyzers.builtin.deepview.baseline import Baseline, from_history, from_window
-from analyzers.builtin.deepview.noise import ENOUGH_HISTORY
+from analyzers.builtin.deepview.baseline import (
+    ENOUGH_HISTORY,
+    Baseline,
+    Noise,
+    cells,
+    from_history,
+    learn,
+    remains,
+    still,
+    upper,
+)
 from analyzers.builtin.deepview.observed import (
     Observed,
     alike,
@@ -122,6 +130,39 @@ def blame(window: Window, params: Params) -> Outcome:
     return Outcome(seen, baseline, rules.threshold, charges, _runners(judges, blamed, rules), checked)
 
 
+def from_window(seen: Observed, rules: Rules) -> Baseline:
+    """A cold start: what remains of this window once its own suspects are taken out."""
+    judges, faulty = _faulty(seen, rules)
+    left = remains(seen, seen.witness)
+    known = learn(cells([(seen, left)], seen.names), seen.names, np.ones(len(seen.names)))
+    known = Noise(known.spread, known.noise, np.ones(len(seen.names)))
+    return Baseline(
+        upper(judges.units.fit_base(faulty)[0], seen.total),
+        upper(judges.witnesses.fit_base(faulty)[0], seen.total),
+        known,
+        0,
+    )
+
+
+def _faulty(seen: Observed, rules: Rules) -> tuple[Judges, list[int]]:
+    """Components to blame when the background is unknown: select, take the background of the rest, select
+    again.
+    """
+    total = max(seen.total, 1.0)
+    units, witnesses = (seen.failures.sum() + 0.5) / total, (seen.witness.sum() + 0.5) / total
+    chosen: list[int] = []
+    judges = Judges(seen, units, witnesses)
+    for _ in range(4):
+        found = select(judges, rules).chosen
+        if set(found) <= set(chosen):
+            break
+        chosen = found
+        units = judges.units.fit_base(chosen)[0] + 0.5 / total
+        witnesses = judges.witnesses.fit_base(chosen)[0] + 0.5 / total
+        judges = Judges(seen, units, witnesses)
+    return judges, chosen
+
+
 def _rules(seen: Observed, window: Window, params: Params) -> Rules:
     """The bars that a blamed component must pass.
 
@@ -141,7 +182,7 @@ def _rules(seen: Observed, window: Window, params: Params) -> Rules:
     else:
         witnesses = np.full(len(seen.names), needed)
     smallest = -math.log1p(-float(params["min_rate"]))
-    return Rules(np.maximum(threshold, 1.0), noise.still(len(seen.names)), smallest, witnesses, allowed)
+    return Rules(np.maximum(threshold, 1.0), still(len(seen.names)), smallest, witnesses, allowed)
 
 
 def _charges(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.deepview.analyzer import SLICE
 from analyzers.builtin.deepview.observed import Observed, component_sets, kinds_of, locate
-from analyzers.builtin.paths import TITLE, incidence, simpler_methods
-from analyzers.builtin.stats.onset import last_unusual
+from analyzers.builtin.paths import TITLE, incidence, last_unusual, simpler_methods
 from analyzers.builtin.text import so_many
+from analyzers.builtin.vega import SCHEMA
 from analyzers.contract import Evidence, Paths, Window, chart, text
+from ingest.log.types import rfc3339
 
 Json = dict[str, Any]
 Ints = NDArray[np.int64]
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 ELSEWHERE = "elsewhere"
 
 _BARS = 72  # at most, so that a day is drawn in bars of 20 minutes
@@ -103,8 +103,8 @@ def _stacked(counts: NDArray[np.float64], names: list[str], edges: list[datetime
     high = np.cumsum(counts, axis=0)
     return [
         {
-            "time": _instant(edges[i]),
-            "until": _instant(edges[i + 1]),
+            "time": rfc3339(edges[i]),
+            "until": rfc3339(edges[i + 1]),
             "where": name,
             "failures": int(counts[s, i]),
             "low": int(high[s, i] - counts[s, i]),
@@ -206,10 +206,6 @@ def _spoken(kind: str) -> str:
 
 def _minutes(fold: int) -> str:
     return f"{fold * SLICE.total_seconds() / 60:g}"
-
-
-def _instant(when: datetime) -> str:
-    return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 Floats = NDArray[np.float64]

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.deepview.noise import PRIOR, SPOKEN, Noise, evidence, speaking
+from analyzers.builtin.deepview.baseline import PRIOR, SPOKEN, Noise, evidence, speaking
 from analyzers.builtin.deepview.observed import (
     Observed,
     attempts_of,

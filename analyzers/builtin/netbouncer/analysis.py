@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.refit import CLEAN
 from analyzers.builtin.netbouncer.stages import Blamed, Found, bar_of, judge
-from analyzers.builtin.paths import Incidence, incidence, texts, with_sources
-from analyzers.builtin.stats.onset import spans
+from analyzers.builtin.paths import Incidence, incidence, spans, texts, with_sources
 from analyzers.builtin.stats.probability import at_least, probability_at, q_values
 from analyzers.builtin.text import percent
 from analyzers.contract import (

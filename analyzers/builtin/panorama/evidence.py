@@ -13,8 +13,9 @@ from analyzers.builtin.panorama.findings import Found
 from analyzers.builtin.panorama.likelihood import OBSERVER, PLACE
 from analyzers.builtin.panorama.observed import Observed
 from analyzers.builtin.text import NATS, count, hundredths, moment, so_many
-from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
+from analyzers.builtin.vega import SCHEMA, colour, time_axis
 from analyzers.contract import Evidence, Window, chart, table, text
+from ingest.log.types import rfc3339
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -222,7 +223,7 @@ def _points(window: Window, found: Found, cells: Any, fold: int, label: str) -> 
         if total[inside].sum():
             share = round(float(bad[inside].sum() / total[inside].sum()), 4)
             at = window.start + first * seen.fold * SLICE
-            out.append({"time": instant(at), "view": label, "share": share})
+            out.append({"time": rfc3339(at), "view": label, "share": share})
     return out
 
 

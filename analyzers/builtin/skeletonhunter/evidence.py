@@ -14,8 +14,9 @@ from analyzers.builtin.skeletonhunter.observed import P50, Observed
 from analyzers.builtin.skeletonhunter.skeleton import SKELETON, Skeleton, peers, share_of_mesh
 from analyzers.builtin.skeletonhunter.verdict import probability, span, title
 from analyzers.builtin.text import NATS
-from analyzers.builtin.vega import COLOURS, SCHEMA, instant, time_axis
+from analyzers.builtin.vega import COLOURS, SCHEMA, time_axis
 from analyzers.contract import Evidence, Window, chart, table, text
+from ingest.log.types import rfc3339
 
 MOST_LINES, MOST_CURVES = 20, 5
 
@@ -165,7 +166,7 @@ def _points(name: str, curve: Any, start: Any, slices: range) -> list[dict[str, 
     return [
         {
             "pair": name,
-            "time": instant(start + at * SLICE),
+            "time": rfc3339(start + at * SLICE),
             "rtt_us": round(float(np.exp(curve[at])), 2) if np.isfinite(curve[at]) else None,
         }
         for at in slices

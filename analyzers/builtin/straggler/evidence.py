@@ -13,8 +13,9 @@ from analyzers.builtin.straggler.findings import Named, Outcome
 from analyzers.builtin.straggler.pace import Slowdown
 from analyzers.builtin.straggler.series import Observed, Pace
 from analyzers.builtin.text import hundredths
-from analyzers.builtin.vega import COLOURS, SCHEMA, colour, instant, time_axis
+from analyzers.builtin.vega import COLOURS, SCHEMA, colour, time_axis
 from analyzers.contract import Evidence, chart, table, text
+from ingest.log.types import rfc3339
 
 Json = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -74,7 +75,7 @@ def _metric(one: Apart) -> str:
 
 
 def _at(seen: Observed, column: int) -> str:
-    return instant(seen.starts[min(column, len(seen.starts) - 1)])
+    return rfc3339(seen.starts[min(column, len(seen.starts) - 1)])
 
 
 def _drawn(seen: Observed) -> list[int]:

@@ -16,8 +16,9 @@ from analyzers.builtin.stats.nines import (
     show_minutes,
 )
 from analyzers.builtin.text import count, hundredths, percent, so_many
-from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
+from analyzers.builtin.vega import bars_over_time, ranked_bars
 from analyzers.contract import Evidence, Window, chart, table, text
+from ingest.log.types import rfc3339
 
 if TYPE_CHECKING:
     from analyzers.builtin.tor_availability.outages import Measured
@@ -161,8 +162,8 @@ def _over_time(found: Measured) -> Evidence:
         inside = np.clip(np.minimum(over, edges[1:]) - np.maximum(begun, edges[:-1]), 0, None).sum(axis=0)
         values += [
             {
-                "time": instant(moment(int(edges[i]))),
-                "until": instant(moment(int(edges[i + 1]))),
+                "time": rfc3339(moment(int(edges[i]))),
+                "until": rfc3339(moment(int(edges[i + 1]))),
                 "part": cause,
                 "amount": round(float(inside[i]) / MINUTE, 3),
             }

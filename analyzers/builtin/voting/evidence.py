@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.flows.observed import Observed
-from analyzers.builtin.stats.onset import last_unusual
+from analyzers.builtin.paths import last_unusual
 from analyzers.builtin.text import CHANCE, NATS, hundredths
+from analyzers.builtin.vega import SCHEMA
 from analyzers.builtin.voting.analyzer import SLICE
 from analyzers.builtin.voting.charges import Charge, rate_interval
 from analyzers.contract import Evidence, Window, chart, table
+from ingest.log.types import rfc3339
 
 Json = dict[str, Any]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 ELSEWHERE = "elsewhere"
 
 _BARS = 60
@@ -140,8 +141,8 @@ def over_time(
     high = np.cumsum(counts, axis=0)
     values = [
         {
-            "time": _instant(window.start + i * fold * SLICE),
-            "until": _instant(min(window.start + (i + 1) * fold * SLICE, window.end)),
+            "time": rfc3339(window.start + i * fold * SLICE),
+            "until": rfc3339(min(window.start + (i + 1) * fold * SLICE, window.end)),
             "where": name,
             "lost": int(counts[s, i]),
             "low": int(high[s, i] - counts[s, i]),
@@ -249,7 +250,3 @@ def span(window: Window, seen: Observed, charge: Charge) -> tuple[datetime, date
     lost = np.bincount(at, seen.failing.lost[charge.rows], minlength=-(-window.length // SLICE))
     last = last_unusual(lost, charge.expected)
     return window.start + int(at.min()) * SLICE, min(window.start + (last + 1) * SLICE, window.end)
-
-
-def _instant(when: datetime) -> str:
-    return when.astimezone(UTC).isoformat().replace("+00:00", "Z")

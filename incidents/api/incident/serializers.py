@@ -12,7 +12,7 @@ from incidents.domain.incident.state import FAILURE_STATES
 from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_line
 from incidents.teams.models import Team
 from ingest.api.pagination import PageShape
-from ingest.telemetry.component_names import COMPONENT_FORM
+from ingest.telemetry.kinds.declare import COMPONENT_FORM
 
 
 class LinkShape(s.Serializer[Any]):

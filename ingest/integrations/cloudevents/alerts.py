@@ -32,7 +32,7 @@ from ingest.integrations.normalized import (
     instant,
     key_of,
 )
-from ingest.telemetry.component_names import is_component
+from ingest.telemetry.kinds.declare import is_component
 
 DEFAULT = mapping(
     {

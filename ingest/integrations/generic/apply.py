@@ -55,7 +55,7 @@ from ingest.integrations.normalized import (
     key_of,
 )
 from ingest.integrations.recovery import key_of_title, read_title, status_of
-from ingest.telemetry.component_names import COMPONENT_FORM, is_component
+from ingest.telemetry.kinds.declare import COMPONENT_FORM, is_component
 
 __all__ = ["InvalidMappingError", "Item", "Mapping", "Preview", "apply", "mapping", "read_form", "receive"]
 

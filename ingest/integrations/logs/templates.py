@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from ingest.integrations.spans import instant
+from ingest.log.types import rfc3339
 
 ANY = "<*>"
 LONGEST = 300
@@ -144,7 +145,7 @@ def count_rows(
     """The same as `log_count` rows; `shift` is added to every time."""
     return [
         {
-            "time": (instant(time) + shift).isoformat().replace("+00:00", "Z"),
+            "time": rfc3339(instant(time) + shift),
             "component": component,
             "template": text,
             "severity": severity,

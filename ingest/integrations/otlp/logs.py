@@ -31,7 +31,7 @@ from ingest.integrations.normalized import Alert, Notes, Parsed, Severity, compo
 from ingest.integrations.otlp.messages import SIGNALS, Parts, text_of
 from ingest.integrations.otlp.resources import NO_SERVICE, attributes_of, identity, instance_of, service_of
 from ingest.integrations.samples import Refusals
-from ingest.telemetry.component_names import is_component
+from ingest.telemetry.kinds.declare import is_component
 
 ERROR, FATAL = 17, 21
 QUIET = timedelta(minutes=15)

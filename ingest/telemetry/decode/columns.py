@@ -14,10 +14,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.telemetry.component_names import COMPONENT, COMPONENT_FORM
 from ingest.telemetry.errors import MOST_NAMED, BadRow
 from ingest.telemetry.kinds import After, AtMost, Check, Field, Kind, NoMoreThan
 from ingest.telemetry.kinds.declare import (
+    COMPONENT,
+    COMPONENT_FORM,
     MAX_COMPONENTS,
     MAX_COUNT,
     MAX_LABELS,

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.telemetry.component_names import natural
 from ingest.telemetry.decode.columns import Sets
+from ingest.telemetry.kinds.declare import natural
 
 Ints = NDArray[np.int64]
 MOST = 400

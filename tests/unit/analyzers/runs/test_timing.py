@@ -10,12 +10,12 @@ from analyzers.runs.timing import (
     EPOCH,
     MOST_BEHIND,
     Cadence,
-    before,
     clock,
     due,
     parse_span,
     span_text,
 )
+from analyzers.runs.windows import windows_before
 
 HOUR, MINUTE, SECOND = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_however_the_clock_moves_every_window_is_due_exactly_once(
 
 
 def test_history_ends_where_the_window_begins_and_stays_in_the_telemetry() -> None:
-    found = before(NOON, HOUR, count=3, first=NOON - 2 * HOUR)
+    found = windows_before(NOON, HOUR, count=3, first=NOON - 2 * HOUR)
     assert found == [(NOON - 2 * HOUR, NOON - HOUR), (NOON - HOUR, NOON)]
 
 

@@ -22,7 +22,7 @@ from ingest.integrations.normalized import (
     Alert,
     InvalidPayloadError,
 )
-from ingest.telemetry.component_names import is_component
+from ingest.telemetry.kinds.declare import is_component
 
 HOW = apply.mapping(
     {

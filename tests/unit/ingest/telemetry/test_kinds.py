@@ -5,10 +5,10 @@ import json
 import pytest
 
 from incidents.domain.values import InvalidValueError, check_component
-from ingest.telemetry.component_names import is_component
 from ingest.telemetry.decode.body import decode_ndjson
 from ingest.telemetry.errors import InvalidRowsError
 from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.kinds.declare import is_component
 from ingest.telemetry.windows.offline import ALWAYS, REGION
 
 GOOD = ["tor/dc1-t12", "Rack/A", "link/a~b", "instance/ts-order.7f", "nic/ü", "a/" + "n" * 190]
