@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +26,7 @@ from analyzers.params import check_params
 from analyzers.simulators import outages, uptimes
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from tests.benchmarks.glance import counts, told
+from tests.benchmarks.growth import peak_memory
 from tests.benchmarks.scoring import Tally, note_of, spread, windows_row, windows_until
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import reliability
@@ -330,10 +330,7 @@ def speed() -> Iterator[Row]:
 
 
 def _growth(analyzer: Analyzer, points: list[tuple[int, float]], window: Window) -> Iterator[Row]:
-    tracemalloc.start()
-    judged(analyzer, window)
-    peak = tracemalloc.get_traced_memory()[1] / 1e6
-    tracemalloc.stop()
+    peak = peak_memory(judged, analyzer, window)
     rows, took = points[-1]
     note = f"{rows} rows, peak {peak:.0f} MB"
     yield {"name": f"{analyzer.name}: seconds", "value": round(took, 3), "unit": "s", "note": note}

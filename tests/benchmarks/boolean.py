@@ -12,7 +12,6 @@ there, the share of failed links that are named.
 from __future__ import annotations
 
 import time
-import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +30,7 @@ from analyzers.simulators.deepview import EPOCH, FIRST_REPORTING_SEED
 from analyzers.simulators.fabric import Fabric, build, draw_links, fat_tree, send
 from analyzers.simulators.routes import Routes, path_table, routes_of
 from tests.benchmarks.glance import counts, other, told
+from tests.benchmarks.growth import peak_memory
 from tests.benchmarks.scoring import Tally, note_of, spread
 from tests.benchmarks.script import script
 
@@ -209,10 +209,7 @@ def cost() -> Iterator[Row]:
     shown = told("boolean", seconds=f"{seconds[-1]:.2f} ({rows[-1]:,} paths)", growth=f"{slope:.2f} (paths)")
     yield {"name": "growth exponent of time in paths", "value": round(slope, 3), "unit": "", "bar": "<= 1.2",
            "note": note, **shown}  # fmt: skip
-    tracemalloc.start()
-    ANALYZER.analyze(window, params)
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
+    peak = peak_memory(ANALYZER.analyze, window, params)
     yield {
         "name": "peak memory",
         "value": round(peak, 1),

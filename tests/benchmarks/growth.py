@@ -7,9 +7,12 @@ import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ParamSpec
 
 from analyzers.contract import Analyzer, Window
 from analyzers.params import check_params
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,15 @@ def measure_growth(
         began = time.process_time()
         analyzer.analyze(window, params)
         took.append(time.process_time() - began)
-    tracemalloc.start()
-    analyzer.analyze(window, params)
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
+    peak = peak_memory(analyzer.analyze, window, params)
     return Growth(took[-1], peak, math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0]))
+
+
+def peak_memory(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> float:
+    """Peak of the memory that `work` allocates, in MiB. It runs several times slower meanwhile."""
+    tracemalloc.start()
+    try:
+        work(*args, **kwargs)
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()

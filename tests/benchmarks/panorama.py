@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +36,7 @@ from analyzers.simulators.observers import (
     until,
 )
 from tests.benchmarks.glance import told
+from tests.benchmarks.growth import peak_memory
 from tests.benchmarks.panorama_rivals import RIVALS
 from tests.benchmarks.scoring import monotone, spread
 from tests.benchmarks.worlds import reliability
@@ -342,10 +342,7 @@ def speed_rows() -> Iterator[Row]:
         window = window_of(reports, 10.0, 30.0)
         params = check_params(ANALYZER, {})
         took = min(_timed(window, params) for _ in range(3))
-        tracemalloc.start()
-        ANALYZER.analyze(window, params)
-        peak = tracemalloc.get_traced_memory()[1] / 1e6
-        tracemalloc.stop()
+        peak = peak_memory(ANALYZER.analyze, window, params)
         rows = window.sums["seen"].rows
         raw = int(np.sum((reports.time >= 10) & (reports.time < 30)))
         points.append((rows, took))

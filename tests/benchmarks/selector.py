@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -51,6 +50,7 @@ from analyzers.simulators.node_wear import (
     run,
 )
 from tests.benchmarks.glance import told
+from tests.benchmarks.growth import peak_memory
 from tests.benchmarks.scoring import spread
 from tests.benchmarks.worlds import reliability
 
@@ -321,10 +321,7 @@ def growth_rows() -> list[Row]:
             ANALYZER.analyze(seen, params)
             best = min(best, time.process_time() - began)
         took.append(best)
-    tracemalloc.start()
-    ANALYZER.analyze(seen, params)
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
+    peak = peak_memory(ANALYZER.analyze, seen, params)
     exponent = math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0])
     shown = ", ".join(f"{n:,}: {s:.2f} s" for n, s in zip(sizes, took, strict=True))
     weeks, rounds = rates.days // 7, len(trace.rounds)

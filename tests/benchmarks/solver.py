@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +43,7 @@ from analyzers.simulators.deepview import (
 )
 from analyzers.simulators.fleet import PRESETS, Fleet, build, large
 from tests.benchmarks.glance import told
+from tests.benchmarks.growth import peak_memory
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -151,18 +151,18 @@ def compare(one: Region) -> list[Row]:
 def memory(one: Region) -> Row:
     """Peak of new memory while planning and solving, against the incidence itself."""
     paths = one.fleet.paths
-    tracemalloc.start()
-    plan = published.Plan.of(paths)
-    published.solve(plan, one.failing, one.z, one.alpha)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+
+    def solve() -> None:
+        published.solve(published.Plan.of(paths), one.failing, one.z, one.alpha)
+
+    peak = peak_memory(solve)
     incidence = paths.indices.nbytes + paths.indptr.nbytes
     return {
         "name": f"Peak memory of plan and solve, {one.components:,} components",
-        "value": round(peak / 2**20, 1),
+        "value": round(peak, 1),
         "unit": "MB",
         "bar": None,
-        "note": f"{peak / incidence:.1f} times the incidence ({incidence / 2**20:.0f} MB)",
+        "note": f"{peak * 2**20 / incidence:.1f} times the incidence ({incidence / 2**20:.0f} MB)",
     }
 
 
@@ -207,10 +207,7 @@ def whole_analysis(components: int, bar: str | None) -> tuple[Row, int, float]:
         f"{'right' if right else 'WRONG'} component",
     }
     if components >= FASTER_FROM:
-        tracemalloc.start()
-        ANALYZER.analyze(made, params)
-        peak = tracemalloc.get_traced_memory()[1] / 2**20
-        tracemalloc.stop()
+        peak = peak_memory(ANALYZER.analyze, made, params)
         seconds = f"{took:.2f} ({len(fleet.paths):,} paths, with history)"
         row |= told("deepview", seconds=seconds, memory=f"{peak:.0f} MB (the same)")
     return row, len(fleet.paths), took

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -40,6 +39,7 @@ from analyzers.simulators.node_benchmarks import (
     window,
 )
 from tests.benchmarks.glance import told
+from tests.benchmarks.growth import peak_memory
 from tests.benchmarks.scoring import spread, windows_row, windows_until
 from tests.benchmarks.validator_rivals import BASELINES
 from tests.benchmarks.worlds import reliability
@@ -290,10 +290,7 @@ def growth_rows() -> list[Row]:
             ANALYZER.analyze(seen, params)
             best = min(best, time.process_time() - began)
         took.append(best)
-    tracemalloc.start()
-    ANALYZER.analyze(seen, params)
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
+    peak = peak_memory(ANALYZER.analyze, seen, params)
     exponent = math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0])
     values = sizes[-1] * 60
     shown = told(

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import Any
@@ -32,6 +31,7 @@ from analyzers.simulators.voting import (
     BENIGN,
 )
 from tests.benchmarks.glance import counts, other, told
+from tests.benchmarks.growth import peak_memory
 from tests.benchmarks.scoring import Tally, kept_word, monotone, note_of, spread
 from tests.benchmarks.voting_trials import Job, made, run_trial, run_until_named
 
@@ -207,12 +207,9 @@ def cost() -> Iterator[Row]:
     shown = told("voting", seconds=f"{seconds[2]:.2f} ({rows[2]:,} paths)", growth=f"{slope:.2f} (paths)")
     yield row("growth exponent of time in paths", round(slope, 3), "<= 1.2", note) | shown
     window = made(Job(FIRST_REPORTING_SEED, 6)).window
-    tracemalloc.start()
-    ANALYZER.analyze(window, params)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    note, shown = "allocated above the window", told("voting", memory=f"{peak / 2**20:.0f} MB (the same)")
-    yield row("peak memory for a window of 96,000 flows", round(peak / 2**20, 1), None, note, "MB") | shown
+    peak = peak_memory(ANALYZER.analyze, window, params)
+    note, shown = "allocated above the window", told("voting", memory=f"{peak:.0f} MB (the same)")
+    yield row("peak memory for a window of 96,000 flows", round(peak, 1), None, note, "MB") | shown
 
 
 def timed(work: Callable[[], object]) -> float:
