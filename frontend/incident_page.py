@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import ceil
 from typing import Any
 
 from django.utils import timezone
@@ -33,6 +32,7 @@ from incidents.notifications.queries import failed_calls, unreachable
 from incidents.queries import Entry, Incident, Opinion, View, accounted, changes_before, views_of_teams
 from incidents.scorecards.queries import Card, scorecards
 from incidents.suppression.suppressor import overridden
+from ingest.api.pagination import PageError, page_at, parse_start
 from ingest.queries import Alert, Position, ReportedChange
 
 MOST_JOINS = 6
@@ -42,7 +42,6 @@ MANY_ALERTS = 10
 MOST_SHARED = 8
 ALERTS = 100
 """Alerts on one page of the list."""
-MOST_PAGES = 10_000
 RECENT = 25
 """Timeline entries above the fold."""
 MOST_MOMENTS = 2_000
@@ -111,12 +110,12 @@ class IncidentPage:
 
 
 def incident_page(
-    number: int, as_of: Position | None = None, *, alerts: str = "1", kinds: str = ""
+    number: int, as_of: Position | None = None, *, alerts: str = "", kinds: str = ""
 ) -> IncidentPage:
     """The page of incident `number` now, or at log position `as_of`.
 
-    `alerts` is the page of its alerts, `kinds` the kinds of timeline entries separated by commas, both as an address
-    gives them. Raises IncidentNotFoundError and InvalidValueError.
+    `alerts` is the cursor of the page of its alerts, `kinds` the kinds of timeline entries separated by commas, both as
+    an address gives them. Raises IncidentNotFoundError and InvalidValueError.
     """
     reference, now = str(number), timezone.now()
     view = queries.get(reference, as_of)
@@ -266,24 +265,17 @@ class AlertList:
 
     alerts: list[Shown]
     total: int
-    here: int
-    pages: int
-
-    @property
-    def previous(self) -> int | None:
-        return self.here - 1 if self.here > 1 else None
-
-    @property
-    def next(self) -> int | None:
-        return self.here + 1 if self.here < self.pages else None
+    start: int
+    previous: str | None
+    next: str | None
 
     @property
     def first(self) -> int:
-        return (self.here - 1) * ALERTS + 1
+        return self.start + 1
 
     @property
     def last(self) -> int:
-        return self.first + len(self.alerts) - 1
+        return self.start + len(self.alerts)
 
     @property
     def why(self) -> str:
@@ -300,17 +292,15 @@ class AlertList:
 
 def alert_list(number: str, asked: str, as_of: Position | None = None) -> AlertList:
     """The page of an incident's alerts that an address asks for, now or as of a moment. Raises InvalidValueError."""
-    if not (asked.isascii() and asked.isdigit() and 1 <= int(asked[:9]) <= MOST_PAGES):
-        raise InvalidValueError("alerts", "must be the number of a page, from 1")
-    here = int(asked)
-    found, total = queries.members(number, ALERTS, (here - 1) * ALERTS, as_of)
+    try:
+        start = parse_start(asked)
+    except PageError as error:
+        raise InvalidValueError("alerts", error.reason) from None
+    found, total = queries.members(number, ALERTS, start, as_of)
+    page = page_at(found, start, total, ALERTS)
     whys = queries.why_members(number, [one.id for one in found])
-    return AlertList(
-        [Shown(one, _since(one), whys.get(one.id, "")) for one in found],
-        total,
-        here,
-        max(1, ceil(total / ALERTS)),
-    )
+    shown = [Shown(one, _since(one), whys.get(one.id, "")) for one in found]
+    return AlertList(shown, total, start, page.previous, page.next)
 
 
 def _since(one: Alert) -> datetime:

@@ -66,7 +66,7 @@ def render_incident(
     """The page, with `problem` beside the form that caused it. Raises IncidentNotFoundError and InvalidValueError."""
     given = request.GET
     as_of = queries.parse_moment(given["as_of"]) if given.get("as_of") else None
-    shown = incident_page(number, as_of, alerts=given.get("alerts", "1"), kinds=given.get("show", ""))
+    shown = incident_page(number, as_of, alerts=given.get("alerts", ""), kinds=given.get("show", ""))
     context = {
         **{field.name: getattr(shown, field.name) for field in fields(IncidentPage)},
         "i": shown.incident,
