@@ -32,6 +32,7 @@ from incidents.domain.incident.alerts import (
     at_least,
     explain,
     explains,
+    group_title,
     is_blamed,
     is_storm,
     is_storming,
@@ -477,6 +478,7 @@ class _Placing:
             tuple(group.alerts),
             group.place.why,
             group.place.group_key,
+            group.place.shared,
         )
         opened = record_opening(opening, self._context)
         self._put_to_sleep(opened.incident.id, group.alerts)
@@ -513,8 +515,7 @@ class _Placing:
             return False
         members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
         after = record(found, c.JoinAlerts(members, place.why), self._context).incident
-        if is_storm(place.dedup_key):
-            self._name(after, len(members), alerts[0].integration)
+        self._name(after, len(members), place, alerts[0].integration)
         self._resume(after, alerts)
         return True
 
@@ -524,17 +525,24 @@ class _Placing:
         if after.snoozed_by == ACTOR and not all(self._holding.quiet(a.component, a.labels) for a in joined):
             record(after.id, c.Undo("snooze"), self._context)
 
-    def _name(self, storm: Incident, joined: int, integration: str) -> None:
-        """The title of a storm says how large it has become, unless somebody gave it another one."""
-        if at_least(storm.alerts) == at_least(storm.alerts - joined):
+    def _name(self, group: Incident, joined: int, place: Place, integration: str) -> None:
+        """The title of a group says how large it has become, unless somebody gave it another one or a finding says what
+        it is about.
+        """
+        if group.findings or at_least(group.alerts) == at_least(group.alerts - joined):
             return
-        named = TimelineEntry.objects.filter(incident__pk=storm.id, type="incident.title_set")
+        named = TimelineEntry.objects.filter(incident__pk=group.id, type="incident.title_set")
         if named.exclude(actor__startswith="system:").exists():
             return
-        ids = MemberAlert.objects.filter(incident__pk=storm.id).values_list("alert", flat=True)
-        components = alert_components([str(alert) for alert in ids])
-        title = storm_title(integration, storm.alerts, components)
-        record(storm.id, c.NameStorm(title, storm.title), self._context)
+        members = MemberAlert.objects.filter(incident__pk=group.id).values_list("alert", flat=True)
+        ids = [str(alert) for alert in members]
+        components = alert_components(ids)
+        if is_storm(place.dedup_key):
+            title = storm_title(integration, group.alerts, components)
+        else:
+            titles = {one.title for one in alert_briefs(ids).values()}
+            title = group_title(place.shared, group.alerts, titles, components)
+        record(group.id, c.NameGroup(title, group.title), self._context)
 
     def _opened_again(self, place: Place) -> str | None:
         """The incident of that place that was resolved because all its alerts had left it."""

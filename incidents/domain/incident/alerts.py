@@ -132,13 +132,15 @@ class Place:
     """The incident of an alert by its dedup key, and why it is that one.
 
     With a `group_key` it is the latest incident of that group, unless it was opened longer ago than `window`:
-    then a new one opens, and no dedup key could be that of both.
+    then a new one opens, and no dedup key could be that of both. `shared` names what its alerts have in common: the
+    alert rule, or the values that the route groups by.
     """
 
     dedup_key: str
     why: str
     group_key: str | None = None
     window: timedelta | None = None
+    shared: str = ""
 
     def opened_as(self, number: int) -> str:
         """The dedup key of the incident with this number."""
@@ -153,14 +155,14 @@ def place_of(alert: Reported, routing: Routing) -> Place:
     place = _alone_or_by_rule(alert, routing.team, alone=grouping.by == EACH_ALONE)
     if grouping.window is None:
         return place
-    return Place(place.dedup_key, _within(place.why, grouping), place.dedup_key, grouping.window)
+    return replace(place, why=_within(place.why, grouping), group_key=place.dedup_key, window=grouping.window)
 
 
 def _alone_or_by_rule(alert: Reported, team: str, *, alone: bool) -> Place:
     if alone or not alert.group:
         return Place(f"alert:{alert.integration}:{alert.key}", "same key of the same integration")
     why = f"all {alert.group} alerts of {team} from {alert.integration} are grouped"
-    return Place(f"alerts:{alert.integration}:{team}:{alert.group}", why)
+    return Place(f"alerts:{alert.integration}:{team}:{alert.group}", why, shared=alert.group)
 
 
 def _group(alert: Reported, routing: Routing, by: Sequence[str]) -> Place:
@@ -172,8 +174,18 @@ def _group(alert: Reported, routing: Routing, by: Sequence[str]) -> Place:
     key = text if len(text) <= 200 else f"{text[:150]}…{sha256(text.encode()).hexdigest()[:24]}"
     same = " and ".join(f"{name} {value or 'none'}"[:100] for name, value in values.items())
     why = f"route {rule} groups by {same}" if values else f"route {rule} groups all its alerts"
-    place = Place(f"alerts:{alert.integration}:{key}", why, f"route:{key}", routing.grouping.window)
+    place = Place(
+        f"alerts:{alert.integration}:{key}", why, f"route:{key}", routing.grouping.window, _shared(values)
+    )
     return place if place.window is None else replace(place, why=_within(why, routing.grouping))
+
+
+def _shared(values: Mapping[str, str]) -> str:
+    """`DiskFull, cluster a1`; without the component, which a title names anyway."""
+    others = {name: value for name, value in values.items() if value and name != "component"}
+    return ", ".join(
+        value if name in ("rule", "alertname") else f"{name} {value}" for name, value in others.items()
+    )
 
 
 def _value(alert: Reported, routing: Routing, name: str) -> str:
@@ -315,16 +327,25 @@ def at_least(count: int) -> int:
 
 def storm_title(integration: str, alerts: int, components: Collection[str]) -> str:
     """`Storm from prometheus: 20,000+ alerts on 200+ components`, as far as that is known."""
-    on = at_least(len(components))
-    where = (
-        f" on {on:,}+ {_kind(components)}"
-        if on
-        else f" on {next(iter(components))}"
-        if len(components) == 1
-        else ""
-    )
     said = at_least(alerts)
-    return f"Storm from {integration}: {f'{said:,}+ ' if said else ''}alerts{where}"[:TITLE_LIMIT]
+    return f"Storm from {integration}: {f'{said:,}+ ' if said else ''}alerts{_where(components)}"[
+        :TITLE_LIMIT
+    ]
+
+
+def group_title(shared: str, alerts: int, titles: Collection[str], components: Collection[str]) -> str:
+    """`DiskFull: 50+ alerts on 50+ components of the kind host`, for a group of 10 or more. What comes before the colon
+    is the title of all of them where they have the same, else what their group shares."""
+    counted = f"{at_least(alerts):,}+ alerts{_where(components)}"
+    about = next(iter(titles)) if len(titles) == 1 else shared
+    return f"{about[: TITLE_LIMIT - len(counted) - 2]}: {counted}" if about else counted
+
+
+def _where(components: Collection[str]) -> str:
+    if len(components) == 1:
+        return f" on {next(iter(components))}"
+    on = at_least(len(components))
+    return f" on {on:,}+ {_kind(components)}" if on else ""
 
 
 def _kind(components: Collection[str]) -> str:

@@ -185,7 +185,7 @@ class OpenForFinding:
 @dataclass(frozen=True, slots=True)
 class OpenForAlerts:
     """Opens an incident for alerts that belong together: `alerts[0]` gives it its title and component, but
-    for a storm.
+    for a storm. Ten and more are named by their number and what they have in common; `shared` is that of their group.
     """
 
     id: str
@@ -195,6 +195,7 @@ class OpenForAlerts:
     alerts: tuple[Reported, ...]
     why: str
     group_key: str | None = None
+    shared: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +371,8 @@ class SetTitle:
 
 
 @dataclass(frozen=True, slots=True)
-class NameStorm:
-    """A title that says how large a storm has become, in the place of the one that said so before."""
+class NameGroup:
+    """A title that says how many alerts a group or a storm has by now, in the place of the one that said so before."""
 
     title: str
     instead_of: str
@@ -482,7 +483,7 @@ Command = (
     | Comment
     | SetSeverity
     | SetTitle
-    | NameStorm
+    | NameGroup
     | Link
     | Resolve
     | Reopen

@@ -14,6 +14,8 @@ from typing import Any, Final
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.alerts import (
     Member,
+    at_least,
+    group_title,
     in_common,
     is_storm,
     join_symptoms,
@@ -151,15 +153,21 @@ def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
 
 
 def _of_a_group(command: c.OpenForAlerts) -> dict[str, Any]:
-    """What an incident is about: its first alert, and what all of them say alike."""
-    first = command.alerts[0]
+    """What an incident is about: its first alert, and what all of them say alike. Many of them share a title."""
+    first, many = command.alerts[0], at_least(len(command.alerts)) > 0
     return {
-        "title": first.title,
+        "title": _title_of_group(command) if many else first.title,
         "description": first.description,
         "component": first.component,
         "labels": in_common(command.alerts),
         "links": [dict(link) for link in first.links],
     }
+
+
+def _title_of_group(command: c.OpenForAlerts) -> str:
+    titles = {alert.title for alert in command.alerts}
+    components = {alert.component for alert in command.alerts if alert.component is not None}
+    return group_title(command.shared, len(command.alerts), titles, components)
 
 
 def _of_a_storm(command: c.OpenForAlerts) -> dict[str, Any]:
@@ -475,7 +483,7 @@ def _set_title(state: Incident, command: c.SetTitle) -> Bodies:
     return [("incident.title_set", {"title": command.title, "previous": state.title})]
 
 
-def _name_storm(state: Incident, command: c.NameStorm) -> Bodies:
+def _name_group(state: Incident, command: c.NameGroup) -> Bodies:
     """Where somebody has named it meanwhile, that stays."""
     if state.state == "resolved" or state.title != command.instead_of:
         return []
@@ -551,7 +559,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Comment: _comment,
     c.SetSeverity: _set_severity,
     c.SetTitle: _set_title,
-    c.NameStorm: _name_storm,
+    c.NameGroup: _name_group,
     c.Link: _link,
     c.Resolve: _resolve,
     c.Reopen: _reopen,

@@ -215,6 +215,24 @@ def test_the_title_that_a_person_gave_a_storm_stays() -> None:
     assert storm().incident.title == "Storm from prometheus: 20+ alerts"
 
 
+def test_a_large_group_is_named_by_what_its_alerts_share_and_their_number() -> None:
+    send(*(alert(f"k{n}", component=f"host/h{n}") for n in range(60)))
+    send(alert("a", title="Fan stopped", group="Fan"))
+    assert [view.incident.title for view in tickets()] == [
+        "Fan stopped",
+        "Slow: 50+ alerts on 50+ components of the kind host",
+    ]
+    send(*(alert(f"f{n}", title="Fan stopped", group="Fan", component="rack/r1") for n in range(20)))
+    assert ticket(2).incident.title == "Fan stopped: 20+ alerts on rack/r1"
+    assert "Dossier changed the title to" in " ".join(texts(2))
+    commands.set_title(ticket(2).incident.id, "Fans of rack 1", ALICE)
+    send(*(alert(f"g{n}", title="Fan stopped", group="Fan", component="rack/r1") for n in range(40)))
+    assert ticket(2).incident.title == "Fans of rack 1"
+    before = [queries.get(str(number)).as_json(UNKNOWN) for number in (1, 2)]
+    rebuild()
+    assert [queries.get(str(number)).as_json(UNKNOWN) for number in (1, 2)] == before
+
+
 def test_a_storm_of_one_rule_is_one_row_with_a_count() -> None:
     send(*(alert(f"k{n}") for n in range(1500)))
     (view,) = tickets()

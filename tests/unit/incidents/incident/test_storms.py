@@ -12,6 +12,7 @@ from incidents.domain.incident.alerts import (
     Opened,
     Storming,
     at_least,
+    group_title,
     is_storming,
     storm_of,
     storm_title,
@@ -60,6 +61,17 @@ def test_the_title_of_a_storm_says_only_what_is_known() -> None:
     assert (
         storm_title("prometheus", 30_000, many) == "Storm from prometheus: 20,000+ alerts on 200+ components"
     )
+
+
+def test_the_title_of_a_group_says_what_its_alerts_share() -> None:
+    hosts = {f"host/h{n}" for n in range(60)}
+    each = {f"Disk of {name} is slow" for name in hosts}
+    assert (
+        group_title("DiskSlow", 60, each, hosts) == "DiskSlow: 50+ alerts on 50+ components of the kind host"
+    )
+    assert group_title("DiskSlow", 12, {"Slow"}, {"host/h1"}) == "Slow: 10+ alerts on host/h1"
+    assert group_title("", 12, each, ()) == "10+ alerts"
+    assert len(group_title("x" * 500, 12, each, hosts)) == 300
 
 
 def test_the_title_of_a_storm_fits() -> None:
