@@ -212,6 +212,23 @@ OUTBOUND_ALLOWED_NETWORKS = env.networks(
 )
 
 # Runs -------------------------------------------------------------------------------------------
+GPUS_PER_NODE = env.integer(
+    "DOSSIER_GPUS_PER_NODE", 8, "GPUs of a node, for the expected cost of incidents of training jobs", low=1
+)
+CHECKPOINT_INTERVAL = env.duration(
+    "DOSSIER_CHECKPOINT_INTERVAL", "1h", "how often training jobs write a checkpoint, for the same"
+)
+JOB_RESTART_TIME = env.duration(
+    "DOSSIER_JOB_RESTART_TIME", "15m", "how long a training job takes to start again, for the same"
+)
+JOB_MIGRATION_TIME = timedelta(
+    seconds=env.integer(
+        "DOSSIER_JOB_MIGRATION_SECONDS",
+        20,
+        "downtime of a live migration to standby machines, for the same; 0: the framework cannot",
+    )
+)
+
 RUN_LEASE_TIMEOUT = env.duration(
     "DOSSIER_RUN_LEASE_TIMEOUT",
     "3m",

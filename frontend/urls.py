@@ -8,7 +8,7 @@ from frontend.views import onboarding, reading, restore
 from frontend.views.analysis import analyzers, backtests, runs, schedules, what_if
 from frontend.views.components import components, grid, services
 from frontend.views.inbox import inbox, palette, saved, updates
-from frontend.views.incident import actions, bulk, downloads, incident, receipts, similar, split
+from frontend.views.incident import actions, bulk, downloads, incident, mitigation, receipts, similar, split
 from frontend.views.oncall import policies, rotas
 from frontend.views.oncall import schedules as oncall
 from frontend.views.reports import reports
@@ -32,6 +32,7 @@ urlpatterns = [
     path("incidents/<int:number>/similar", similar.similar, name="similar"),
     path("incidents/<int:number>/split_off", split.split_off, name="split_off"),
     path("incidents/<int:number>/blast-radius", similar.blast, name="blast"),
+    path("incidents/<int:number>/mitigation", mitigation.mitigation, name="mitigation"),
     path("incidents/<int:number>/teams", similar.teams, name="likely_teams"),
     path(
         "incidents/<int:number>/evidence/<int:version>/<int:place>.csv",

@@ -14,6 +14,7 @@ from incidents.api.alerts.changes import ChangesView, IncidentChangesView
 from incidents.api.alerts.receipts import ReceiptView
 from incidents.api.alerts.views import MemberAlertsView
 from incidents.api.components.grid import GridView
+from incidents.api.components.mitigation import MitigationView
 from incidents.api.components.views import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.incident import serializers as shapes
@@ -216,6 +217,7 @@ urlpatterns = [
     path("incidents/<str:reference>", IncidentView.as_view(), name="api-incident"),
     path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),
+    path("incidents/<str:reference>/mitigation", MitigationView.as_view(), name="api-incident-mitigation"),
     path("incidents/<str:reference>/escalation", EscalationView.as_view(), name="api-incident-escalation"),
     path(
         "incidents/<str:reference>/notifications",

@@ -20,6 +20,7 @@ from frontend.views.listing import ORDERS, PAGE, Listing, address, listing_of
 from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.commands import Happened, InvalidValueError, without_team
+from incidents.components.mitigation import applies
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 from incidents.domain.values import parse_rfc3339
 from incidents.permissions import refusals
@@ -71,6 +72,7 @@ def render_incident(
         **{field.name: getattr(shown, field.name) for field in fields(IncidentPage)},
         "i": shown.incident,
         "agree": shown.agree,
+        "mitigation_applies": not as_of and shown.incident.state != "resolved" and applies(shown.incident),
         "among": among(request, number),
         # Fragments are fetched for the same moment.
         "then": f"?as_of={as_of}" if as_of else "",
