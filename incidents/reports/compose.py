@@ -3,15 +3,17 @@ made up, and comes out the same when it is made again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from analyzers.queries import analyzers, judge_span, runs_with_window_ending
+from incidents.components.mitigation import advice, applies
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.values import rfc3339
 from incidents.reports.changes import changes
-from incidents.reports.incidents import incidents_of, listed, response
+from incidents.reports.incidents import ReportedIncident, incidents_of, listed, response
+from incidents.reports.lemons import lemons_of
 from incidents.reports.models import ProducedReport, ReportSchedule
 from incidents.reports.periods import Period
 from incidents.reports.runs import blamed, counted, outcome
@@ -20,7 +22,7 @@ from incidents.teams.models import routing_table
 from ingest.queries import Position, regions
 
 Json = dict[str, Any]
-RUNS, INCIDENTS = "runs", "incidents"
+RUNS, INCIDENTS, LEMONS = "runs", "incidents", "lemons"
 MOST_BLAMED = 100
 MOST_ROWS = 15
 
@@ -62,11 +64,48 @@ def compose(
             card.as_json() for card in cards_as_of((one.state for one in incidents), start, end).values()
         ],
         "changes": None,
+        "lemons": _lemons(schedule, end, upto, tell),
+        "mitigations": _mitigations(incidents, end),
     }
     before = ProducedReport.objects.filter(pk=period_name(schedule.name, period.previous())).first()
     if before is not None:
         body["changes"] = {"since": before.id, "lines": changes(body, before.body)}
     return body
+
+
+def _mitigations(incidents: Sequence[ReportedIncident], end: datetime) -> list[Json]:
+    """The options for incidents of nodes and training jobs that were open at the end, the costliest to wait for first.
+    Inputs are those of the incident and of settings."""
+    lines: list[Json] = []
+    for one in incidents:
+        state = one.state
+        if applies(state) and (state.resolved_at is None or state.resolved_at >= end):
+            found = advice(state)
+            lines.append(
+                {
+                    "number": state.number,
+                    "title": state.title,
+                    "component": state.component,
+                    "url": one.link,
+                    "recommended": found.best.name,
+                    "gpu_hours": {
+                        each.name: None if each.gpu_hours is None else round(each.gpu_hours, 1)
+                        for each in found.options
+                    },
+                }
+            )
+    return sorted(lines, key=lambda line: (-line["gpu_hours"]["wait"], line["number"]))[:MOST_ROWS]
+
+
+def _lemons(
+    schedule: ReportSchedule, end: datetime, upto: Position, tell: Callable[[str], None]
+) -> list[Json]:
+    """Lemon scores and repair rates of each region; none in a daily report, or in one of a single team."""
+    if schedule.cadence == "daily" or schedule.team:
+        return []
+    tell(LEMONS)
+    found = [lemons_of(region, end, upto) for region in _regions(schedule)]
+    return [one for one in found if one["fleets"] or one["repairs"]]
 
 
 def _period(period: Period) -> Json:
@@ -90,18 +129,22 @@ def _owned(team: str, lines: list[Json]) -> list[Json]:
 
 def steps(schedule: ReportSchedule) -> list[str]:
     """What composing a report consists of, in words."""
-    return [RUNS, INCIDENTS, *(f"{name} of {region}" for name, region in _to_judge(schedule))]
+    lemons = [] if schedule.cadence == "daily" or schedule.team else [LEMONS]
+    return [RUNS, INCIDENTS, *(f"{name} of {region}" for name, region in _to_judge(schedule)), *lemons]
+
+
+def _regions(schedule: ReportSchedule) -> tuple[str, ...]:
+    return (schedule.region,) if schedule.region else tuple(regions())
 
 
 def _to_judge(schedule: ReportSchedule) -> list[tuple[str, str]]:
     """Each analyzer of the schedule that is installed, with each region."""
     installed = analyzers()
-    where = (schedule.region,) if schedule.region else tuple(regions())
     return [
         (asked["analyzer"], region)
         for asked in schedule.analyses
         if asked["analyzer"] in installed
-        for region in where
+        for region in _regions(schedule)
     ]
 
 

@@ -22,7 +22,18 @@ def csv_of(report: Body) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\r\n")
     writer.writeheader()
-    for part in (_response, _runs, _blamed, _incidents, _analyses, _scorecards, _changes):
+    for part in (
+        _response,
+        _runs,
+        _blamed,
+        _incidents,
+        _analyses,
+        _mitigations,
+        _lemons,
+        _repairs,
+        _scorecards,
+        _changes,
+    ):
         for row in part(report):
             writer.writerow({name: inert(value) for name, value in row.items()})
     return text.getvalue()
@@ -102,6 +113,41 @@ def _analyses(report: Body) -> Iterator[Row]:
                 "indicator": suspect.get("indicator"),
                 "path": " > ".join(suspect.get("path") or ()) or None,
             }
+
+
+def _mitigations(report: Body) -> Iterator[Row]:
+    for one in report.get("mitigations", ()):
+        for name, value in one["gpu_hours"].items():
+            yield {
+                "section": "mitigation",
+                "name": f"#{one['number']}",
+                "value": value,
+                "title": one["title"],
+                "outcome": name,
+            }
+
+
+def _lemons(report: Body) -> Iterator[Row]:
+    for one in report.get("lemons", ()):
+        for fleet in one["fleets"]:
+            for scored in (*fleet["groups"], *fleet["lemons"]):
+                yield {
+                    "section": "lemons",
+                    "name": scored["name"],
+                    "region": one["region"],
+                    "count": scored["members"] or None,
+                    "value": scored["ratio"],
+                    "title": f"{scored['ratio']:g} times its peers, q {scored['q_value']:g}",
+                    "outcome": fleet["kind"],
+                }
+
+
+def _repairs(report: Body) -> Iterator[Row]:
+    for one in report.get("lemons", ()):
+        for rate in one["repairs"]:
+            head = {"section": "repairs", "name": rate["name"], "region": one["region"]}
+            for outcome in ("no_fault_found", "came_back"):
+                yield {**head, "count": rate[outcome], "value": rate["incidents"], "outcome": outcome}
 
 
 def _scorecards(report: Body) -> Iterator[Row]:

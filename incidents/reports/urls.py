@@ -3,7 +3,13 @@
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from incidents.reports.views import ReportSchedulesView, ReportsView, ReportView, SubscriptionsView
+from incidents.reports.views import (
+    LemonsView,
+    ReportSchedulesView,
+    ReportsView,
+    ReportView,
+    SubscriptionsView,
+)
 
 router = SimpleRouter(trailing_slash=False)
 router.register("report_schedules", ReportSchedulesView, "report-schedule")
@@ -12,5 +18,6 @@ router.register("report_subscriptions", SubscriptionsView, "report-subscription"
 urlpatterns = [
     path("reports", ReportsView.as_view(), name="api-reports"),
     path("reports/<str:id>", ReportView.as_view(), name="api-report"),
+    path("lemons", LemonsView.as_view(), name="api-lemons"),
     *router.urls,
 ]

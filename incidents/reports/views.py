@@ -19,9 +19,11 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from incidents.api.editable import Catalog
-from incidents.api.incident.views import ConflictError
-from incidents.api.inputs import context
+from incidents.api.incident.views import ERRORS, ConflictError, IncidentAPI, parameters
+from incidents.api.inputs import context, time_of
+from incidents.domain.values import InvalidValueError
 from incidents.reports.csv import csv_of
+from incidents.reports.lemons import DAYS, LEVEL, MOST_DAYS, lemons_of
 from incidents.reports.mail import subscribe, unsubscribe
 from incidents.reports.models import ProducedReport, ReportSchedule, Subscription
 from incidents.reports.produce import ReportNotFoundError, now_utc, report
@@ -29,6 +31,7 @@ from incidents.reports.serializers import ReportScheduleSerializer, Subscription
 from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
 from ingest.api.pagination import Pages
+from ingest.queries import regions, watermark
 
 
 class Readable(APIView):
@@ -123,6 +126,48 @@ class ReportView(Readable):
         except ReportNotFoundError as error:
             known = "reports are named by schedule and period, such as daily-2026-05-04 or weekly-2026-W19"
             raise NotFound(f"{error}; {known}.") from error
+
+
+_NUMBERS = {"days": (DAYS, 1, MOST_DAYS), "level": (LEVEL, 0.001, 0.5)}
+
+
+class LemonsView(IncidentAPI):
+    @extend_schema(
+        operation_id="lemons",
+        parameters=[
+            OpenApiParameter("region", str, many=True, description="default: every region with telemetry"),
+            OpenApiParameter("end", str, description="RFC 3339, the end of the window; default: now"),
+            OpenApiParameter("days", int, description=f"1 to {MOST_DAYS}; default: {DAYS}"),
+            OpenApiParameter("level", float, description=f"accepted share of false lemons; default: {LEVEL}"),
+        ],
+        responses={
+            200: OpenApiResponse(description="By region: fleets with lemons, and repair rates."),
+            **ERRORS,
+        },
+    )
+    def get(self, request: Request) -> Response:
+        """Parts, batches and firmware that fail more than their peers, and how often no fault was found."""
+        asked = parameters(request, "region", "end", "days", "level")
+        end = time_of("end", asked.get("end")) or now_utc()
+        days, level = (_number(asked, name) for name in _NUMBERS)
+        if days != int(days):
+            raise InvalidValueError("days", "must be a whole number")
+        known, chosen = regions(), request.query_params.getlist("region")
+        if unknown := [one for one in chosen if one not in known]:
+            raise InvalidValueError("region", f"no telemetry of {unknown[0][:100]}")
+        upto = watermark()
+        return Response({"regions": [lemons_of(one, end, upto, int(days), level) for one in chosen or known]})
+
+
+def _number(asked: Mapping[str, str], name: str) -> float:
+    default, low, high = _NUMBERS[name]
+    try:
+        value = float(asked.get(name, default))
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise InvalidValueError(name, f"must be a number from {low:g} to {high:g}")
+    return value
 
 
 class ByName(Pages):

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django import template
 
+from incidents.domain.mitigation import NAMES
 from incidents.domain.oncall.span_text import lead_words, span_words
 
 register = template.Library()
@@ -39,6 +40,12 @@ def cell(value: Any) -> str:
     if value is None or value == "":
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@register.filter
+def option(name: str) -> str:
+    """What can be done about an incident, in words."""
+    return NAMES[name]  # type: ignore[index]
 
 
 @register.filter
