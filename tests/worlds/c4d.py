@@ -87,6 +87,7 @@ PLANS = {
     "job_ends": Plan("the job is over in the middle of a window", benign="ends"),
     "never_launched": Plan("a rank hangs before a collective", faults=("never_launched",)),
     "never_launched_mesh": Plan("the same, all to all", MESH, faults=("never_launched",), experts=True),
+    "never_launched_missing": Plan("a fifth of the rows lost", faults=("never_launched",), missing=0.2),
     "crashed": Plan("a process is gone", faults=("crashed",)),
     "mismatch": Plan("a rank calls another operation", faults=("mismatch",)),
     "stuck_channel": Plan("a transfer between stages never ends", faults=("stuck_channel",)),

@@ -31,6 +31,9 @@ _MANY = 0.2
 """Share of the ranks that may stop together, more only within one node."""
 _LOST = 0.01
 """Share of lost parts below which a part that is missing was not launched."""
+_UNRECORDED = 0.1
+"""Expected number of members of a blocked operation of which all reports are lost, below which one that has none did
+not launch it."""
 _BEHIND, _BEHIND_LOST = 2, 8
 """Operations behind those that completed without it by which a rank is not recorded, without and with lost parts."""
 
@@ -106,7 +109,8 @@ def hang_of(records: Records, now: float, least: float) -> Hang | None:
     if least > 0 and len(sinks) == 1 and min(sinks) == int(records.ranks[0]) and stall < max(usual, _WRITER):
         reason = f"the first rank works alone and may write a checkpoint; after {_WRITER:g} s it hangs"
         return Hang(stall, _WRITER, blocked, ranks, lost, (), reason, unseen)
-    reason = _undecided(records, sinks, stuck, unseen, found, lost)
+    unrecorded = _unrecorded(records, waiting, sinks, lost)
+    reason = _undecided(records, sinks, stuck, unseen, found, lost, unrecorded)
     return Hang(stall, usual, blocked, ranks, lost, () if reason else tuple(found), reason, unseen)
 
 
@@ -321,6 +325,19 @@ def _launches(records: Records, waiting: _Waiting, sinks: Mapping[int, int]) -> 
     return found
 
 
+def _unrecorded(records: Records, waiting: _Waiting, sinks: Mapping[int, int], lost: float) -> float:
+    """How many members of the operations that wait for `sinks` are to be expected without a report although they
+    launched: each report of an open part is lost with probability `lost`, and as many were sent as the others' show."""
+    expected = 0.0
+    for communicator, seq in {waiting.about[rank] for rank in sinks}:
+        mine = (records.communicator == communicator) & (records.state != COMPLETED)
+        open_ = np.flatnonzero(mine & ((records.seq == seq) | (seq < 0)))
+        members = len(np.unique(records.rank[records.communicator == communicator]))
+        sent = float(np.median(records.reports[open_])) / max(1 - lost, 0.5) if len(open_) else 1.0
+        expected += members * lost ** max(1.0, sent)
+    return expected
+
+
 def _mismatches(
     records: Records, collective: Ints, stuck: Mapping[tuple[int, int], int], blocked: int
 ) -> Sequence[Culprit]:
@@ -422,11 +439,13 @@ def _undecided(
     unseen: Sequence[int],
     found: Sequence[Culprit],
     lost: float,
+    unrecorded: float,
 ) -> str:
     """Why nobody can be named, empty where somebody can."""
     ranks = len(records.ranks)
     nodes = {int(records.node[rank]) for rank in sinks}
-    if lost >= _LOST and sinks and not any(one.nature == "mismatch" for one in found):
+    certain = len(sinks) == 1 and unrecorded <= _UNRECORDED
+    if lost >= _LOST and sinks and not certain and not any(one.nature == "mismatch" for one in found):
         names = listed(tuple(f"rank/{rank}" for rank in sorted(sinks)))
         return (
             f"{names} did not launch what others wait in, or the record of it is lost as {percent(lost)} of the "

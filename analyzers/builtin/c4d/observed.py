@@ -46,7 +46,8 @@ class Records:
     `start` is the launch where the start is not known; `end` is NaN while a part is not completed or its end not known.
     `is_p2p` marks sends and receives, `is_transfer` parts between two ranks (`src`, `dst`; -1 otherwise), p2p among
     them. `op` is a place in `ops` (names without spelling), `communicator` one in `communicators`. `node` has shape
-    (highest rank + 1,): a number for each rank's node, -1 where not known. `size` is the stated number of members.
+    (highest rank + 1,): a number for each rank's node, -1 where not known. `size` is the stated number of members,
+    `reports` how many rows there are of the part.
     """
 
     job: str
@@ -68,6 +69,7 @@ class Records:
     is_p2p: Flags
     is_transfer: Flags
     is_symmetric: Flags
+    reports: Ints
 
     @property
     def ranks(self) -> Ints:
@@ -214,6 +216,7 @@ def _records(job: str, columns: _Columns, mine: Flags) -> Records:
         is_p2p=is_p2p[op],
         is_transfer=(src >= 0) & (dst >= 0) & (src != dst),
         is_symmetric=symmetric[op],
+        reports=last - at + 1,
     )
 
 

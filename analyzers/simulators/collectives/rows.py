@@ -61,15 +61,16 @@ def recorded(job: Job, rng: np.random.Generator, seconds: float, troubles: Seque
 def disturbed(
     columns: Columns, rng: np.random.Generator, event: str, start: float, share: float = 0.05
 ) -> Columns:
-    """The same where an event of the records themselves happened: rows lost, an agent gone, a clock set."""
+    """The same where an event of the records themselves happened: rows lost, an agent gone, a clock set. Of lost rows
+    `unheard` is how many reports of a part in a row are lost, the first among them."""
     rank = columns["rank"]
     struck = rank == rng.choice(np.unique(rank))
     kept = np.ones(len(rank), dtype=np.bool_)
+    changed = dict(columns)
     if event == "missing_rows":
-        kept = rng.random(len(rank)) >= share
+        changed["unheard"] = rng.geometric(1 - share, len(rank)) - 1
     if event == "agent_crash":
         kept = ~struck | (columns["shown"] < start)
-    changed = dict(columns)
     if event == "clock_step":
         step = np.where(struck & (columns["shown"] >= start), -4.0, 0.0)
         changed |= {"start": columns["start"] + step, "end": columns["end"] + step}
@@ -79,11 +80,12 @@ def disturbed(
 def window(
     columns: Columns, start: float, end: float, history: tuple[Window, ...] = (), job: str = "train"
 ) -> Window:
-    """The window `[start, end)` as its reduction gives it: parts launched in it, as they were at its end."""
-    seen = (columns["shown"] >= start) & (columns["shown"] < end)
-    some = {name: column[seen] for name, column in columns.items()}
+    """The window `[start, end)` as its reduction gives it: parts launched in it, as they were at its end, and the
+    reports of those that are open."""
+    at, report = _reports(columns, start, end)
+    some = {name: column[at] for name, column in columns.items()}
     done = some["over"] <= end
-    micro = np.round((EPOCH.timestamp() + some["start"]) * 1e6).astype(np.int64)
+    micro = np.round((EPOCH.timestamp() + some["start"] + POLL * report) * 1e6).astype(np.int64)
     base = EPOCH.timestamp() * 1e9
     keys = [some["communicator"], some["seq"], some["op"], some["rank"], some["src"], some["dst"]]
     order = np.lexsort(
@@ -120,6 +122,21 @@ def window(
     return Window(*moments, "default", "collective", {"states": sums}, history)
 
 
+def _reports(columns: Columns, start: float, end: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The parts that a window has rows of, and the number of the report: 0 at the launch and, in `POLL` seconds each,
+    those of what is open at the window's end."""
+    shown, over = columns["shown"], columns["over"]
+    unheard = columns.get("unheard", np.zeros(len(shown), dtype=np.int64))
+    launched = (shown >= start) & (shown < end) & (unheard == 0)
+    parts, numbers = [np.flatnonzero(launched)], [np.zeros(int(launched.sum()), dtype=np.int64)]
+    for at in np.flatnonzero((shown < end) & (over > end)).tolist():
+        first = max(1, int(unheard[at]), int(np.ceil((start - shown[at]) / POLL)))
+        told = np.arange(first, int(np.ceil((end - shown[at]) / POLL)))
+        parts.append(np.full(len(told), at))
+        numbers.append(told)
+    return np.concatenate(parts), np.concatenate(numbers)
+
+
 def case(
     job: Job,
     seed: int,
@@ -153,8 +170,11 @@ def collective_rows(columns: Columns, job: str = "train", until: float | None = 
     by an agent that polls."""
     last = float(columns["shown"].max()) if until is None else until
     rows = []
+    unheard = columns.get("unheard", np.zeros(len(columns["start"]), dtype=np.int64))
     for at in np.argsort(columns["start"], kind="stable").tolist():
         done = bool(columns["over"][at] <= last)
+        if done and unheard[at]:
+            continue
         row: Row = {
             "time": _stamp(float(columns["start"][at])),
             "job": job,
@@ -171,10 +191,10 @@ def collective_rows(columns: Columns, job: str = "train", until: float | None = 
             row |= {"src": int(columns["src"][at]), "dst": int(columns["dst"][at])}
         if done:
             row["end_ns"] = _nanoseconds(float(columns["end"][at]))
-        rows.append(row)
+        reports = [float(columns["start"][at])]
         if not done:
-            later = np.arange(float(columns["start"][at]) + POLL, last, POLL)
-            rows += [row | {"time": _stamp(float(moment))} for moment in later]
+            reports += np.arange(reports[0] + POLL, last, POLL).tolist()
+        rows += [row | {"time": _stamp(moment)} for moment in reports[unheard[at] :]]
     return sorted(rows, key=lambda row: str(row["time"]))
 
 

@@ -147,6 +147,18 @@ def test_lost_rows_leave_open_who_did_not_launch() -> None:
     assert [one["holds"] for one in verdict["assumptions"] if one["name"] == "sampling"] == [False]
 
 
+def test_reports_that_repeat_tell_lost_rows_from_a_rank_that_did_not_launch() -> None:
+    parts = [part for part in iterations(RANKS, 20) if (part.seq * 3 + part.rank) % 7]
+    waiting = blocked([r for r in RANKS if r != 3], 20)
+    again = [
+        replace(part, time=20.0 + 5 * n) for n in range(1, 8) for part in waiting if (n * 3 + part.rank) % 7
+    ]
+    few = verdict_of([*parts, *waiting])
+    assert (few["status"], named(few)) == ("inconclusive", [])
+    (suspect,) = verdict_of([*parts, *waiting, *again])["suspects"]
+    assert suspect["component"] == "rank/3"
+
+
 def test_a_rank_without_records_for_long_is_not_taken_for_one_that_hangs() -> None:
     parts = [part for part in iterations(RANKS, 20) if part.rank != 3 or part.seq < 10]
     verdict = verdict_of([*parts, *blocked([r for r in RANKS if r != 3], 20)])
