@@ -34,11 +34,16 @@ _LOOKED_AT = 3.5
 NAMED = 4.0
 _MOST_NATS = 60.0
 _KEPT = 0.95
+_MIDDLE, _MIDDLE_SUM = 0.7, 3.616
+"""A quantile of healthy workers also where a quarter of the role is at fault, and its value for a sum of three
+deviations (gamma distribution of shape 3)."""
 _POINTS = 192
 """Deviations at which chances are computed; between them logarithms are interpolated."""
 _PYTHON = 0.01
 _PER_WIDTH, _MOST_LATE = 0.7, 8.0
 """Nats for each robust deviation by which a worker waits less than its peers: an exponential tail; and the most."""
+_SLOWER = 0.25
+"""Share of `least_share` from which a longer path counts where the resource is used less, too."""
 _SAME = 0.5
 """Workers that differ by this share of another's deviation are alike it."""
 
@@ -100,7 +105,7 @@ def differ(all_roles: Sequence[Role], params: Params, named: float = NAMED) -> F
     for role, relevant in judged:
         if len(role.workers) < int(params["min_workers"]):
             continue
-        found = _of_role(role, relevant, tests, float(params["least_change"]), float(params["least_share"]))
+        found = _of_role(role, relevant, tests, params)
         for function in sorted({one.function for one in found}):
             strongest = max((one for one in found if one.function == function), key=lambda one: one.nats)
             if strongest.nats >= named and (
@@ -156,7 +161,8 @@ def _alike(one: Apart, all_roles: Sequence[Role], most: float) -> int:
     return total if total > max(1, most * workers) else 0
 
 
-def _of_role(role: Role, relevant: Mask, tests: int, least_change: float, least_share: float) -> list[Apart]:
+def _of_role(role: Role, relevant: Mask, tests: int, params: Params) -> list[Apart]:
+    least_change, least_share = float(params["least_change"]), float(params["least_share"])
     medians = role.medians()
     logs, sides = _logs(role, medians), np.array([SIDES[cls] for cls in role.classes])
     width = 1.4826 * np.nanmedian(np.abs(logs), axis=2)
@@ -168,13 +174,13 @@ def _of_role(role: Role, relevant: Mask, tests: int, least_change: float, least_
     chosen = chosen[np.argsort(-loud[chosen], kind="stable")][:_MOST_GROUPS]
     if not len(chosen):
         return []
-    late = _late(role)
-    evidence = _joint(logs, worse, chosen, role.workers, role.classes)
+    late, trials = _late(role), math.log(max(1, tests))
+    evidence = _joint(logs, worse, chosen, role)
     found = []
     for place, function in enumerate(chosen.tolist()):
-        nats = evidence[place] - math.log(max(1, tests))
+        nats = evidence[place] - trials
         if role.classes[function] != "collective":
-            nats = nats + late
+            nats = nats + late + _waited_for(role, function)
         for worker in np.flatnonzero((nats >= 0) & np.isfinite(role.values[BETA, function])).tolist():
             ratios = _ratios(role, medians, function, worker)
             if _matters(role, medians, function, worker, ratios, least_change, least_share):
@@ -184,13 +190,34 @@ def _of_role(role: Role, relevant: Mask, tests: int, least_change: float, least_
 
 def _late(role: Role) -> Floats:
     """Evidence that the others wait for each worker: it waits in collectives less than they do. Shape (workers,)."""
+    less, width = _waits_less(role)
+    return np.asarray(np.clip(_PER_WIDTH * less / width - 1, 0.0, _MOST_LATE)) if width else less
+
+
+def _waits_less(role: Role) -> tuple[Floats, float]:
+    """By how much less of the path each worker is in collectives than the median, shape (workers,), and the robust
+    deviation of that; 0 without collectives. The median stands in for a row that is missing."""
     collective = np.array([cls == "collective" for cls in role.classes])
     if not collective.any():
-        return np.zeros(len(role.workers))
-    total = np.nansum(role.values[BETA][collective], axis=0)
-    middle = float(np.median(total))
-    width = max(1.4826 * float(np.median(np.abs(total - middle))), 0.002)
-    return np.asarray(np.clip(_PER_WIDTH * (middle - total) / width - 1, 0.0, _MOST_LATE))
+        return np.zeros(len(role.workers)), 0.0
+    beta = role.values[BETA][collective]
+    total = np.where(np.isnan(beta), np.nanmedian(beta, axis=1, keepdims=True), beta).sum(axis=0)
+    less = float(np.median(total)) - total
+    return less, max(1.4826 * float(np.median(np.abs(less))), 0.002)
+
+
+def _waited_for(role: Role, function: int) -> Floats:
+    """Evidence against workers that take longer in a function although nobody waits for them; at most 0, in nats.
+
+    In synchronous training what a worker takes longer it waits less: the log likelihood ratio of that against no
+    relation, with normal deviations. Shape (workers,).
+    """
+    less, width = _waits_less(role)
+    beta = role.values[BETA, function]
+    longer = np.maximum(np.nan_to_num(beta - np.nanmedian(beta), nan=0.0), 0.0)
+    if not width:
+        return np.zeros(len(longer))
+    return np.asarray(np.clip((less * longer - longer**2 / 2) / width**2, -_MOST_LATE, 0.0))
 
 
 def _logs(role: Role, medians: Floats) -> Floats:
@@ -199,18 +226,16 @@ def _logs(role: Role, medians: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(role.values / size, _LEAST)))
 
 
-def _joint(
-    logs: Floats, worse: Floats, chosen: NDArray[np.int64], workers: tuple[str, ...], classes: tuple[str, ...]
-) -> Floats:
+def _joint(logs: Floats, worse: Floats, chosen: NDArray[np.int64], role: Role) -> Floats:
     """Evidence of each worker in nats, by Fisher's method over the components; shape (chosen, workers)."""
     better, at = [], []
     for function in chosen.tolist():
-        sides = SIDES[classes[function]]
+        sides = SIDES[role.classes[function]]
         for component in (BETA, MU, SIGMA):
-            better.append(_better(logs[component, function], sides[component], workers))
+            better.append(_better(logs[component, function], sides[component], role.workers))
             at.append((function, component))
     tails = learn(better, _WIDTH)
-    total = np.zeros((len(chosen), len(workers)))
+    total = np.zeros((len(chosen), len(role.workers)))
     for group, (function, component) in enumerate(at):
         off = np.maximum(np.nan_to_num(worse[component, function], nan=0.0), 0.0)
         points = np.linspace(0.0, max(float(off.max()), 1e-6), _POINTS)
@@ -231,7 +256,7 @@ def _better(logs: Floats, side: int, workers: tuple[str, ...]) -> Better:
 def _tail_of(total: Floats) -> Floats:
     """Minus the logarithm of the chance of a sum of three, widened to the spread of the sums of most workers."""
     order = np.sort(total)
-    wide = max(1.0, float(order[int(0.9 * (len(order) - 1))]) / 5.32)
+    wide = max(1.0, float(order[int(_MIDDLE * (len(order) - 1))]) / _MIDDLE_SUM)
     if len(order) >= 200:
         wide = max(wide, float(order[int(0.98 * (len(order) - 1))]) / 7.52)
     s = total / wide
@@ -255,14 +280,14 @@ def _matters(
     least: float,
     share: float,
 ) -> bool:
-    """Whether the difference costs time: the resource is used less, or the critical path is longer for it."""
+    """Whether the difference costs time: the critical path is longer for it, in collectives the link is used less."""
     cls = role.classes[function]
     beta = float(role.values[BETA, function, worker])
     longer = beta - float(medians[BETA, function])
     slower = cls != "python" and ratios[MU] <= 1 - least and beta >= 0.01
     if cls == "collective":
         return slower
-    return slower or (longer >= share and ratios[BETA] >= 1 + least)
+    return ratios[BETA] >= 1 + least and longer >= (share * _SLOWER if slower else share)
 
 
 def common(all_roles: Sequence[Role], past: Sequence[Role], params: Params) -> tuple[Common, ...]:

@@ -24,8 +24,9 @@ from analyzers.contract import Assumption, Evidence, Params, Suspect, Verdict, W
 MOST_SUSPECTS = 50
 LATE = 0.15
 """Share of late answers on paths without a blamed component up to which a network is not congested everywhere."""
-UNEXPLAINED = 3
-"""Anomalous pairs that nobody explains, from which silence would be wrong."""
+UNEXPLAINED, CHANCE = 3, 0.02
+"""Anomalous pairs that nobody explains, from which silence would be wrong: a number, and a share of all pairs, as some
+pairs of many are late in two slices by chance."""
 
 
 def analyze(window: Window, params: Params) -> Verdict:
@@ -158,6 +159,6 @@ def _doubt(seen: Observed, located: Located) -> str | None:
             f"{percent(votes.rest)} of the answers are late on paths without a suspect: congestion everywhere, or a "
             "cause that all paths share"
         )
-    if len(located.unexplained) >= UNEXPLAINED:
+    if len(located.unexplained) >= max(UNEXPLAINED, CHANCE * len(seen.pairs)):
         return f"{so_many(len(located.unexplained), 'pair')} of endpoints late and no component explains it"
     return None

@@ -106,3 +106,24 @@ def test_several_profiles_of_a_window_are_averaged() -> None:
     twice = replace(sums, values={name: 2 * column for name, column in sums.values.items()})
     first, second = roles(sums), roles(twice)
     assert np.allclose(first[0].values, second[0].values)
+
+
+@pytest.mark.parametrize(("longer", "less_used"), [(1.0, 0.6), (1.3, 0.6)])
+def test_a_kernel_that_uses_less_is_no_fault_where_nobody_waits_for_it(
+    longer: float, less_used: float
+) -> None:
+    one = made()
+    gemm = [function.name for function in one.functions].index("gemm_fp8")
+    one.values[:2, gemm, 7] *= longer, less_used
+    assert named(one) == []
+
+
+def test_a_loader_that_is_slow_on_a_quarter_of_a_role_is_not_silent() -> None:
+    one = made(workers=32, stages=1)
+    names = [function.name for function in one.functions]
+    loader, collective = names.index("dataloader.next"), names.index("all_reduce")
+    one.values[0, loader, :8] += 0.08
+    one.values[0, collective, 8:] += 0.08
+    verdict = verdict_of(one)
+    assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
+    assert "dataloader.next differs on 8 workers" in verdict["reason"]
