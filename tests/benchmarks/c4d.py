@@ -1,6 +1,6 @@
 """How right c4d is about simulated training jobs: hangs, slow communication, slow computation, and no fault.
 
-    python -m tests.benchmarks.c4d [--trials N] [--first SEED]
+    python -m tests.benchmarks.c4d [--trials N] [--first SEED] [--calibrate]
 
 Six jobs of 12 to 64 ranks (one ring, two rings, all pairs; tensor, pipeline and data parallelism), clocks off by up to
 3 s, one transfer in twenty in congestion. A verdict is exact if it names the planted place alone; where one ring cannot
@@ -11,6 +11,7 @@ Mycroft (SOSP 2025) detects 90 % in 15 s.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -19,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.c4d import ANALYZER
+from analyzers.builtin.c4d.findings import judge_job
+from analyzers.builtin.c4d.observed import jobs_of
 from analyzers.builtin.stats.probability import wilson
 from analyzers.params import check_params
 from analyzers.simulators.collectives.jobs import FAULTS, Job
@@ -26,7 +29,7 @@ from analyzers.simulators.collectives.jobs import draw as draw_fault
 from analyzers.simulators.collectives.rows import EVENTS, case, disturbed, recorded, windows_at
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from tests.benchmarks.glance import counts, told
-from tests.benchmarks.scoring import Tally, spread
+from tests.benchmarks.scoring import Tally, monotone, spread
 from tests.benchmarks.script import script
 
 Row = dict[str, Any]
@@ -210,6 +213,45 @@ def calm(trials: int, first: int) -> list[Row]:
     return [*rows, row | told("c4d", healthy=[false, windows])]
 
 
+LOWERED = MappingProxyType({"least_delay": 0.15, "delay_mads": 3.5, "least_late": 0.03, "late_mads": 4.0})
+
+
+def calibration(trials: int) -> list[tuple[str, list[tuple[float, float]]]]:
+    """By indicator, pairs of the logarithm of how far above its bar a place is and the share truly at fault."""
+    jobs = [
+        Trial(name, 100 * number + trial, kind, lost=0.2 * (trial % 4 == 3))
+        for number, name in enumerate(JOBS)
+        for kind in (*FAULTS, "")
+        for trial in range(trials)
+    ]
+    found = [one for some in spread(_doubts, jobs) for one in some]
+    edges = (-math.inf, -0.2, 0.0, 0.4, 0.8, 1.2, math.inf)
+    names = sorted({name for name, _, _ in found})
+    return [(name, monotone([one[1:] for one in found if one[0] == name], edges)) for name in names]
+
+
+def _doubts(trial: Trial) -> list[tuple[str, float, bool]]:
+    """Indicator, logarithm of the times its bar, and whether it was right, of what is named with lowered bars."""
+    usual, lowered = check_params(ANALYZER, {}), check_params(ANALYZER, dict(LOWERED))
+    job, rng = JOBS[trial.job], np.random.default_rng([trial.seed, 29])
+    faults = [draw_fault(job, rng, trial.kind, ONSET)] if trial.kind else []
+    columns = recorded(job, rng, ONSET + LATER[-1], faults)
+    if trial.lost:
+        columns = disturbed(columns, rng, "missing_rows", ONSET, trial.lost)
+    truth = {one.component for one in faults}
+    pairs = []
+    for later in (12.0, 30.0):
+        window = windows_at(columns, ONSET + later)
+        for records in jobs_of(window):
+            for one in judge_job(records, 60.0, lowered).findings:
+                names = {place.component for place in (one.place, *one.alike)}
+                scale = {"delay": float(lowered["least_delay"]) / float(usual["least_delay"])}
+                scale["arrival"] = float(lowered["least_late"]) / float(usual["least_late"])
+                above = one.above * scale.get(one.indicator, 1.0)
+                pairs.append((one.indicator, math.log(max(above, 1e-3)), bool(names & truth)))
+    return pairs
+
+
 def figures(trials: int, first: int) -> Iterable[Row]:
     yield from faults(trials, first)
     yield from faults(max(1, trials // 2), first + 10_000, 0.2)
@@ -221,4 +263,4 @@ def main(trials: int = 5) -> list[Row]:
 
 
 if __name__ == "__main__":
-    script(figures, 5, FIRST_REPORTING_SEED)
+    script(figures, 5, FIRST_REPORTING_SEED, calibration)

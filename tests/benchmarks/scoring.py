@@ -27,12 +27,16 @@ def spread(function: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Resul
         return pool.map(function, jobs, chunksize=max(1, len(jobs) // 64))
 
 
-def monotone(pairs: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:
-    """Shares by steps of evidence, pooled until they rise (pool adjacent violators).
+STEPS = (-3.0, -2.0, -1.0, 0.0, 1.5, 3.0, 6.0, 12.0, 25.0, math.inf)
+
+
+def monotone(
+    pairs: Sequence[tuple[float, bool]], edges: Sequence[float] = STEPS
+) -> list[tuple[float, float]]:
+    """Shares by steps of evidence between `edges`, pooled until they rise (pool adjacent violators).
 
     Half a success and half a failure are added to each, so that no finite record makes a certainty.
     """
-    edges = (-3.0, -2.0, -1.0, 0.0, 1.5, 3.0, 6.0, 12.0, 25.0, math.inf)
     pooled: list[list[float]] = []
     for low, high in pairwise(edges):
         hits = [hit for surplus, hit in pairs if low <= surplus < high]

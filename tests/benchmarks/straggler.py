@@ -10,9 +10,9 @@ the first three minutes of the window. Figures use seeds from `FIRST_REPORTING_S
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from analyzers.simulators.training import (
 from analyzers.simulators.training_windows import window_of
 from tests.benchmarks.glance import counts, other, told
 from tests.benchmarks.growth import measure_growth
-from tests.benchmarks.scoring import Tally, spread
+from tests.benchmarks.scoring import Tally, monotone, spread
 from tests.benchmarks.straggler_rivals import BASELINES
 from tests.benchmarks.worlds import reliability
 
@@ -197,16 +197,7 @@ def calibration(trials: int) -> list[tuple[float, float]]:
         event = ("", *EVENTS)[seed // 5 % (1 + len(EVENTS))]
         jobs.append(Job(seed, kind, event if not kind or seed % 3 == 0 else "", 1 + seed % 2, seed % 4 > 0))
     pairs = [pair for found in spread(_doubts, jobs) for pair in found]
-    pooled: list[list[float]] = []
-    for low, high in pairwise([-9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 13.0, 18.0, 99.0]):
-        hits = [hit for at, hit in pairs if low <= at < high]
-        if not hits:
-            continue
-        pooled.append([(low + high) / 2 if high < 99 else low, float(sum(hits)), float(len(hits))])
-        while len(pooled) > 1 and pooled[-2][1] / pooled[-2][2] > pooled[-1][1] / pooled[-1][2]:
-            _, more, of = pooled.pop()
-            pooled[-1] = [pooled[-1][0], pooled[-1][1] + more, pooled[-1][2] + of]
-    return [(round(at, 2), min(0.999, round((hits + 0.5) / (n + 1), 3))) for at, hits, n in pooled]
+    return monotone(pairs, (-9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 13.0, 18.0, math.inf))
 
 
 def _doubts(job: Job) -> list[tuple[float, bool]]:

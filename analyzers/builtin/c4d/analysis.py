@@ -8,12 +8,11 @@ from typing import Any
 
 from analyzers.builtin.c4d import evidence
 from analyzers.builtin.c4d.findings import INDICATORS, Finding, Judged, component, judge_job
-from analyzers.builtin.c4d.hangs import lost_share
+from analyzers.builtin.c4d.hangs import LOST, lost_share
 from analyzers.builtin.c4d.observed import COMPLETED, jobs_of
 from analyzers.builtin.text import percent
 from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inconclusive, quiet
 
-_MOST_LOST = 0.01
 _FEW = 16
 """Completed operations of a rank below which little can be said of slowness."""
 
@@ -100,10 +99,10 @@ def _undecided(job: Judged) -> str:
 def _sampling(jobs: Sequence[Judged]) -> Assumption:
     lost = max(lost_share(job.records, (~job.records.is_transfer).nonzero()[0]) for job in jobs)
     detail = (
-        f"{percent(lost)} of the ranks' parts in operations have no record; up to {percent(_MOST_LOST)} is taken as "
+        f"{percent(lost)} of the ranks' parts in operations have no record; up to {percent(LOST)} is taken as "
         "complete."
     )
-    return Assumption("sampling", lost <= _MOST_LOST, detail)
+    return Assumption("sampling", lost <= LOST, detail)
 
 
 def _history(jobs: Sequence[Judged]) -> Assumption:

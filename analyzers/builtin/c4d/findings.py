@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analyzers.builtin.c4d.hangs import Culprit, Hang, hang_of
+import numpy as np
+
+from analyzers.builtin.c4d.calibration import probability
+from analyzers.builtin.c4d.hangs import LOST, Culprit, Hang, hang_of, lost_share
 from analyzers.builtin.c4d.late_ranks import Late, late_ranks
 from analyzers.builtin.c4d.observed import Records
 from analyzers.builtin.c4d.places import Pattern, Place
@@ -18,12 +21,6 @@ SURE_STALL = 30.0
 SURE_EXCESS, SURE_LATE = 1.8, 0.15
 """Delay over the usual, and lateness as a share of the time, from which one window is enough."""
 
-SCORES = {"hang": 0.95, "hang_transfer": 0.95, "mismatch": 0.9, "delay": 0.93, "arrival": 0.93}
-"""Share of suspects of an indicator that were at fault in simulations, rounded down (`tests.benchmarks.c4d`)."""
-LOST_SCORE, AMBIGUOUS = 0.8, 0.05
-"""Score where parts of operations are missing, and what every member of an ambiguous group takes off."""
-
-
 INDICATORS = {
     "hang": "operation not launched",
     "hang_transfer": "transfer without progress",
@@ -35,7 +32,8 @@ INDICATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A place at fault in a job. `says` ends a sentence that begins with the component; `summary` is a whole one."""
+    """A place at fault in a job. `says` ends a sentence that begins with the component; `summary` is a whole one;
+    `above` is how many times its bar the indicator is."""
 
     job: str
     place: Place
@@ -46,6 +44,7 @@ class Finding:
     says: str
     summary: str
     sure: bool
+    above: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,9 +66,11 @@ def judge_job(records: Records, now: float, params: Params) -> Judged:
     if hang is not None:
         found += [_of_hang(records, hang, one, now) for one in hang.culprits]
     if delays is not None:
-        found += [_of_delay(records, delays, one) for one in delays.found]
+        found += [_of_delay(records, delays, one, float(params["least_delay"])) for one in delays.found]
     hung = {one.place.rank for one in found if one.indicator == "hang"}
-    found += [_of_late(records, one) for one in late if one.rank not in hung]
+    lossy = bool(late) and lost_share(records, np.flatnonzero(~records.is_transfer)) >= LOST
+    least = float(params["least_late"])
+    found += [_of_late(records, one, least, lossy) for one in late if one.rank not in hung]
     return Judged(records, hang, delays, late, tuple(found))
 
 
@@ -77,12 +78,6 @@ def component(place: Place, job: str, several: bool) -> str:
     """The name of a place: `rank/7`; with several jobs in a window `rank/JOB:7`."""
     kind, _, name = place.component.partition("/")
     return f"{kind}/{job}:{name}" if several else f"{kind}/{name}"
-
-
-def _alike(score: float, others: int, lost: float = 0.0) -> float:
-    if lost >= 0.01:
-        score = min(score, LOST_SCORE)
-    return round(max(0.5, score - AMBIGUOUS * others), 4)
 
 
 def _maybe(alike: Sequence[Place]) -> str:
@@ -123,11 +118,21 @@ def _of_hang(records: Records, hang: Hang, one: Culprit, now: float) -> Finding:
             f"Ranks of job {records.job} wait for each other in a ring of communicators since {seconds}: they launch "
             "operations in different orders, no hardware is at fault"
         )
-    score = _alike(SCORES[indicator], len(one.alike), hang.lost)
-    sure = hang.stall >= SURE_STALL and not one.alike and score > 0.85
+    above = hang.stall / max(hang.usual, 1.0)
+    score = probability(indicator, above, len(one.alike), lost=hang.is_lossy)
+    sure = hang.stall >= SURE_STALL and not one.alike and not hang.is_lossy
     since = now - hang.stall
     return Finding(
-        records.job, one.place, one.alike, indicator, score, since, says, summary + _maybe(one.alike), sure
+        records.job,
+        one.place,
+        one.alike,
+        indicator,
+        score,
+        since,
+        says,
+        summary + _maybe(one.alike),
+        sure,
+        above,
     )
 
 
@@ -139,7 +144,7 @@ _SIDE = {
 }
 
 
-def _of_delay(records: Records, delays: Delays, one: Pattern) -> Finding:
+def _of_delay(records: Records, delays: Delays, one: Pattern, least: float) -> Finding:
     excess = delays.excess(one)
     pairs = so_many(len(one.pairs), "connection")
     says = f"{_SIDE[one.place.side]}: its transfers take {excess:.2g} times as long as usual"
@@ -147,7 +152,8 @@ def _of_delay(records: Records, delays: Delays, one: Pattern) -> Finding:
         f"{one.place.component} of job {records.job} {_SIDE[one.place.side]}: transfers on {pairs} take "
         f"{excess:.2g} times as long as others of their size and class, over the last {delays.span} operations"
     )
-    score = _alike(SCORES["delay"], len(one.alike))
+    above = (excess - 1) / least
+    score = probability("delay", above, len(one.alike))
     sure = excess >= SURE_EXCESS and not one.alike
     return Finding(
         records.job,
@@ -159,10 +165,11 @@ def _of_delay(records: Records, delays: Delays, one: Pattern) -> Finding:
         says,
         summary + _maybe(one.alike),
         sure,
+        above,
     )
 
 
-def _of_late(records: Records, one: Late) -> Finding:
+def _of_late(records: Records, one: Late, least: float, lost: bool) -> Finding:
     place = Place("rank", one.rank)
     says = f"arrives last in collectives: the others wait {percent(one.share)} of the time for it"
     summary = (
@@ -171,4 +178,6 @@ def _of_late(records: Records, one: Late) -> Finding:
         "for it."
     )
     sure = one.share >= SURE_LATE and one.members > 3
-    return Finding(records.job, place, (), "arrival", SCORES["arrival"], one.since, says, summary, sure)
+    above = one.share / least
+    score = probability("arrival", above, lost=lost)
+    return Finding(records.job, place, (), "arrival", score, one.since, says, summary, sure, above)

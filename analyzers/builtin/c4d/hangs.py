@@ -29,7 +29,7 @@ _WRITER = 60.0
 """Seconds for which the first rank may work alone: it often writes checkpoints and logs for all."""
 _MANY = 0.2
 """Share of the ranks that may stop together, more only within one node."""
-_LOST = 0.01
+LOST = 0.01
 """Share of lost parts below which a part that is missing was not launched."""
 _UNRECORDED = 0.1
 """Expected number of members of a blocked operation of which all reports are lost, below which one that has none did
@@ -69,6 +69,10 @@ class Hang:
     culprits: tuple[Culprit, ...] = ()
     reason: str = ""
     unseen: tuple[int, ...] = ()
+
+    @property
+    def is_lossy(self) -> bool:
+        return self.lost >= LOST
 
 
 @dataclass(slots=True)
@@ -169,7 +173,7 @@ def _ahead(records: Records) -> Floats:
 
 def _waiting(records: Records, collective: Ints, lost: float) -> _Waiting:
     found = _Waiting()
-    behind = _BEHIND if lost < _LOST else _BEHIND_LOST
+    behind = _BEHIND if lost < LOST else _BEHIND_LOST
     kept = collective[~records.is_p2p[collective]]
     for communicator in np.unique(records.communicator[kept]).tolist():
         mine = kept[records.communicator[kept] == communicator]
@@ -445,7 +449,7 @@ def _undecided(
     ranks = len(records.ranks)
     nodes = {int(records.node[rank]) for rank in sinks}
     certain = len(sinks) == 1 and unrecorded <= _UNRECORDED
-    if lost >= _LOST and sinks and not certain and not any(one.nature == "mismatch" for one in found):
+    if lost >= LOST and sinks and not certain and not any(one.nature == "mismatch" for one in found):
         names = listed(tuple(f"rank/{rank}" for rank in sorted(sinks)))
         return (
             f"{names} did not launch what others wait in, or the record of it is lost as {percent(lost)} of the "

@@ -1,0 +1,36 @@
+"""The score: how often a place that is so far above its bar was at fault, in simulations.
+
+`SCORES` was made by `python -m tests.benchmarks.c4d --calibrate` on tuning seeds (below `FIRST_REPORTING_SEED` of the
+simulator), the bars lowered so that doubtful places are seen too, and by the same on seeds of the second generator that
+no figure is reported on. Each pair is the logarithm of how many times the bar was exceeded (seconds of a stall, excess
+of a delay, share of the time that others wait) and the share truly at fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from analyzers.builtin.stats.probability import Points, probability_at
+
+SCORES: Mapping[str, Points] = MappingProxyType(
+    {
+        "hang": ((0.0, 0.95),),
+        "hang_transfer": ((0.0, 0.95),),
+        "mismatch": ((0.0, 0.9),),
+        "delay": ((-0.3, 0.5), (0.0, 0.9), (0.7, 0.95)),
+        "arrival": ((0.0, 0.7), (0.4, 0.85), (1.0, 0.95)),
+    }
+)
+LOST_NATS, ALIKE = 1.0, 0.05
+"""What rows that are lost take off the log odds, and every further member of an ambiguous group off the score."""
+
+
+def probability(indicator: str, above: float, alike: int = 0, *, lost: bool = False) -> float:
+    """The probability that a place is at fault which is `above` times its bar, with `alike` places that explain as
+    much; at least .5."""
+    stated = probability_at(SCORES[indicator], math.log(max(above, 1e-3)))
+    if lost:
+        stated = 1 / (1 + math.exp(LOST_NATS - math.log(stated / (1 - stated))))
+    return round(max(0.5, stated - ALIKE * alike), 4)
