@@ -19,7 +19,7 @@ from analyzers.builtin.selector import evidence as show
 from analyzers.builtin.selector.episodes import PRIOR, Episodes, episodes
 from analyzers.builtin.selector.hazard import HazardModelError, Model, State, fit, state_of
 from analyzers.builtin.selector.plan import Choice, Past, Step, choose, greedy, past_of
-from analyzers.builtin.selector.trial import Risk, Trial, hold_out
+from analyzers.builtin.selector.trial import Risk, Trial, hold_out, last_quarter
 from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inconclusive, quiet
 
@@ -45,9 +45,10 @@ def analyze(window: Window, params: Params) -> Verdict:
     except HazardModelError as error:
         return inconclusive(f"No probability: {error}.", measures)
     tried = hold_out(record, horizon, least)
-    model = model.scaled(correction(tried))
+    factor = correction(tried, last_quarter(record, model, horizon))
+    model = model.scaled(factor)
     at = window.end.timestamp() / 3600
-    checked = assumptions(tried, at_risk(record, at)[0])
+    checked = assumptions(tried, factor, at_risk(record, at)[0])
     risk = risk_of(record, model, at, horizon, float(params["target_probability"]))
     past = past_of(window)
     steps = greedy(past, float(params["benchmark_hours"]))
@@ -183,19 +184,24 @@ _PRIOR = 5.0
 _KNOWN = 0.5
 
 
-def correction(tried: Trial | None) -> float:
-    """What the odds of an incident are multiplied by: 1 where the predictions that were tried came true."""
-    if tried is None or _came_true(tried):
+def correction(tried: Trial | None, learnt: Trial | None) -> float:
+    """What the odds of an incident are multiplied by: 1 where the predictions that were `tried` came true.
+
+    The factor is what happened over what the model predicts that has `learnt` from the last quarter, too: it knows a
+    part of the change already, so that the ratio of `tried` would count that part twice.
+    """
+    if tried is None or learnt is None or _came_true(tried):
         return 1.0
-    return (tried.incidents + _PRIOR) / (tried.expected + _PRIOR)
+    return (learnt.incidents + _PRIOR) / (learnt.expected + _PRIOR)
 
 
-def assumptions(tried: Trial | None, state: State) -> tuple[Assumption, ...]:
-    """Whether the past predicts what follows it, and whether covariates are told of the nodes at risk."""
-    return (_history(tried), _sampling(state))
+def assumptions(tried: Trial | None, factor: float, state: State) -> tuple[Assumption, ...]:
+    """Whether the past predicts what follows it, with the `factor` on the odds where it does not, and whether
+    covariates are told of the nodes at risk."""
+    return (_history(tried, factor), _sampling(state))
 
 
-def _history(tried: Trial | None) -> Assumption:
+def _history(tried: Trial | None, factor: float) -> Assumption:
     if tried is None:
         detail = "The data are too short to hold some out: nothing shows that the probabilities hold."
         return Assumption("history", False, detail)
@@ -203,7 +209,7 @@ def _history(tried: Trial | None) -> Assumption:
     said = f"{happened} where {tried.expected:.3g} were predicted, on held-out data"
     if _came_true(tried):
         return Assumption("history", True, f"{said}.")
-    return Assumption("history", False, f"{said}: odds are multiplied by {correction(tried):.2g}.")
+    return Assumption("history", False, f"{said}: odds are multiplied by {factor:.2g}.")
 
 
 def _came_true(tried: Trial) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.selector.episodes import Episodes
-from analyzers.builtin.selector.hazard import HazardModelError, fit, state_at
+from analyzers.builtin.selector.hazard import HazardModelError, Model, fit, state_at
 
 Floats = NDArray[np.float64]
 
@@ -53,13 +53,19 @@ class Trial:
 
 def hold_out(record: Episodes, horizon: float, min_incidents: int) -> Trial | None:
     """Try the method on the last quarter of the data, one horizon after the other; None if that cannot be done."""
-    first, last = float(record.start.min()), float(record.stop.max())
-    cut = last - max(_TEST_SHARE * (last - first), horizon)
     try:
-        model = fit(record.until(cut), horizon, min_incidents)
+        model = fit(record.until(_cut(record, horizon)), horizon, min_incidents)
     except HazardModelError:
         return None
-    moments = np.arange(cut, last - horizon + 1e-6, horizon)
+    return last_quarter(record, model, horizon)
+
+
+def last_quarter(record: Episodes, model: Model, horizon: float) -> Trial | None:
+    """Predictions of a model for the last quarter of the data, whether it has learnt from it or not; None if nobody
+    was at risk.
+    """
+    last = float(record.stop.max())
+    moments = np.arange(_cut(record, horizon), last - horizon + 1e-6, horizon)
     if len(moments) > _MOST:
         moments = moments[np.unique(np.linspace(0, len(moments) - 1, _MOST).round().astype(int))]
     predicted, happened = [], []
@@ -71,6 +77,12 @@ def hold_out(record: Episodes, horizon: float, min_incidents: int) -> Trial | No
     if not predicted:
         return None
     return scored(np.concatenate(predicted), np.concatenate(happened))
+
+
+def _cut(record: Episodes, horizon: float) -> float:
+    """Where the last quarter begins, in hours since 1970: a horizon before the end at the latest."""
+    first, last = float(record.start.min()), float(record.stop.max())
+    return last - max(_TEST_SHARE * (last - first), horizon)
 
 
 def struck_within(record: Episodes, state: Episodes, at: float, horizon: float) -> NDArray[np.bool_]:

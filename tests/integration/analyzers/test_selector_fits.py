@@ -125,9 +125,23 @@ def test_incidents_of_all_nodes_at_once_do_not_break_it() -> None:
 
 def test_predictions_that_do_not_come_true_are_corrected_and_told() -> None:
     tried = Trial(1_000, 100, 0.1, 0.1, None, (Bin(1_000, 0.02, 0.1),))
-    assert correction(tried) == pytest.approx(105 / 25)
-    assert correction(replace(tried, incidents=22)) == 1.0
+    learnt = replace(tried, bins=(Bin(1_000, 0.045, 0.1),))
+    assert correction(tried, learnt) == pytest.approx(105 / 50)
+    assert correction(replace(tried, incidents=22), learnt) == 1.0
     state = State(np.ones((3, 2)), np.ones(3), np.ones(3), np.zeros(3, dtype=np.int64))
-    history, sampling = assumptions(tried, state)
+    history, sampling = assumptions(tried, 2.1, state)
     assert (history.holds, sampling.holds) == (False, True)
-    assert "odds are multiplied by 4.2" in history.detail
+    assert "odds are multiplied by 2.1" in history.detail
+
+
+def test_a_change_of_all_hazards_is_counted_once() -> None:
+    rng, rows, change = np.random.default_rng(6), list[dict[str, Any]](), 1_850.0
+    for node in range(150):
+        rows += [row(f"n{node:03d}", float(at)) for at in np.arange(0, HOURS, 96)]
+        hours = [*rng.uniform(0, HOURS, rng.poisson(1.2)), *rng.uniform(change, HOURS, rng.poisson(0.9))]
+        rows += [row(f"n{node:03d}", float(at) + 0.01, "gpu_failure") for at in hours]
+    verdict = verdict_of(rows, HOURS, target_probability=0.9, horizon_hours=24)
+    (history, _) = verdict["assumptions"]
+    assert not history["holds"]
+    truth = 150 * -np.expm1(-24 * (1.2 / HOURS + 0.9 / (HOURS - change)))
+    assert verdict["measures"]["expected_incidents"] == pytest.approx(truth, rel=0.3)
