@@ -292,8 +292,8 @@ def _renamed_labels(text: str, kinds: Mapping[str, str]) -> str:
     labels = json.loads(text)
     for label, kind in kinds.items():
         if label in labels:
-            said = labels[label]
-            labels[label] = alias(f"{kind}/{said}").partition("/")[2] if kind else alias(said)
+            value = labels[label]
+            labels[label] = alias(f"{kind}/{value}").partition("/")[2] if kind else alias(value)
     return json.dumps(labels, separators=(",", ":"), sort_keys=True)
 
 

@@ -116,8 +116,8 @@ def _secret_key() -> tuple[str, bool]:
         "DOSSIER_SECRET_KEY", "", "signs sessions; made and kept under DOSSIER_HOME when unset"
     ):
         return given, True
-    kept = HOME.root / "secret_key"
-    return (kept.read_text(), True) if kept.exists() else (secrets.token_urlsafe(48), False)
+    path = HOME.root / "secret_key"
+    return (path.read_text(), True) if path.exists() else (secrets.token_urlsafe(48), False)
 
 
 SECRET_KEY, SECRET_KEY_IS_KEPT = _secret_key()

@@ -239,9 +239,9 @@ def _suspects(
 
 
 def _opinions(view: View) -> list[OpinionRecord]:
-    said = view.opinions
-    cards = scorecards([one.analyzer for one in said], waiting=False) if said else {}
-    return [OpinionRecord(one, cards[one.analyzer]) for one in said]
+    opinions = view.opinions
+    cards = scorecards([one.analyzer for one in opinions], waiting=False) if opinions else {}
+    return [OpinionRecord(one, cards[one.analyzer]) for one in opinions]
 
 
 # Alerts

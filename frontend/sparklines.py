@@ -43,9 +43,9 @@ def _hours(health: Health) -> list[Bar]:
     wide, bars = WIDTH / len(hours), []
     for place, one in enumerate(hours):
         tall = max(LEAST, HEIGHT * (one.share or 0.0) / most)
-        said = "nothing was carried" if one.share is None else f"{one.failed:,} of {one.carried:,} failed"
+        label = "nothing was carried" if one.share is None else f"{one.failed:,} of {one.carried:,} failed"
         tone = "rate" if one.failed else "none"
-        bars.append(_bar(place * wide, HEIGHT - tall, wide, tall, tone, f"until {_clock(one.end)}: {said}"))
+        bars.append(_bar(place * wide, HEIGHT - tall, wide, tall, tone, f"until {_clock(one.end)}: {label}"))
     return bars
 
 
@@ -58,8 +58,8 @@ def _days(health: Health) -> list[Bar]:
         out = (1 - one.up) * (one.end - one.start)
         tone = "up" if out <= timedelta(0) else "some" if out <= HOUR else "down"
         tall = 24.0 if tone != "some" else 14.0
-        said = "up" if tone == "up" else f"out for {out.total_seconds() / 60:.0f} min"
-        bars.append(_bar(place * wide, 24 - tall, wide, tall, tone, f"{_clock(one.start)}: {said}"))
+        label = "up" if tone == "up" else f"out for {out.total_seconds() / 60:.0f} min"
+        bars.append(_bar(place * wide, 24 - tall, wide, tall, tone, f"{_clock(one.start)}: {label}"))
     return bars
 
 

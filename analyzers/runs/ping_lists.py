@@ -90,7 +90,9 @@ def _skeleton(job: str, region: str) -> tuple[list[list[Any]], str, dict[str, An
         for piece in body["evidence"] if body is not None else ():
             if piece["title"] == SKELETON + job:
                 own = body is not None and body["measures"].get("job") == job
-                kept = ("dp", "pp", "tp", "confidence")
-                measures = {name: body["measures"][name] for name in kept} if body is not None and own else {}
+                shared = ("dp", "pp", "tp", "confidence")
+                measures = (
+                    {name: body["measures"][name] for name in shared} if body is not None and own else {}
+                )
                 return piece["rows"], str(run.pk), measures
     return None

@@ -176,14 +176,14 @@ def move_cursors(events: list[Event]) -> None:
 
 def active_regions(kinds: Iterable[str], now: datetime) -> list[str]:
     """The regions from which something of these kinds came lately."""
-    heard = TelemetryCursor.objects.filter(kind__in=list(kinds), heard_at__gte=now - SILENT)
-    return sorted(set(heard.values_list("region", flat=True)))
+    cursors = TelemetryCursor.objects.filter(kind__in=list(kinds), heard_at__gte=now - SILENT)
+    return sorted(set(cursors.values_list("region", flat=True)))
 
 
 def regions_with_data(kinds: Iterable[str]) -> tuple[str, ...]:
     """The regions from which anything of these kinds ever came."""
-    heard = TelemetryCursor.objects.filter(kind__in=list(kinds))
-    return tuple(sorted(set(heard.values_list("region", flat=True))))
+    cursors = TelemetryCursor.objects.filter(kind__in=list(kinds))
+    return tuple(sorted(set(cursors.values_list("region", flat=True))))
 
 
 def telemetry_span(kinds: Iterable[str], region: str) -> TelemetrySpan | None:
@@ -274,13 +274,13 @@ def schedule_waits(schedule: Schedule, now: datetime) -> list[Wait]:
     except UnknownAnalyzerError as problem:
         return [Wait(schedule.region, str(problem).removesuffix("."), is_blocked=True)]
     ran = Run.objects.filter(schedule=schedule, region=OuterRef("region"))
-    heard = TelemetryCursor.objects.filter(kind__in=kinds).annotate(ran=Exists(ran))
+    cursors = TelemetryCursor.objects.filter(kind__in=kinds).annotate(ran=Exists(ran))
     if schedule.region:
-        heard = heard.filter(region=schedule.region)
+        cursors = cursors.filter(region=schedule.region)
     else:
-        heard = heard.filter(region__in=active_regions(kinds, now))
+        cursors = cursors.filter(region__in=active_regions(kinds, now))
     found: dict[str, list[TelemetryCursor]] = {}
-    for feed in heard.order_by("region", "kind"):
+    for feed in cursors.order_by("region", "kind"):
         found.setdefault(feed.region, []).append(feed)
     if not found:
         lately = "" if schedule.region else f" in the last {SILENT.days} days"

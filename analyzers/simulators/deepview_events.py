@@ -105,15 +105,15 @@ def _agent_crash(ever: QuietRegion) -> Window:
 
 def _unheard(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> EventRecords:
     """One host in twenty tells nobody from `start` on what fails on it."""
-    heard = ~_some_hosts(fleet, rng)[failures.unit] | (failures.minute < start)
-    return fleet, Failures(failures.minute[heard], failures.unit[heard])
+    reported = ~_some_hosts(fleet, rng)[failures.unit] | (failures.minute < start)
+    return fleet, Failures(failures.minute[reported], failures.unit[reported])
 
 
 def _missing_rows(ever: QuietRegion) -> Window:
     """One row in twenty is lost, of failures and of placements; failures of units placed nowhere stay unmatched."""
     failures = ever.failures
-    heard = ever.rng.random(len(failures.unit)) >= SHARE
-    received = Failures(failures.minute[heard], failures.unit[heard])
+    reported = ever.rng.random(len(failures.unit)) >= SHARE
+    received = Failures(failures.minute[reported], failures.unit[reported])
     return _without(ever.fleet, received, ever.start, ever.rng.random(ever.fleet.units) < SHARE)
 
 

@@ -25,12 +25,12 @@ class Notes:
     def load(cls, path: Path) -> Notes | None:
         if not path.exists():
             return None
-        kept = json.loads(path.read_text())
-        return cls(path, **{**kept, "start": datetime.fromisoformat(kept["start"])})
+        stored = json.loads(path.read_text())
+        return cls(path, **{**stored, "start": datetime.fromisoformat(stored["start"])})
 
     def save(self) -> None:
-        kept = {name: value for name, value in asdict(self).items() if name != "path"}
+        stored = {name: value for name, value in asdict(self).items() if name != "path"}
         written = self.path.with_suffix(".new")
         with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-            json.dump({**kept, "start": self.start.isoformat()}, out)
+            json.dump({**stored, "start": self.start.isoformat()}, out)
         written.replace(self.path)

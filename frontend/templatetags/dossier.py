@@ -294,9 +294,9 @@ def lookup(names: dict[str, Any], key: str) -> Any:
 @register.filter
 def beyond(verdict: str | None, title: str) -> str:
     """What a verdict says that the title above it does not: `, over 99 % likely` of a sentence that begins with it."""
-    said = verdict or ""
-    rest = said.removeprefix(title).strip(" ,;:.")
-    if said.startswith(title):
+    sentence = verdict or ""
+    rest = sentence.removeprefix(title).strip(" ,;:.")
+    if sentence.startswith(title):
         return rest[:1].upper() + rest[1:]
     # The title says what was found first; of a later sentence on the same component its name is not said again.
     about, _, later = rest.partition(" ")
@@ -443,8 +443,8 @@ def past_tense(title: str, component: str | None) -> str:
 @register.simple_tag
 def failure_title(incident: Incident, failure: Failure | None, text: str) -> SafeString | str:
     """The sentence `text` of an incident: in the past tense, with the span of its failures, once these are over."""
-    said = incident.titled_by_analyzer or text == incident.verdict
-    if not failure or failure.state != "quiet" or not said:
+    by_analyzer = incident.titled_by_analyzer or text == incident.verdict
+    if not failure or failure.state != "quiet" or not by_analyzer:
         return text
     past = past_tense(text, incident.component)
     if incident.failing_since is None or incident.last_failure is None:

@@ -139,14 +139,14 @@ def shortcut(given: QueryDict) -> str | None:
         value = given.get(f"quick_{field}", "")
         if value != "several":
             text = searching.changed(text, field, [value] if value else [])
-    kept = {name: found for name in ("tab", "order", "as_of") if (found := given.get(name))}
-    return "?" + urlencode({**kept, **({"search": text} if text else {})})
+    query = {name: found for name in ("tab", "order", "as_of") if (found := given.get(name))}
+    return "?" + urlencode({**query, **({"search": text} if text else {})})
 
 
 def address(given: QueryDict, **changed: str | None) -> str:
     """The address of this page with some parameters changed; None takes one away."""
-    kept = [(name, value) for name in given if name not in changed for value in given.getlist(name) if value]
-    return "?" + urlencode([*kept, *((name, value) for name, value in changed.items() if value)])
+    query = [(name, value) for name in given if name not in changed for value in given.getlist(name) if value]
+    return "?" + urlencode([*query, *((name, value) for name, value in changed.items() if value)])
 
 
 def page_of(

@@ -121,8 +121,8 @@ def listed(
 
 
 def _fits(words: str, wanted: Sequence[str]) -> bool:
-    said = words.casefold()
-    return all(one in said for one in wanted)
+    text = words.casefold()
+    return all(one in text for one in wanted)
 
 
 def _first_shown(request: HttpRequest, rows: Sequence[T], names: Callable[[T], Collection[str]]) -> int:

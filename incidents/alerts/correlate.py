@@ -222,12 +222,12 @@ def withdrawn() -> Iterator[tuple[Incident, list[str]]]:
     rows = IncidentRow.objects.filter(findings__gt=0, alert_at__isnull=False).exclude(state="resolved")
     for row in rows.filter(timeline__type="incident.symptoms_joined").distinct().order_by("number"):
         state = state_of(row)
-        kept = state.covers if explains(state) else frozenset[str]()
+        covered = state.covers if explains(state) else frozenset[str]()
         left = [
             one.alert
             for one in symptoms_of(state.id)
             # An alert on the very component stays: that is what the incident is about, blamed or not.
-            if one.cause not in kept and (one.hops or one.cause not in state.covers)
+            if one.cause not in covered and (one.hops or one.cause not in state.covers)
         ]
         if left:
             yield state, left
@@ -368,13 +368,13 @@ class _Placing:
     # ------------------------------------------------------------------------------------------------------
     def _join(self, alerts: Sequence[Reported]) -> None:
         """Alerts that belong to no open incident, or to one where they rested."""
-        heard = self._unsuppressed(alerts)
-        back = [alert for alert in heard if alert.alert in self._members]
+        unsuppressed = self._unsuppressed(alerts)
+        back = [alert for alert in unsuppressed if alert.alert in self._members]
         for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
             members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
             why = self._because("previously part of this incident")
             self._resume(record(incident, c.JoinAlerts(members, why), self._context).incident, again)
-        new = [alert for alert in heard if alert.alert not in self._members]
+        new = [alert for alert in unsuppressed if alert.alert not in self._members]
         self._join_groups(self._grouped(self._join_causes(new)))
 
     def _unsuppressed(self, alerts: Sequence[Reported]) -> list[Reported]:

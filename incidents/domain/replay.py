@@ -67,12 +67,12 @@ def recorded_from(type_: str, body: Mapping[str, Any], at: datetime) -> Recorded
         reported = reported_from(body)
         return RecordedInput("alert", reported.alert, reported.title, at, reported.subject(at), reported)
     if body["finding"] is not None:
-        said = _Answers.of(body["finding"])
+        answer = _Answers.of(body["finding"])
         subject = Subject(
             component=body["finding"]["component"],
             analyzer=body["finding"]["analyzer"],
-            confidence=said.score,
-            severity=severity_of(said),
+            confidence=answer.score,
+            severity=severity_of(answer),
             at=at,
         )
         return RecordedInput("finding", str(body["number"]), body["title"], at, subject)

@@ -159,8 +159,8 @@ def project_window(event: Event) -> None:
         defaults={"start": one.start, "run": one.run, "causes": one.causes},
     )
     # Counted back from this one: windows that a clock which was wrong ran ahead of time must not push it out.
-    kept = ScheduleWindowRow.objects.filter(schedule=one.schedule, end__lte=one.end).order_by("-end")
-    old = kept.values_list("pk", flat=True)[KEPT:]
+    earlier = ScheduleWindowRow.objects.filter(schedule=one.schedule, end__lte=one.end).order_by("-end")
+    old = earlier.values_list("pk", flat=True)[KEPT:]
     ScheduleWindowRow.objects.filter(pk__in=list(old)).delete()
 
 

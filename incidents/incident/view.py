@@ -46,8 +46,8 @@ class View:
     @property
     def opinions(self) -> list[Opinion]:
         """Who blames it first, the most probable first; then who names something else, then who sees nothing."""
-        said = self.incident.opinions.values()
-        return sorted(said, key=lambda one: (-one.weight, -(one.score or 0.0), one.analyzer))
+        opinions = self.incident.opinions.values()
+        return sorted(opinions, key=lambda one: (-one.weight, -(one.score or 0.0), one.analyzer))
 
     def _merged(self) -> list[dict[str, Any]]:
         found = sorted(self.incident.merged.items(), key=lambda item: item[1].number)

@@ -196,12 +196,12 @@ def _analysis(team: str, region: str, title: str, judged: Mapping[str, Any]) -> 
 
 def _piece(team: str, piece: Json) -> Json:
     """The first lines of a table; the run has them all."""
-    kept = _of_team(team, piece)
-    left = len(kept.get("rows") or ()) - MOST_ROWS
+    included = _of_team(team, piece)
+    left = len(included.get("rows") or ()) - MOST_ROWS
     if left <= 0:
-        return kept
-    note = f"{kept['text']} {left} more lines omitted.".strip()
-    return {**kept, "rows": kept["rows"][:MOST_ROWS], "text": note}
+        return included
+    note = f"{included['text']} {left} more lines omitted.".strip()
+    return {**included, "rows": included["rows"][:MOST_ROWS], "text": note}
 
 
 def _of_team(team: str, piece: Json) -> Json:

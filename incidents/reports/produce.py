@@ -78,9 +78,9 @@ def produce(
 
 def report(id_: str, now: datetime) -> dict[str, Any]:
     """A report as recorded, else as it stands now (`final` false). Raises ReportNotFoundError."""
-    kept = None if "\0" in id_ else ProducedReport.objects.filter(pk=id_).first()
-    if kept is not None:
-        return {**kept.body, "final": True}
+    report = None if "\0" in id_ else ProducedReport.objects.filter(pk=id_).first()
+    if report is not None:
+        return {**report.body, "final": True}
     schedule, period = find(id_)
     if period.start > now:
         raise ReportNotFoundError(f"{period.words} has not begun")
@@ -108,13 +108,13 @@ def current(schedule: ReportSchedule, now: datetime) -> str:
 
 def reproduce(id_: str) -> dict[str, Any]:
     """A recorded report computed anew from what the log held when it was made. Raises ReportNotFoundError."""
-    kept = ProducedReport.objects.filter(pk=id_).first()
-    if kept is None or not kept.body["position"]:
+    report = ProducedReport.objects.filter(pk=id_).first()
+    if report is None or not report.body["position"]:
         raise ReportNotFoundError(f"no report {id_[:80]} was recorded that can be made again")
     schedule, period = find(id_)
-    body = compose(schedule, period, Position.parse(kept.body["position"]))
+    body = compose(schedule, period, Position.parse(report.body["position"]))
     # The report before may have been made since.
-    return body if kept.body["changes"] else {**body, "changes": None}
+    return body if report.body["changes"] else {**body, "changes": None}
 
 
 def now_utc() -> datetime:

@@ -97,9 +97,9 @@ class ReportsView(Readable, ListAPIView[ProducedReport]):
     pagination_class = NewestPeriod
 
     def get_queryset(self) -> QuerySet[ProducedReport]:
-        kept = ProducedReport.objects.all()
+        reports = ProducedReport.objects.all()
         schedule = self.request.query_params.get("schedule")
-        return kept.filter(schedule=schedule) if schedule else kept
+        return reports.filter(schedule=schedule) if schedule else reports
 
     @extend_schema(
         operation_id="reports_list",

@@ -121,8 +121,8 @@ def _in_order(
 
 
 def _log_odds(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    kept = np.clip(share, 1e-9, 1 - 1e-9)
-    return np.log(kept / (1 - kept))
+    bounded = np.clip(share, 1e-9, 1 - 1e-9)
+    return np.log(bounded / (1 - bounded))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,10 @@ class Webhook(models.Model):
 
     def secrets(self, now: datetime) -> list[str]:
         """Those that deliveries are signed with now, the newest first. Raises DecryptionError."""
-        kept = [self.secret]
+        secrets = [self.secret]
         if self.previous_secret is not None and self.previous_until is not None and self.previous_until > now:
-            kept.append(self.previous_secret)
-        return [encryption.decrypt(bytes(one)) for one in kept]
+            secrets.append(self.previous_secret)
+        return [encryption.decrypt(bytes(one)) for one in secrets]
 
 
 class WebhookRetry(models.Model):

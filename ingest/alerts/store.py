@@ -79,15 +79,15 @@ class Batch:
     ) -> None:  # fmt: skip
         """The alert changes: an event and a new row. What comes after in this batch is decided upon it. Until
         `settled_until` its sender may not know yet that it is over."""
-        kept, at_rest = self.kept.get(id_), outcome in _REST
-        fired = list(rows.times(kept.fired)) if kept is not None else []
+        cached, at_rest = self.kept.get(id_), outcome in _REST
+        fired = list(rows.times(cached.fired)) if cached is not None else []
         if outcome == "fired":
             fired = fired_recently(fired, self.now)
         status = "resolved" if at_rest else alert.status
-        if kept is not None and status == "firing" and kept.known.status == "acknowledged":
+        if cached is not None and status == "firing" and cached.known.status == "acknowledged":
             status = "acknowledged"  # that it got worse does not take anybody's word back
         changed = self._changed.get(id_)
-        after = Head.NEW if kept is None else kept.head if changed is None else changed.after
+        after = Head.NEW if cached is None else cached.head if changed is None else changed.after
         event = NewEvent(REPORTED.name, _body(id_, alert, status, outcome, len(fired), by), self.now)
         expired = outcome in ("expired", "settled")
         row = Written(
@@ -96,7 +96,7 @@ class Batch:
         )  # fmt: skip
         events = [event] if changed is None else [*changed.events, event]
         self._changed[id_] = _Changed(after, events, context, row)
-        starts_at = alert.starts_at or (kept.known.starts_at if kept is not None else None)
+        starts_at = alert.starts_at or (cached.known.starts_at if cached is not None else None)
         self.kept[id_] = CachedRow(
             Known(status, alert.severity, alert.component, starts_at, expired, settled_until, self.now),
             rows.seconds(fired),
@@ -240,7 +240,7 @@ def _store_unheld(deliveries: Sequence[PendingDelivery]) -> list[DeliveryReceipt
         rows.met(0, others=bool(strangers))
         return _store(deliveries)
     rows.met(len(strangers), others=bool(read))
-    rows.remember({id_: kept for id_, kept in batch.kept.items() if kept is not known.get(id_)})
+    rows.remember({id_: cached for id_, cached in batch.kept.items() if cached is not known.get(id_)})
     return taken
 
 
@@ -280,8 +280,8 @@ def _taken(
     context = Context(f"key:{by.integration}", trace=delivery.trace)
     outcomes = list[AlertOutcome]()
     for id_, alert in zip(ids, one.parsed.alerts, strict=True):
-        kept = batch.kept.get(id_)
-        decision = decide(None if kept is None else kept.known, alert, batch.now)
+        cached = batch.kept.get(id_)
+        decision = decide(None if cached is None else cached.known, alert, batch.now)
         if decision.changes:
             batch.change(id_, alert, decision.outcome, by, context)
         elif decision.outcome == "repeated":

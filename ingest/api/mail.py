@@ -79,8 +79,8 @@ def store(address: str, raw: bytes) -> str:
             parsed = mail.alerts(raw, how)
             if parsed.refused and not parsed.alerts:
                 return _refused(key, str(parsed.refused[0]))
-            kept = raw if len(raw) <= KEPT_WHOLE else mail.headers_of(raw)
-            payload = mail.without_token(kept, _token(address))
+            stored = raw if len(raw) <= KEPT_WHOLE else mail.headers_of(raw)
+            payload = mail.without_token(stored, _token(address))
             taken = receive(parsed, Delivery(key.name, ENDPOINT, MEDIA_TYPE, payload[:KEPT_WHOLE]))
     except InvalidPayloadError as error:
         return _refused(key, f"this mail {error}")

@@ -144,12 +144,12 @@ def _take_logs(request: Request, key: Key) -> Done:
         if counts:
             taken = parse.log_counts(sent, key.region or "default", _bounds(), now, _TEMPLATES)
     rejected = found.refusals.total + (taken.refusals.total if taken else 0)
-    said = "; ".join(filter(None, (found.refusals.sentence(), taken.message if taken else "")))
+    message = "; ".join(filter(None, (found.refusals.sentence(), taken.message if taken else "")))
     receipt = _stored(request, key, taken.rows) if taken else ""
     if not found.parsed.alerts:
-        return Done(receipt, rejected, said)
+        return Done(receipt, rejected, message)
     too_long = len(body) > KEPT_WHOLE
     payload, content_type = (found.shown, PROTOBUF) if too_long else (body, request.media_type)
     delivery = AlertDelivery(key.name, "otlp", content_type, payload, request.trace)
     named = name_parts(found.parsed, key.region or "default", now)
-    return Done(alerts.receive(named, delivery).receipt, rejected, said)
+    return Done(alerts.receive(named, delivery).receipt, rejected, message)

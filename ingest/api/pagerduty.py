@@ -85,8 +85,8 @@ def _change(request: HttpRequest, body: bytes) -> Answer:
     key = _key(change.routing_key)
     trace = getattr(request, "trace", None)
     with admitted(key.name, CHANGES):
-        kept = pagerduty.without_key(body, change.routing_key)
-        taken = take_change(change, Delivery(key.name, CHANGES, request.content_type or "", kept, trace))
+        stored = pagerduty.without_key(body, change.routing_key)
+        taken = take_change(change, Delivery(key.name, CHANGES, request.content_type or "", stored, trace))
     database.note_use()
     return taken, EventAnswer("success", "Change event processed")
 

@@ -51,7 +51,7 @@ class Heartbeat:
     def alert(self, *, missed_since: datetime | None) -> Alert:
         """The alert of a heartbeat that was last heard of then; with None the end of it."""
         labels = {"heartbeat": self.name, **({"component": self.component} if self.component else {})}
-        heard = (
+        missed = (
             "" if missed_since is None else f"It was last heard of at {missed_since:%Y-%m-%d %H:%M:%S} UTC. "
         )
         return Alert(
@@ -60,7 +60,7 @@ class Heartbeat:
             title=f"Heartbeat {self.name} was missed",
             severity=severity_of(self.severity, "error"),
             component=component_of(labels),
-            description=f"{heard}It should come every {_in_words(self.every)}, at most {_in_words(self.grace)} late.",
+            description=f"{missed}It should come every {_in_words(self.every)}, at most {_in_words(self.grace)} late.",
             labels=labels,
         )
 

@@ -136,10 +136,10 @@ def change(body: bytes) -> Change:
 
 def without_key(body: bytes, routing_key: str) -> bytes:
     """A body that was read, as it is kept: the key in it would let whoever reads it there send, too."""
-    kept = body.replace(routing_key.encode(), WITHOUT_KEY.encode())
-    value = read_object(kept, len(kept))
+    stored = body.replace(routing_key.encode(), WITHOUT_KEY.encode())
+    value = read_object(stored, len(stored))
     if value["routing_key"] != routing_key:
-        return kept
+        return stored
     return json.dumps({**value, "routing_key": WITHOUT_KEY}).encode()  # it was written with escapes
 
 

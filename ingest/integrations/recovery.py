@@ -51,8 +51,8 @@ def read_title(title: str) -> tuple[Status | None, str]:
     """The status that a title says, and the title without it; (None, the title) where it says none."""
     text = title.strip()
     if (found := _BEFORE.match(text)) is not None:
-        said = found["in"] or found["word"]
-        if (status := status_of(_SCOPE.split(said, maxsplit=1)[0])) is not None:
+        word = found["in"] or found["word"]
+        if (status := status_of(_SCOPE.split(word, maxsplit=1)[0])) is not None:
             return status, found["rest"].strip()
     if _DENIED.search(text) is None and _BEHIND_STRICT.search(text) and (found := _BEHIND.match(text)):
         return "resolved", found["rest"].strip()

@@ -57,10 +57,10 @@ _heard: ContextVar[list[Event] | None] = ContextVar("heard", default=None)
 @contextmanager
 def hearing_of_changes() -> Iterator[list[Event]]:
     """What this thread has changed of the configuration meanwhile, once it is committed."""
-    heard: list[Event] = []
-    token = _heard.set(heard)
+    events: list[Event] = []
+    token = _heard.set(events)
     try:
-        yield heard
+        yield events
     finally:
         _heard.reset(token)
 

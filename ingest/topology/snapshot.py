@@ -128,15 +128,19 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
         version = _version_of(number)
         database = str(connection.settings_dict["NAME"])
         with _lock:
-            for key, kept in _kept.items():
-                if key[:2] == (database, region) and kept.told == version and kept.since <= at < kept.until:
+            for key, recent in _kept.items():
+                if (
+                    key[:2] == (database, region)
+                    and recent.told == version
+                    and recent.since <= at < recent.until
+                ):
                     _kept.move_to_end(key)
-                    return kept.snapshot
+                    return recent.snapshot
         since, until = _holds(number, at)
         snapshot = snapshot_of(region, read_components(region, at))
     with _lock:
         for key in [
-            one for one, kept in _kept.items() if one[:2] == (database, region) and kept.told != version
+            one for one, recent in _kept.items() if one[:2] == (database, region) and recent.told != version
         ]:
             del _kept[key]
         _kept[database, region, since] = _CachedSnapshot(version, since, until, snapshot)

@@ -141,9 +141,9 @@ def _account(
     lost = pieces.any(labels) & ~planned
     count, period = len(components), (high - low) / MINUTE
     minutes_lost, minutes_planned = pieces.time(lost, count), pieces.time(planned, count)
-    heard = pieces.active[UP] | lost
-    measured = pieces.time(heard & ~planned, count)
-    after = pieces.time(pieces.active[UNTOLD] & ~heard & ~planned, count)
+    reported = pieces.active[UP] | lost
+    measured = pieces.time(reported & ~planned, count)
+    after = pieces.time(pieces.active[UNTOLD] & ~reported & ~planned, count)
     there = _there(pieces, lost, count, low, high)
     found = spells(pieces, lost)
     cause = main_label(pieces, found, labels) - _FIRST_CAUSE

@@ -312,8 +312,8 @@ def _paths_of(seen: Incidence, bad: Bad) -> tuple[Floats, Floats]:
 def _noise(seen: Incidence, bad: Bad, found: Sequence[Found]) -> Assumption:
     left = int(_unexplained(bad, found).sum())
     holds = left < LEAST_PATHS or left <= NOISY * seen.paths
-    said = f"{left:,} of {seen.paths:,} paths are bad without a blamed component; up to {percent(NOISY)} is usual."
-    return Assumption("noise", holds, said)
+    detail = f"{left:,} of {seen.paths:,} paths are bad without a blamed component; up to {percent(NOISY)} is usual."
+    return Assumption("noise", holds, detail)
 
 
 def _sampling(seen: Incidence, bad: Bad) -> Assumption:
@@ -321,8 +321,8 @@ def _sampling(seen: Incidence, bad: Bad) -> Assumption:
     struck = hit > 0
     cleared = int(np.count_nonzero(struck & (hit < on)))
     among = int(np.count_nonzero(struck))
-    said = f"{cleared:,} of {among:,} components of bad paths are on a good path, too."
-    return Assumption("sampling", cleared >= CLEARED * among, said)
+    detail = f"{cleared:,} of {among:,} components of bad paths are on a good path, too."
+    return Assumption("sampling", cleared >= CLEARED * among, detail)
 
 
 def _topology(seen: Incidence, bad: Bad, found: Sequence[Found]) -> Assumption:
@@ -336,8 +336,8 @@ def _topology(seen: Incidence, bad: Bad, found: Sequence[Found]) -> Assumption:
         return Assumption("topology", True, "No component has mostly unexplained bad paths.")
     worst = int(np.lexsort((seen.mark, -open_ * doubtful))[0])
     clear = int(on[worst] - hit[worst])
-    said = (
+    detail = (
         f"{seen.names[worst]} is on {int(open_[worst]):,} bad paths that no blamed component explains and on {clear:,} "
         "good ones: it fails a part of its paths, or the rows name components that they do not pass."
     )
-    return Assumption("topology", False, said)
+    return Assumption("topology", False, detail)

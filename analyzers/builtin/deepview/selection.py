@@ -151,8 +151,8 @@ class Judges:
         gain = np.minimum(steps.gain, second.gain)
         found = np.minimum(gain, unusual)
         large = steps.theta >= np.maximum(rules.smallest, 3 * self.units.base)
-        heard = self._responsibility(hearing, eta, steps.theta) >= rules.witnesses[steps.component]
-        eligible = large & heard & rules.allowed[steps.component]
+        enough = self._responsibility(hearing, eta, steps.theta) >= rules.witnesses[steps.component]
+        eligible = large & enough & rules.allowed[steps.component]
         eligible &= found >= rules.threshold[steps.component]
         eligible &= ~np.isin(steps.component, blamed.chosen)
         return Evidence(steps.component, steps.theta, steps.gain, gain, found, eligible)

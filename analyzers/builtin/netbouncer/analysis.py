@@ -160,11 +160,11 @@ def lowered(score: float, assumptions: tuple[Assumption, ...]) -> float:
 def _noise(seen: Incidence, found: Found) -> Assumption:
     struck = int(found.unexplained.sum())
     holds = struck < _LEAST or struck <= NOISY * seen.paths
-    said = (
+    detail = (
         f"{struck:,} of {seen.paths:,} paths lose more than noise of {percent(found.noise)} and the blamed components "
         f"explain; up to {percent(NOISY)} is usual."
     )
-    return Assumption("noise", holds, said)
+    return Assumption("noise", holds, detail)
 
 
 def _sampling(seen: Incidence) -> Assumption:
@@ -186,8 +186,8 @@ def _topology(seen: Incidence, found: Found) -> Assumption:
         clean |= on & (at_least(returned, seen.attempts, np.full(seen.paths, 1 - one.low)) <= CLEAN)
     spared = int(clean.sum())
     holds = spared < _LEAST or spared <= TOO_CLEAN * over.sum()
-    said = f"{spared:,} of {int(over.sum()):,} paths over blamed components lose too little for that."
-    return Assumption("topology", holds, said if found.blamed else "No component is blamed.")
+    detail = f"{spared:,} of {int(over.sum()):,} paths over blamed components lose too little for that."
+    return Assumption("topology", holds, detail if found.blamed else "No component is blamed.")
 
 
 ALPHA = 1e-4

@@ -17,16 +17,16 @@ def sentence(seen: Incidence, one: Blamed) -> str:
     name = seen.names[one.component]
     paths = seen.containing([one.component])
     lost, sent = int(seen.failures[paths].sum()), int(seen.attempts[paths].sum())
-    said = (
+    note = (
         f"{name} loses {_percent(one.loss)} ({_percent(one.low)} to {_percent(one.high)}) of the probes that pass it: "
         f"{lost:,} of {sent:,} probes on its {int(paths.sum()):,} paths were lost"
     )
     if one.device:
-        said += ", and none of these paths is clean"
+        note += ", and none of these paths is clean"
     if seen.alike[one.component]:
         others = ", ".join(seen.alike[one.component][:5])
-        return f"{said}. The same paths pass {others} and do not separate it from them."
-    return f"{said}."
+        return f"{note}. The same paths pass {others} and do not separate it from them."
+    return f"{note}."
 
 
 def evidence_of(seen: Incidence, found: Found) -> tuple[Evidence, ...]:

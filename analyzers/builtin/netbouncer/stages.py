@@ -310,10 +310,10 @@ def _overlooked(seen: Incidence, asked: Mask, fit: Fit, known: Sequence[int], th
     what every path could gain if it had a loss of its own, which no loss that the paths share exceeds.
     """
     eta = fit.everywhere(seen.paths)
-    share, said = seen.failures / seen.attempts, -np.expm1(-eta)
-    worse = share > said
+    share, expected = seen.failures / seen.attempts, -np.expm1(-eta)
+    worse = share > expected
     lost, sent = seen.failures[worse], seen.attempts[worse]
-    p, q = said[worse], share[worse]
+    p, q = expected[worse], share[worse]
     gain = np.zeros(seen.paths)
     gain[worse] = 2 * (xlogy(lost, q / p) + xlogy(sent - lost, (1 - q) / (1 - p)))
     bound = np.bincount(seen.column, gain[seen.row], minlength=seen.components)

@@ -506,5 +506,5 @@ def _likenesses(one: Judged, by_kind: dict[str, Judged]) -> Iterator[tuple[str, 
         with np.errstate(divide="ignore", invalid="ignore"):
             off = np.abs(np.log(one.means / other.criteria.scale))
         like = off <= max(_NEARER * gap, _SPREADS * other.criteria.spread)
-        for node, said in zip(one.nodes, like.tolist(), strict=True):
-            yield sku, node, said
+        for node, value in zip(one.nodes, like.tolist(), strict=True):
+            yield sku, node, value

@@ -176,7 +176,7 @@ def sentence(window: Window, found: Found, one: Finding) -> str:
     since = f"since {moment(first)}" if one.ongoing else f"from {moment(first)} to {moment(last)}"
     share = percent(one.main.failed / max(1, one.main.total))
     if one.nature == "observer":
-        said = (
+        sentence = (
             f"{name} complains about {one.witnesses} of the {one.asked} subjects it observes ({share} of its "
             f"observations, {since}) while others find them healthy: the fault lies with it or with its way to them"
         )
@@ -186,16 +186,16 @@ def sentence(window: Window, found: Found, one: Finding) -> str:
         )
         voices = f"{one.witnesses} of {one.asked} observers"
         if one.nature == "gray":
-            said = (
+            sentence = (
                 f"{name} is a gray failure: {voices} see {share} of their requests to it fail ({where}, {since}) while "
                 "probes find it healthy"
             )
         else:
-            said = f"{name} fails: {voices} see {share} of their requests to it fail ({where}, {since})"
+            sentence = f"{name} fails: {voices} see {share} of their requests to it fail ({where}, {since})"
     if one.rivals:
         others = tuple(sorted(found.seen.components[other] for other in one.rivals))
-        return f"{said}. The observations do not separate it from {listed(others)}."
-    return f"{said}."
+        return f"{sentence}. The observations do not separate it from {listed(others)}."
+    return f"{sentence}."
 
 
 _FAR = 3.5
@@ -248,8 +248,8 @@ def only_failures(found: Found) -> bool:
     """Whether most observers report no good answer, in this window or before: failures alone seem to be reported."""
     seen = found.seen
     good = seen.healthy.sum(axis=1) + found.usual.good_before
-    heard = np.unique(seen.observer)
-    well = np.bincount(seen.observer, good, minlength=len(seen.components))[heard]
+    observers = np.unique(seen.observer)
+    well = np.bincount(seen.observer, good, minlength=len(seen.components))[observers]
     return bool(np.mean(well == 0) > _MOST_MUTE)
 
 

@@ -169,8 +169,8 @@ def stops_of(seen: Observed, probe: Bools, episodes: Sequence[Episode]) -> dict[
 def stop_of(seen: Observed, probe: Bools, component: int) -> Stop | None:
     """When the component was gone, if it was just once. `probe` of shape (cells,) marks the cells that probe."""
     about, own = seen.subject == component, seen.observer == component
-    said = (seen.healthy[own] + seen.unhealthy[own] + seen.pending[own]).sum(axis=0)
-    silent = said <= LEFT * said.max(initial=0)
+    reports = (seen.healthy[own] + seen.unhealthy[own] + seen.pending[own]).sum(axis=0)
+    silent = reports <= LEFT * reports.max(initial=0)
     answered, asked = np.zeros(seen.steps), np.zeros(seen.steps)
     ill = np.zeros(seen.steps, dtype=bool)
     unreached = np.ones(seen.steps, dtype=bool)

@@ -195,10 +195,10 @@ def _lasts(one: Episode, together: int, rules: Rules) -> bool:
 def _spoken_for(seen: Observed, counted: Tally, usual: Usual, one: Episode) -> bool:
     """Whether enough others testify: two observers of a subject that has two, two subjects of an observer."""
     around = seen.subject if one.sort == OBSERVER else seen.observer
-    heard = _observers_of(counted, usual, one)
+    observers = _observers_of(counted, usual, one)
     if one.sort == OBSERVER:
-        return len(np.unique(around[heard])) >= _SWAP
-    return len(np.unique(around[heard])) >= min(2, len(np.unique(around[one.cells])))
+        return len(np.unique(around[observers])) >= _SWAP
+    return len(np.unique(around[observers])) >= min(2, len(np.unique(around[one.cells])))
 
 
 def _observers_of(counted: Tally, usual: Usual, one: Episode) -> Ints:
@@ -247,7 +247,7 @@ def _finding(
     subject = [one for one in mine if one.sort != OBSERVER]
     about = subject or mine
     order = sorted(about, key=lambda one: (-one.ongoing, -one.surplus, one.sort, one.first))
-    heard = np.concatenate([_observers_of(counted, usual, one) for one in order])
+    observers = np.concatenate([_observers_of(counted, usual, one) for one in order])
     cells = np.concatenate([one.cells for one in order])
     others = seen.observer if subject else seen.subject
     places = {one.who for one in order if one.sort == PLACE}
@@ -255,7 +255,7 @@ def _finding(
         component=component,
         nature=_nature(seen, counted, probe, component, order) if subject else "observer",
         episodes=tuple(order),
-        witnesses=len(np.unique(others[heard])),
+        witnesses=len(np.unique(others[observers])),
         asked=len(np.unique(others[cells])),
         contexts=tuple(sorted({int(seen.place_context[place]) for place in places})),
         everywhere=any(one.sort == SUBJECT for one in order),

@@ -163,11 +163,11 @@ def _rarity(hung: Ints, total: Ints) -> float:
 
 def _alive(seen: Observed) -> Bools:
     """Whether an observer reported anything in a step or in the one before it, shape (components, steps)."""
-    said = np.zeros((len(seen.components), seen.steps), dtype=bool)
+    reported = np.zeros((len(seen.components), seen.steps), dtype=bool)
     cell, step = np.nonzero(seen.healthy + seen.unhealthy + seen.pending)
-    said[seen.observer[cell], step] = True
-    said[:, 1:] |= said[:, :-1].copy()
-    return said
+    reported[seen.observer[cell], step] = True
+    reported[:, 1:] |= reported[:, :-1].copy()
+    return reported
 
 
 def usual_lags(sent: Ints, answered: Ints, limit: int) -> Ints:

@@ -148,11 +148,11 @@ def _noise(seen: Observed, found: Sequence[Named], drop_limit: float) -> Assumpt
         return Assumption("noise", True, "No answers are left without the blamed components.")
     dropped = float(seen.dropped[rest].sum()) / answers
     slow = float((seen.slow - seen.dropped)[rest].sum()) / answers
-    said = (
+    detail = (
         f"Without the blamed components {percent(dropped)} of the probes have a packet dropped (limit "
         f"{percent(drop_limit)}), and {percent(slow)} are answered late (limit {percent(SLOW_SHARE)})."
     )
-    return Assumption("noise", dropped <= drop_limit and slow <= SLOW_SHARE, said)
+    return Assumption("noise", dropped <= drop_limit and slow <= SLOW_SHARE, detail)
 
 
 def _outside(seen: Observed, found: Sequence[Named]) -> Mask:
@@ -174,24 +174,24 @@ def _sampling(seen: Observed) -> Assumption:
     answering = np.bincount(seen.dst, seen.sent - seen.lost, minlength=size) > 0
     alive = sending | answering
     among, send = int(alive.sum()), int((sending & alive).sum())
-    said = f"{count(send)} of {count(among)} servers that are alive send probes."
-    return Assumption("sampling", send >= SENDING * among, said)
+    detail = f"{count(send)} of {count(among)} servers that are alive send probes."
+    return Assumption("sampling", send >= SENDING * among, detail)
 
 
 def _topology(seen: Observed, found: Sequence[Named]) -> Assumption:
     size, placed = len(seen.servers), int((seen.places.pod >= 0).sum())
     if placed < PLACED * size:
-        said = f"The pod of {count(placed)} of {count(size)} servers is known: faults of the others are theirs alone."
-        return Assumption("topology", False, said)
+        detail = f"The pod of {count(placed)} of {count(size)} servers is known: faults of the others are theirs alone."
+        return Assumption("topology", False, detail)
     silent, inside = seen.silent(), np.zeros(size, dtype=bool)
     for one in found:
         if one.blamed.measure == "silent":
             inside[one.blamed.members] = True
     astray = int((inside & ~silent).sum() + (silent & ~inside).sum()) if inside.any() else 0
     if astray > ASTRAY * inside.sum():
-        said = (
+        detail = (
             f"{count(astray)} servers are silent outside of what is down, or answer inside, beside "
             f"{count(int(inside.sum()))} inside: their places may be recorded wrongly."
         )
-        return Assumption("topology", False, said)
+        return Assumption("topology", False, detail)
     return Assumption("topology", True, f"The pod of {count(placed)} of {count(size)} servers is known.")

@@ -112,8 +112,8 @@ def find(seen: Observed, drop_limit: float, alpha: float) -> Found:
 def _down(seen: Observed, ground: _Ground, found: Found, alpha: float) -> None:
     """Podsets, then pods, nearly all of whose servers that are probed are silent."""
     silent = seen.silent()
-    heard = np.bincount(seen.dst, seen.sent, minlength=len(seen.servers)) > 0
-    there = heard & (ground.pod >= 0)
+    receiving = np.bincount(seen.dst, seen.sent, minlength=len(seen.servers)) > 0
+    there = receiving & (ground.pod >= 0)
     if not there.any() or silent[there].all():
         return
     pods = len(seen.places.pods)

@@ -143,14 +143,14 @@ def _verdict(
 
 
 def _suspect(risk: Risk, i: int, choice: Choice, params: Params, known: bool) -> Suspect:
-    node, said = risk.nodes[i], _summary(risk, i, params)
+    node, reason = risk.nodes[i], _summary(risk, i, params)
     if not known:
         advice = "Validate it before its next job."
     elif choice.benchmarks:
         advice = f"Run {', '.join(choice.benchmarks)} ({choice.hours:.3g} h) before its next job."
     else:
         advice = "No benchmark that has found defects would pay for itself."
-    return Suspect(node, None, f"{node} {said}. {advice}", says=said, forecast=True)
+    return Suspect(node, None, f"{node} {reason}. {advice}", says=reason, forecast=True)
 
 
 def _summary(risk: Risk, i: int, params: Params) -> str:

@@ -238,7 +238,7 @@ def _class(found: Measured) -> Suspect:
     rest = ~found.outstanding[seen.spells.owner]
     devices = len(np.unique(seen.spells.owner[rest]))
     lost = 1 - standing.availability
-    said = (
+    detail = (
         f"{so_many(int(rest.sum()), 'outage')} of {so_many(devices, 'device')} in {show_days(seen.period)}, "
         f"{show_minutes(float(seen.spells.minutes[rest].sum()))} in all"
     )
@@ -248,7 +248,7 @@ def _class(found: Measured) -> Suspect:
         score=lowered(1 - found.chance, found.assumptions),
         summary=(
             f"The class of {count(found.devices)} {found.kind} devices misses what its dependents need: it stands at "
-            f"{standing.shown} and needs {evidence.needed(standing)}. {said}, {apart}."
+            f"{standing.shown} and needs {evidence.needed(standing)}. {detail}, {apart}."
         ),
         p_value=found.chance,
         estimate=Estimate(
@@ -257,7 +257,7 @@ def _class(found: Measured) -> Suspect:
         sure=found.chance < SURE,
         first_failure=moment(int(seen.spells.start[rest].min())),
         last_failure=moment(int(seen.spells.end[rest].max())),
-        says=f"misses {evidence.needed(standing)}: {said}, {apart}",
+        says=f"misses {evidence.needed(standing)}: {detail}, {apart}",
     )
 
 

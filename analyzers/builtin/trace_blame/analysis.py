@@ -101,12 +101,12 @@ def _lasting(
         decision = decide(seen, margin, float(params["sure_margin"]), parts=1)
         if not decision.blamed:
             continue
-        name, said = seen.spans.services[decision.blamed[0].service], 0
+        name, before_too = seen.spans.services[decision.blamed[0].service], 0
         for one in window.history[-LASTING:]:
             before = see(replace(one, history=oldest), resolution, known)
             blamed = decide(before, 0.0, 0.0, parts=1).blamed
-            said += name in (before.spans.services[each.service] for each in blamed)
-        if 2 * said > LASTING:
+            before_too += name in (before.spans.services[each.service] for each in blamed)
+        if 2 * before_too > LASTING:
             return seen, decision
     return None
 

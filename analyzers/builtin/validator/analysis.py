@@ -118,18 +118,18 @@ def _shifted(found: Sequence[Shift], window: Window, lowered_to: float) -> Itera
     times = _times(window)
     for one in found:
         component = shared_by(one.nodes, groups, tuple(times)) or one.nodes[0]
-        said = _shift_summary(one, component not in one.nodes)
+        sentence = _shift_summary(one, component not in one.nodes)
         measured = [times[node] for node in one.nodes if node in times]
         score = min(lowered_to, probability(0.0))
         yield Suspect(
             component=component,
             score=score,
-            summary=f"{component} {said}.",
+            summary=f"{component} {sentence}.",
             ambiguous_with=tuple(node for node in one.nodes if node != component),
             sure=score >= SURE,
             first_failure=min((first for first, _ in measured), default=None),
             last_failure=max((last for _, last in measured), default=None),
-            says=said,
+            says=sentence,
         )
 
 
@@ -239,16 +239,16 @@ def _suspects(
         score = None if tested else min(lowered_to, probability(charge.by_chance))
         component = cause.parent or (cause.nodes[0] if len(cause.nodes) > 1 else charge.node)
         times = [when[node] for node in cause.nodes if node in when]
-        said = _summary(charge) if len(cause.charges) == 1 else _common_cause_summary(cause)
+        sentence = _summary(charge) if len(cause.charges) == 1 else _common_cause_summary(cause)
         yield Suspect(
             component=component,
             score=score,
-            summary=f"{component} {said}.",
+            summary=f"{component} {sentence}.",
             ambiguous_with=tuple(node for node in cause.nodes if node != component),
             sure=score is None or score >= SURE,
             first_failure=min((first for first, _ in times), default=None),
             last_failure=max((last for _, last in times), default=None),
-            says=said,
+            says=sentence,
         )
 
 
@@ -258,9 +258,9 @@ def _violating(wrong: Sequence[Violation], outcome: Outcome, shifted: Set[str]) 
     for one in wrong:
         nodes = tuple(node for node in one.nodes if node not in blamed)
         if nodes:
-            said = _rules_summary(one, len(nodes))
+            sentence = _rules_summary(one, len(nodes))
             yield Suspect(
-                nodes[0], None, f"{nodes[0]} {said}.", ambiguous_with=nodes[1:], sure=True, says=said
+                nodes[0], None, f"{nodes[0]} {sentence}.", ambiguous_with=nodes[1:], sure=True, says=sentence
             )
 
 

@@ -290,8 +290,8 @@ def verdict_of(
     assumptions: tuple[Assumption, ...],
 ) -> Verdict:
     """What a person on call reads."""
-    said, result = show.words(window), _probable(result, assumptions)
-    reason = _nothing_known(seen, result.charges, said, assumptions)
+    words, result = show.words(window), _probable(result, assumptions)
+    reason = _nothing_known(seen, result.charges, words, assumptions)
     charges = () if reason else result.charges
     owner = result.by_flow if not reason else np.full(seen.failing.rows, -1, dtype=np.int64)
     figures = {
@@ -304,7 +304,7 @@ def verdict_of(
         return Verdict("inconclusive", (), reason, figures, evidence, assumptions)
     if not charges:
         return quiet(figures, evidence, assumptions)
-    suspects = tuple(_suspect(window, seen, one, said, assumptions) for one in charges)
+    suspects = tuple(_suspect(window, seen, one, words, assumptions) for one in charges)
     return Verdict("named", suspects, None, figures, evidence, assumptions)
 
 
@@ -327,17 +327,17 @@ def _probable(result: VotingResult, assumptions: Sequence[Assumption]) -> Voting
 def _evidence(
     window: Window, seen: Observed, result: VotingResult, charges: Sequence[Charge], owner: Ints
 ) -> tuple[Evidence, ...]:
-    said = show.words(window)
+    words = show.words(window)
     names = [one.names[0] for one in charges]
     blamed = {name for one in charges for name in one.names}
     shown: list[Evidence | None] = []
     if charges:
-        shown.append(show.blamed_table(charges, said, result.strength))
-    shown.append(show.cleared_table(seen, result.cleared, said, result.strength))
+        shown.append(show.blamed_table(charges, words, result.strength))
+    shown.append(show.cleared_table(seen, result.cleared, words, result.strength))
     if seen.failing.rows:
-        shown.append(show.rates_chart(seen, charges, result.cleared, owner, said))
-        shown.append(show.over_time(window, seen, owner, names, said))
-        shown.append(show.flows_table(seen, owner, names, said))
+        shown.append(show.rates_chart(seen, charges, result.cleared, owner, words))
+        shown.append(show.over_time(window, seen, owner, names, words))
+        shown.append(show.flows_table(seen, owner, names, words))
         shown.append(simpler_methods(seen.paths, BAD_PATH, blamed))
     shown.append(text("Method", result.account))
     return tuple(one for one in shown if one is not None)

@@ -80,24 +80,24 @@ def noise_of(seen: Observed, found: Explained) -> Assumption:
     flows = float(np.count_nonzero(clear_rows))
     surely = lost / sent * float(gammaincinv(flows, 0.05)) / flows if flows else 0.0
     if found.spread > UNEQUAL:
-        said = (
+        detail = (
             f"Components without a fault lose unequally: the tail is {found.spread:.1f} standard deviations wide, "
             f"up to {UNEQUAL} is chance."
         )
-        return Assumption("noise", False, said)
-    said = f"Paths without a blamed component lose {percent(lost / sent)}; up to {percent(LOST)} is usual."
-    return Assumption("noise", surely <= LOST, said)
+        return Assumption("noise", False, detail)
+    detail = f"Paths without a blamed component lose {percent(lost / sent)}; up to {percent(LOST)} is usual."
+    return Assumption("noise", surely <= LOST, detail)
 
 
 def topology_of(found: Explained) -> Assumption:
     """The assumption `topology`: paths name all hops."""
     if not found.short:
         return Assumption("topology", True, "Long paths lose as short ones over the same components do.")
-    said = (
+    detail = (
         f"{so_many(found.short, 'component')} would be blamed, but {'its' if found.short == 1 else 'their'} longest "
         "paths lose much less than the shorter ones: hops are missing from paths."
     )
-    return Assumption("topology", False, said)
+    return Assumption("topology", False, detail)
 
 
 def noise_of_failures(seen: Observed, found: Outvoting) -> Assumption:
@@ -108,10 +108,10 @@ def noise_of_failures(seen: Observed, found: Outvoting) -> Assumption:
         )
     share = found.unexplained / max(1, seen.failing.rows)
     holds = found.unexplained < MANY or share <= MOSTLY_NOISE
-    said = (
+    detail = (
         f"{percent(share)} of {count(seen.failing.rows)} failing flows are explained by no blamed component."
     )
-    return Assumption("noise", holds, said)
+    return Assumption("noise", holds, detail)
 
 
 def only_failing(seen: Observed, noise: Assumption) -> Assumption | None:
@@ -122,8 +122,8 @@ def only_failing(seen: Observed, noise: Assumption) -> Assumption | None:
     share = float(seen.failing.sent.sum()) / max(seen.sent, 1.0)
     if noise.holds or share < _MOSTLY or seen.lost > _LITTLE * seen.sent or _present(seen)[1] > 0:
         return None
-    said = f"{percent(share)} of the packets with a path are of failing flows. {noise.detail}"
-    return Assumption("sampling", False, said)
+    detail = f"{percent(share)} of the packets with a path are of failing flows. {noise.detail}"
+    return Assumption("sampling", False, detail)
 
 
 def sampling_of(seen: Observed) -> Assumption:

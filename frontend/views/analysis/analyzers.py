@@ -202,16 +202,16 @@ def _form(
     request: HttpRequest, analyzer: Analyzer, form: Mapping[str, str], problems: Mapping[str, str]
 ) -> HttpResponse:
     wrong = {key.removeprefix(param_form.PREFIX): why for key, why in problems.items()}
-    heard = analyzers.regions_of_analyzer(analyzer.name)
+    regions = analyzers.regions_of_analyzer(analyzer.name)
     context: dict[str, Any] = {
         "analyzer": analyzer,
         "typed": form,
         "problems": problems,
         "params": param_form.fields(analyzer, param_form.typed(analyzer, form), wrong),
-        "regions": heard,
+        "regions": regions,
         "spans": [
             (region, analyzers.telemetry_span(analyzers.kinds_read(analyzer.name, ""), region))
-            for region in heard
+            for region in regions
         ],
         "who": user_name(request),
     }

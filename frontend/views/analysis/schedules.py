@@ -111,8 +111,8 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
     row = _found(name)
     row.enabled = "resume" in request.POST
     keeping.save(row, context_of(request), "enabled")
-    said = "resumes with the next window" if row.enabled else "is paused"
-    messages.success(request, f"{row.name} {said}")
+    result = "resumes with the next window" if row.enabled else "is paused"
+    messages.success(request, f"{row.name} {result}")
     return HttpResponseRedirect(reverse("analyzer", args=[row.analyzer]) + "#schedules")
 
 

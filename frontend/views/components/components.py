@@ -261,10 +261,10 @@ def _kind(request: HttpRequest, topology: TopologySnapshot) -> str:
 
 def _kept(region: str, there: Sequence[str], at: datetime | None) -> str:
     """What every link of these pages takes along, as the tail of a query."""
-    kept = {"region": region} if there and region != there[0] else {}
+    query = {"region": region} if there and region != there[0] else {}
     if at is not None:
-        kept["at"] = at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return "&" + urlencode(kept) if kept else ""
+        query["at"] = at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return "&" + urlencode(query) if query else ""
 
 
 def _address(request: HttpRequest, **changed: object) -> str:

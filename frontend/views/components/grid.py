@@ -113,7 +113,7 @@ def _tall(rows: Sequence[str], columns: Sequence[str]) -> int:
 def _data(found: Grid) -> str:
     """Where the cells are, with everything said that an address leaves open: the page and they are of one moment."""
     assert found.crossing is not None
-    said: list[tuple[str, str]] = [
+    query: list[tuple[str, str]] = [
         ("region", found.region),
         ("telemetry", found.source or ""),
         ("rows", found.crossing.rows.kind),
@@ -124,7 +124,7 @@ def _data(found: Grid) -> str:
         ("at", _written(found.steps[found.at][1])),
         *(("within", one) for one in found.within),
     ]
-    return f"{reverse('api-grid')}?{urlencode(said)}"
+    return f"{reverse('api-grid')}?{urlencode(query)}"
 
 
 def _drills(request: HttpRequest, found: Grid, side: str) -> dict[str, str]:
@@ -134,10 +134,10 @@ def _drills(request: HttpRequest, found: Grid, side: str) -> dict[str, str]:
     finer = found.finer_rows if side == "r" else found.finer_columns
     if finer is None:
         return {}
-    kept = {"rows": found.crossing.rows.kind, "columns": found.crossing.columns.kind}
-    kept["rows" if side == "r" else "columns"] = finer
+    query = {"rows": found.crossing.rows.kind, "columns": found.crossing.columns.kind}
+    query["rows" if side == "r" else "columns"] = finer
     sides = _sides(request, found.within) + side
-    return {name: _address(request, **kept, within=[*found.within, name], side=sides) for name in axis.names}
+    return {name: _address(request, **query, within=[*found.within, name], side=sides) for name in axis.names}
 
 
 def _worst(rows: Sequence[str], columns: Sequence[str], carried: Any, failed: Any) -> list[Cell]:
@@ -176,8 +176,8 @@ def _crumbs(request: HttpRequest, within: Sequence[str]) -> list[Crumb]:
 
 def _sides(request: HttpRequest, within: Sequence[str]) -> str:
     """On which side each was drilled into; whatever nobody says was a row."""
-    said = "".join(one for one in request.GET.get("side", "") if one in "rc")
-    return said[: len(within)].ljust(len(within), "r")
+    sides = "".join(one for one in request.GET.get("side", "") if one in "rc")
+    return sides[: len(within)].ljust(len(within), "r")
 
 
 def _address(request: HttpRequest, **changed: object) -> str:

@@ -199,8 +199,8 @@ def among(request: HttpRequest, number: int) -> ListContext:
 
 def carried(request: HttpRequest) -> str:
     """What an address of the incident says of its list, as the query of another one; empty where it says nothing."""
-    kept = {name: value for name in (LIST, PLACE) if (value := request.GET.get(name))}
-    return f"?{urlencode(kept)}" if LIST in kept and len(kept[LIST]) <= _LONGEST else ""
+    query = {name: value for name in (LIST, PLACE) if (value := request.GET.get(name))}
+    return f"?{urlencode(query)}" if LIST in query and len(query[LIST]) <= _LONGEST else ""
 
 
 def _list_position(listing: Listing, number: int, at: str | None) -> queries.ListPosition | None:
@@ -216,8 +216,8 @@ def _beside(neighbour: queries.Neighbour | None, asked: str, given: QueryDict) -
     if neighbour is None:
         return ""
     moment = given.get("as_of")
-    kept = {LIST: asked, PLACE: neighbour.mark, **({"as_of": moment} if moment else {})}
-    return f"{reverse('incident', args=[neighbour.view.incident.number])}?{urlencode(kept)}"
+    query = {LIST: asked, PLACE: neighbour.mark, **({"as_of": moment} if moment else {})}
+    return f"{reverse('incident', args=[neighbour.view.incident.number])}?{urlencode(query)}"
 
 
 def _back(given: QueryDict, number: int, standing: queries.ListPosition | None) -> str:
@@ -231,6 +231,6 @@ def _back(given: QueryDict, number: int, standing: queries.ListPosition | None) 
 def _words(listing: Listing) -> str:
     """`Unresolved`, `Resolved: team:storage, Newest first`."""
     usual = listing.order == ORDERS[0][0]
-    said = [listing.text, "" if usual else dict(ORDERS)[listing.order]]
-    rest = ", ".join(one for one in said if one)
+    parts = [listing.text, "" if usual else dict(ORDERS)[listing.order]]
+    rest = ", ".join(one for one in parts if one)
     return f"{listing.tab.words}: {rest}" if rest else listing.tab.words

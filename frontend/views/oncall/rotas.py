@@ -174,7 +174,7 @@ def _form(
 ) -> HttpResponse:
     form = request.POST
     shown = [
-        {**one, "problems": [(name, said) for name, said in _of_layer(problems, place)]}
+        {**one, "problems": [(name, message) for name, message in _of_layer(problems, place)]}
         for place, one in enumerate(fields)
     ]
     typed = {
@@ -207,8 +207,8 @@ def _form(
 def _of_layer(problems: dict[str, list[str]], place: int) -> list[tuple[str, str]]:
     prefix = f"layers[{place}]"
     return [
-        (name.removeprefix(prefix).lstrip("."), said)
+        (name.removeprefix(prefix).lstrip("."), message)
         for name, found in problems.items()
         if name.startswith(prefix)
-        for said in found
+        for message in found
     ]

@@ -54,11 +54,11 @@ def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
 def _read(request: HttpRequest, row: ReportSchedule | None) -> tuple[dict[str, Any], Read]:
     form = typed_in(request)
     typed: dict[str, Any] = {field: form.get(field, "").strip() for field in _TEXTS}
-    kept = {one["analyzer"]: one for one in (row.analyses if row else ())}
+    stored = {one["analyzer"]: one for one in (row.analyses if row else ())}
     chosen = request.POST.getlist("analyses")
     typed |= {
         "enabled": request.POST.get("enabled") == "on",
-        "analyses": [kept.get(one, {"analyzer": one, "params": {}}) for one in chosen],
+        "analyses": [stored.get(one, {"analyzer": one, "params": {}}) for one in chosen],
     }
     if row is not None:
         typed["name"] = row.name

@@ -367,8 +367,8 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
     """Try a mapping on a payload: what alert it makes, and why; then keep it."""
     staff_only(request)
     row = _row(pk)
-    kept = "" if row.mapping is None else json.dumps(row.mapping, indent=2)
-    text, payload = request.POST.get("mapping", kept), request.POST.get("payload", EXAMPLE)
+    stored = "" if row.mapping is None else json.dumps(row.mapping, indent=2)
+    text, payload = request.POST.get("mapping", stored), request.POST.get("payload", EXAMPLE)
     is_form = request.POST.get("form") == "on"
     errors: dict[str, str] = {}
     preview: Preview | None = None

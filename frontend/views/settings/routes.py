@@ -202,8 +202,8 @@ def _extensible(levels: list[dict[str, Any]]) -> Iterator[str]:
 
 def _words(level: dict[str, Any]) -> str:
     """What a rule and those beneath it say: a branch is found as a whole."""
-    said = (level["rule"].name, level["asks"], *level["gives"], *map(_words, level["children"]))
-    return " ".join(map(str, said))
+    parts = (level["rule"].name, level["asks"], *level["gives"], *map(_words, level["children"]))
+    return " ".join(map(str, parts))
 
 
 def _names(level: dict[str, Any]) -> set[str]:
@@ -215,16 +215,16 @@ _BY: dict[tuple[str, ...], str] = {(): "all in one incident", EACH_ALONE: "one i
 
 def _gives(rule: Rule) -> list[str]:
     """What a rule says itself, in words."""
-    said = [f"to {rule.team.name}"] if rule.team else []
+    parts = [f"to {rule.team.name}"] if rule.team else []
     for name, value in (("service", rule.service), ("severity", rule.severity), ("policy", rule.policy)):
-        said += [f"{name} {value}"] if value else []
+        parts += [f"{name} {value}"] if value else []
     if rule.grouping is not None:
         by, window = rule.grouping.by, rule.grouping.window
         words = "grouped by alert rule" if by is None else _BY.get(by) or f"grouped by {', '.join(by)}"
-        said.append(words if window is None else f"{words} for {int(window.total_seconds() // 60)} min")
+        parts.append(words if window is None else f"{words} for {int(window.total_seconds() // 60)} min")
     if rule.follow_suggestion is not None:
-        said.append("auto-assign" if rule.follow_suggestion else "no auto-assign")
-    return said
+        parts.append("auto-assign" if rule.follow_suggestion else "no auto-assign")
+    return parts
 
 
 @page

@@ -124,11 +124,11 @@ def _test(request: HttpRequest, row: Webhook) -> None:
     except encryption.DecryptionError as error:
         messages.error(request, f"Not sent: {error}.")
         return
-    said = f"{tried.status or 'no answer'}: {tried.said}".strip(": ")
+    answer = f"{tried.status or 'no answer'}: {tried.said}".strip(": ")
     if tried.outcome == "taken":
-        messages.success(request, f"{row.name} accepted the test in {tried.milliseconds} ms ({said}).")
+        messages.success(request, f"{row.name} accepted the test in {tried.milliseconds} ms ({answer}).")
     else:
-        messages.error(request, f"{row.name} rejected the test. {said}")
+        messages.error(request, f"{row.name} rejected the test. {answer}")
 
 
 def _rotate(request: HttpRequest, row: Webhook) -> HttpResponse | None:

@@ -321,8 +321,8 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
         "annotations": check_annotations(body.get("annotations") or {}),
     }
     replaced = body.get("id") or ""
-    kept = _keep(None if not replaced else _find(str(replaced)), values, Context(f"key:{who}"))
-    return in_json(MadeSilence(str(kept.pk)))
+    stored = _keep(None if not replaced else _find(str(replaced)), values, Context(f"key:{who}"))
+    return in_json(MadeSilence(str(stored.pk)))
 
 
 @transaction.atomic

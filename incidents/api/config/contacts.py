@@ -59,9 +59,9 @@ class ChannelsFile(Catalog):
         if row is None:
             contact_methods.add_method(user, given, self.context)
             return
-        kept = contact_methods.hidden(row)
+        stored = contact_methods.hidden(row)
         contact_methods.change_method(row, given, self.context)
-        self.replaced[row.pk] = contact_methods.replaced(row, kept)
+        self.replaced[row.pk] = contact_methods.replaced(row, stored)
 
     def perform_destroy(self, instance: ContactMethod) -> None:
         contact_methods.remove_method(instance, self.context)
@@ -141,8 +141,8 @@ class RulesFile(Catalog):
     def put(self, serializer: BaseSerializer[Preferences]) -> None:
         given, row = dict(serializer.validated_data), serializer.instance
         user = given.pop("user")
-        kept = {} if row is None else contact_methods.preferences_as_json(user)
-        contact_methods.set_preferences(user, {**kept, **given}, self.context)
+        stored = {} if row is None else contact_methods.preferences_as_json(user)
+        contact_methods.set_preferences(user, {**stored, **given}, self.context)
 
     def perform_destroy(self, instance: Preferences) -> None:
         contact_methods.set_preferences(instance.user, {}, self.context)

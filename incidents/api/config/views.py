@@ -132,8 +132,8 @@ def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> l
             serializer = view.get_serializer(row, data=dict(item.values), partial=row is not None)
             serializer.is_valid(raise_exception=True)
             view.put(serializer)
-            kept = view.find(key)
-            after = None if kept is None else _written(view, kept)
+            stored = view.find(key)
+            after = None if stored is None else _written(view, stored)
     except ValidationError as error:
         return [document.fault((*path, *way), reason) for way, reason in _reasons(error.detail)]
     except InvalidValueError as error:

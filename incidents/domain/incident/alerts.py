@@ -110,16 +110,16 @@ def reported_from(body: Mapping[str, Any]) -> Reported:
 
 def _described(body: Mapping[str, Any]) -> str:
     """The description, and below it the annotations that nothing else of an incident shows."""
-    said: str = body["description"]
+    description: str = body["description"]
     rest = [
         f"{name}: {text.strip()}"
         for name, text in (body.get("annotations") or {}).items()
         if text.strip() not in ("", body["title"])
-        and text.strip() not in said
+        and text.strip() not in description
         and not name.startswith("__")
         and not _is_link(text)
     ]
-    return "\n\n".join(filter(None, (said, "\n".join(rest))))[:TEXT_LIMIT]
+    return "\n\n".join(filter(None, (description, "\n".join(rest))))[:TEXT_LIMIT]
 
 
 def _is_link(text: str) -> bool:
@@ -319,16 +319,16 @@ LEAST_SAID: Final = 10
 def at_least(count: int) -> int:
     """The largest of 10, 20, 50, 100, 200 … that is no more than a count; 0 below 10. What is said so stays true while
     more comes, and is said anew a few times only."""
-    said = 0
+    step = 0
     for place in range(1, len(str(count))):
-        said = max([said, *(digit * 10**place for digit in (1, 2, 5) if digit * 10**place <= count)])
-    return said
+        step = max([step, *(digit * 10**place for digit in (1, 2, 5) if digit * 10**place <= count)])
+    return step
 
 
 def storm_title(integration: str, alerts: int, components: Collection[str]) -> str:
     """`Storm from prometheus: 20,000+ alerts on 200+ components`, as far as that is known."""
-    said = at_least(alerts)
-    return f"Storm from {integration}: {f'{said:,}+ ' if said else ''}alerts{_where(components)}"[
+    least = at_least(alerts)
+    return f"Storm from {integration}: {f'{least:,}+ ' if least else ''}alerts{_where(components)}"[
         :TITLE_LIMIT
     ]
 

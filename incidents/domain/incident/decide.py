@@ -326,14 +326,14 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     component, ambiguous_with = cause_after(state, finding)
     shows = worth_showing(state.shown.get(finding.analyzer), finding)
     reference = finding.reference()
-    said = blaming(state.opinions.get(finding.analyzer), reference, leads, None)
+    opinion = blaming(state.opinions.get(finding.analyzer), reference, leads, None)
     cause = frozenset(name for name in (component, *ambiguous_with) if name)
     body = {
         "finding": reference,
         "leads": leads,
         "component": component,
         "ambiguous_with": list(ambiguous_with),
-        **(_conclusion({**state.opinions, finding.analyzer: said}, cause) if leads else _AS_BEFORE),
+        **(_conclusion({**state.opinions, finding.analyzer: opinion}, cause) if leads else _AS_BEFORE),
         "evidence": "attached" if shows else "counted",
     }
     events: Bodies = [("incident.finding_joined", body)]
@@ -369,8 +369,8 @@ def _conclusion(opinions: Opinions, cause: frozenset[str]) -> Mapping[str, Any]:
 
 def _reconsidered(state: Incident, opinions: Opinions) -> Mapping[str, Any]:
     """What those say who still blame the cause, once one does so no more."""
-    said, left = (agreeing(each, state.cause) for each in (state.opinions, opinions))
-    return _AS_BEFORE if len(said) == len(left) else _conclusion(opinions, state.cause)
+    before, after = (agreeing(each, state.cause) for each in (state.opinions, opinions))
+    return _AS_BEFORE if len(before) == len(after) else _conclusion(opinions, state.cause)
 
 
 def _record_finding(state: Incident, command: c.RecordFinding) -> Bodies:

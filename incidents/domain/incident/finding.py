@@ -354,8 +354,8 @@ def title_of(blame: Blame) -> str:
         return f"{blame.component} {blame.phrase}"[:300]
     if blame.failure_rate is None:
         return f"{blame.component} is suspected by {blame.analyzer}"[:300]
-    said = blame.phrase.replace("{}", percent(blame.failure_rate), 1)
-    return f"{blame.component} {said}"[:300]
+    phrase = blame.phrase.replace("{}", percent(blame.failure_rate), 1)
+    return f"{blame.component} {phrase}"[:300]
 
 
 def verdict_of(blame: Blame, probability: float | None, agreeing: Sequence[str] = ()) -> str:

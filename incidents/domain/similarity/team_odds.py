@@ -69,13 +69,13 @@ def claims_about(state: Incident) -> list[Claim]:
     """What analyzers say now: of the incident's own cause together, of each other cause alone. Forecasts
     blame nobody.
     """
-    said = [one for one in state.opinions.values() if not one.forecast and one.component is not None]
-    agreeing = tuple(sorted(one.analyzer for one in said if one.says == "blames"))
+    opinions = [one for one in state.opinions.values() if not one.forecast and one.component is not None]
+    agreeing = tuple(sorted(one.analyzer for one in opinions if one.says == "blames"))
     claims: list[Claim] = []
     if agreeing and state.component is not None:
         claims.append(Claim((state.component, *state.ambiguous_with), state.confidence, agreeing))
     others: dict[tuple[str, ...], list[tuple[str, float | None]]] = {}
-    for one in said:
+    for one in opinions:
         if one.says == "blames_other":
             others.setdefault(tuple(sorted(one.cause)), []).append((one.analyzer, one.score))
     for components, entry in sorted(others.items()):
@@ -120,8 +120,8 @@ def _shares(claims: Sequence[Claim], owners: Mapping[str, str]) -> tuple[dict[st
 
 
 def _odds(probability: float) -> float:
-    kept = min(max(probability, 0.0), SUREST)
-    return kept / (1 - kept)
+    bounded = min(max(probability, 0.0), SUREST)
+    return bounded / (1 - bounded)
 
 
 def _view(

@@ -75,9 +75,9 @@ def alerts(request: Any, now: datetime, least: int = ERROR, counted: bool = Fals
         of(resource_logs.resource.attributes)
         for scope_logs in of(resource_logs.scope_logs):
             for record in of(scope_logs.log_records):
-                if (text := text_of(record.body)) and (told := gpu.xid_in(text)) is not None:
+                if (text := text_of(record.body)) and (reported := gpu.xid_in(text)) is not None:
                     attributes = attributes_of(resource_logs.resource) if attributes is None else attributes
-                    one_xid = _xid(told, record, attributes, now)
+                    one_xid = _xid(reported, record, attributes, now)
                     xids.setdefault(one_xid.key, one_xid)
                     shown_xids.append(_Record(resource_logs, scope_logs, record, attributes))
                     continue

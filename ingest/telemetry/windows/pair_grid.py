@@ -232,11 +232,11 @@ def _axis(
     """The axis, and of each name its place along it, -1 for what is not shown; shape (names,)."""
     there = np.unique(member).tolist()
     failures = np.bincount(member, lost[owner], len(names)) if len(owner) else np.zeros(len(names))
-    kept = sorted(there, key=lambda one: (-failures[one], natural(names[one])))[:MOST]
-    kept.sort(key=lambda one: natural(names[one]))
+    names_shown = sorted(there, key=lambda one: (-failures[one], natural(names[one])))[:MOST]
+    names_shown.sort(key=lambda one: natural(names[one]))
     place = np.full(len(names), -1, np.int64)
-    place[kept] = np.arange(len(kept))
-    return Axis(kind, tuple(names[one] for one in kept), len(there) - len(kept)), place
+    place[names_shown] = np.arange(len(names_shown))
+    return Axis(kind, tuple(names[one] for one in names_shown), len(there) - len(names_shown)), place
 
 
 def _joined(rows: tuple[Ints, Ints], columns: tuple[Ints, Ints], width: int) -> tuple[Ints, Ints]:

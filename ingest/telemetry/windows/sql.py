@@ -96,8 +96,8 @@ def _read(chosen: Plan, region: int, start: datetime, end: datetime, upto: Posit
     matched = found.pop("matched").astype(bool)
     counts = found["n"].astype(np.int64)
     later = int(found["later"].sum()) if "later" in found else 0
-    kept = {name: values[matched] for name, values in found.items()}
-    return finish(chosen, _partials(chosen, kept, microseconds(start), int(counts[~matched].sum()), later))
+    joined = {name: values[matched] for name, values in found.items()}
+    return finish(chosen, _partials(chosen, joined, microseconds(start), int(counts[~matched].sum()), later))
 
 
 def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:

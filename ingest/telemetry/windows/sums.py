@@ -165,8 +165,8 @@ class _Rest:
 def _rest(column: Sets, witness_kinds: tuple[str, ...]) -> _Rest:
     used = np.unique(column.codes)
     owners, members = _entries(column, used)
-    kept = ~_are_witnesses(column.names, witness_kinds)[members]
-    owners, members = owners[kept], members[kept]
+    others = ~_are_witnesses(column.names, witness_kinds)[members]
+    owners, members = owners[others], members[others]
     names = sorted((column.names[code], code) for code in np.unique(members).tolist())
     ranks = np.zeros(len(column.names), np.int64)
     ranks[[code for _, code in names]] = np.arange(len(names))

@@ -163,12 +163,12 @@ class Command(LineCommand):
         for name in options["input"]:
             try:
                 with _opened(name) as stream:
-                    told = profiler_trace.head(stream)
-                worker = options["worker"] or (None if told.rank is None else f"worker/{told.rank}")
+                    head = profiler_trace.head(stream)
+                worker = options["worker"] or (None if head.rank is None else f"worker/{head.rank}")
                 if worker is None:
                     raise CommandInputError(f"{name}: has no distributedInfo.rank; add --worker NAME")
                 with _opened(name) as stream:
-                    made = profiler_trace.profile(stream, told, options["job"], worker, options["role"])
+                    made = profiler_trace.profile(stream, head, options["job"], worker, options["role"])
             except profiler_trace.InvalidTraceError as error:
                 raise CommandInputError(f"{name}: {error}") from error
             rows += made.rows

@@ -87,14 +87,14 @@ class Command(LineCommand):
 
     def _kept_since(self, analyzer: Analyzer, start: datetime, end: datetime) -> datetime:
         """Where the windows may begin: what retention has dropped cannot be judged again."""
-        kept = kept_since(analyzer, datetime.now(UTC))
-        if end <= kept:
+        since = kept_since(analyzer, datetime.now(UTC))
+        if end <= since:
             raise CommandInputError(
-                f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; --to lies before that"
+                f"telemetry is kept from {since:%Y-%m-%d %H:%M} UTC on; --to lies before that"
             )
-        if start < kept:
-            self.note(f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; the backtest begins there")
-        return max(start, kept)
+        if start < since:
+            self.note(f"telemetry is kept from {since:%Y-%m-%d %H:%M} UTC on; the backtest begins there")
+        return max(start, since)
 
     def _progress(self) -> Callable[[int, int], None]:
         """How far it is, on standard error: in place on a terminal, else a line at every tenth."""
