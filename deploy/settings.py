@@ -120,7 +120,7 @@ def _secret_key() -> tuple[str, bool]:
     return (path.read_text(), True) if path.exists() else (secrets.token_urlsafe(48), False)
 
 
-SECRET_KEY, SECRET_KEY_IS_KEPT = _secret_key()
+SECRET_KEY, SECRET_KEY_IS_STORED = _secret_key()
 SECRET_KEY_FALLBACKS = env.words(
     "DOSSIER_SECRET_KEY_FALLBACKS",
     (),

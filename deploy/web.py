@@ -27,7 +27,7 @@ from deploy.observability.metrics import READS_REFUSED  # noqa: E402
 from deploy.supervisor.cpu_affinity import keep_to_share  # noqa: E402
 from deploy.wsgi import application as pages  # noqa: E402
 from ingest.api import keys  # noqa: E402
-from ingest.integrations.json_body import LARGEST_ASKED  # noqa: E402
+from ingest.integrations.json_body import LARGEST_REQUEST  # noqa: E402
 
 KEY_IN_THE_BODY = "/v2/"
 """PagerDuty's clients send their key so."""
@@ -54,7 +54,7 @@ def _machine(environ: WSGIEnvironment) -> Sender:
         key = next((keys.find(str(match.kwargs[name])) for name in SECRETS & match.kwargs.keys()), None)
     if key is not None:
         return Sender(f"key {key.name}", max(settings.TELEMETRY_MAX_BODY, settings.ALERT_MAX_BODY))
-    return Sender("", LARGEST_ASKED if path.startswith(KEY_IN_THE_BODY) else 0)
+    return Sender("", LARGEST_REQUEST if path.startswith(KEY_IN_THE_BODY) else 0)
 
 
 def _person(environ: WSGIEnvironment) -> Sender:

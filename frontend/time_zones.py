@@ -39,22 +39,22 @@ def read_in(zone: ZoneInfo) -> Iterator[None]:
         _READ_IN.reset(token)
 
 
-_TOLD_AT: ContextVar[datetime | None] = ContextVar("told_at", default=None)
+_SHOWN_AT: ContextVar[datetime | None] = ContextVar("told_at", default=None)
 
 
 @contextmanager
 def shown_at(moment: datetime | None) -> Iterator[None]:
     """Relative times written inside count from `moment`, that of a page about the past; None: from now."""
-    token = _TOLD_AT.set(moment)
+    token = _SHOWN_AT.set(moment)
     try:
         yield
     finally:
-        _TOLD_AT.reset(token)
+        _SHOWN_AT.reset(token)
 
 
 def past_moment() -> datetime | None:
     """The moment from which relative times count; None where it is now."""
-    return _TOLD_AT.get()
+    return _SHOWN_AT.get()
 
 
 def here() -> ZoneInfo:

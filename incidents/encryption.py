@@ -82,7 +82,7 @@ class EncryptedText(_Text):
         if isinstance(value, Lost):
             return value.kept
         text = super().get_prep_value(value)
-        if not text or not settings.SECRET_KEY_IS_KEPT:
+        if not text or not settings.SECRET_KEY_IS_STORED:
             return text  # under a key of this process alone no other process could open it
         return f"{MARK}{encrypt(text).decode()}"
 

@@ -164,7 +164,7 @@ __all__ = ["AddressRefusedError", "Reply", "UnreachableError", "allowed", "post"
 
 TIMEOUT = 10.0
 """Seconds for name, connection, request and answer together, unless told otherwise."""
-KEPT = 2_000
+MOST_ANSWER = 2_000
 """Bytes of an answer that are kept."""
 
 _PASSING = frozenset({408, 421, 423, 425, 429})
@@ -205,7 +205,7 @@ def post(
     headers: Mapping[str, str] | None = None,
     *,
     timeout: float = TIMEOUT,
-    kept: int = KEPT,
+    kept: int = MOST_ANSWER,
     method: str = "POST",
     resolve: Resolve | None = None,
 ) -> Reply:

@@ -24,7 +24,7 @@ os.environ["DOSSIER_HOME"] = str(HOME_OF_TESTS)
 
 from deploy.settings import *  # noqa: E402, F403
 
-SECRET_KEY, SECRET_KEY_IS_KEPT = "tests", True
+SECRET_KEY, SECRET_KEY_IS_STORED = "tests", True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]
 WHITENOISE_AUTOREFRESH = (

@@ -42,7 +42,7 @@ _WATCHED = ("storage_cluster", "switch")
 _SWITCHES = tuple(f"switch/d1-c{n}-a1" for n in range(1, 9))
 _STORAGE = tuple(f"storage_cluster/d1-s{n}" for n in range(1, 7))
 
-Told = Literal["people first", "analyzer first", "analyzer alone"]
+Reporter = Literal["people first", "analyzer first", "analyzer alone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Trouble:
 
     ticket: PastTicket
     component: str
-    told: Told = "people first"
+    reporter: Reporter = "people first"
     rows: tuple[dict[str, Any], ...] = ()
 
     @property
@@ -63,7 +63,7 @@ class Trouble:
 
     @property
     def judged_at(self) -> datetime:
-        return self.second_at if self.told == "people first" else self.ticket.opened_at
+        return self.second_at if self.reporter == "people first" else self.ticket.opened_at
 
 
 def draw(end: datetime, seed: int) -> Iterator[Trouble]:
@@ -105,8 +105,8 @@ def _steps(
 
 def _watched(rng: np.random.Generator, trouble: Trouble) -> Trouble:
     """With the telemetry of it: a share of failures that shows, now and then one too small for that."""
-    entries: tuple[Told, ...] = ("people first", "analyzer first", "analyzer alone")
-    trouble = replace(trouble, told=entries[int(rng.choice(3, p=[0.35, 0.35, 0.3]))])
+    entries: tuple[Reporter, ...] = ("people first", "analyzer first", "analyzer alone")
+    trouble = replace(trouble, reporter=entries[int(rng.choice(3, p=[0.35, 0.35, 0.3]))])
     rate = 10 ** rng.uniform(-2.5, -1)
     time = rfc3339(trouble.judged_at - WINDOW / 2)
     rows = []
@@ -148,10 +148,10 @@ def judged(trouble: Trouble) -> PastTicket:
         )
         confirmed = isinstance(last, c.Resolve) and last.confirmed_cause == trouble.component
         return replace(ticket, steps=(*ticket.steps, (ended, missed))) if confirmed else ticket
-    if trouble.told == "analyzer alone":
+    if trouble.reporter == "analyzer alone":
         return replace(ticket, opened_by=finding)
     assert isinstance(ticket.opened_by, Report)
-    if trouble.told == "analyzer first":
+    if trouble.reporter == "analyzer first":
         second: c.Command = c.Join(ticket.opened_by)
         ticket = replace(ticket, opened_by=finding)
     else:

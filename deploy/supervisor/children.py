@@ -26,8 +26,8 @@ from typing import Protocol
 from deploy.embedded import SERVER_LOGS, EmbeddedError, die_with_parent, name_process
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0  # seconds before a child that ended is started again
-CALM = 30.0  # seconds after which a child counts as running well, and the pause is short again
-KEPT_LOG = 20 * 2**20
+STABLE_AFTER = 30.0  # seconds after which a child counts as running well, and the pause is short again
+MOST_LOG_BYTES = 20 * 2**20
 """Bytes of a log file after which it begins anew; the one before is kept."""
 START = 180.0
 """Seconds that a process has for its first heartbeat."""
@@ -141,7 +141,7 @@ class Child:
             pid = self.process.pid
             end_group(pid)
             self.process.wait()
-            calm = now - self.started > CALM
+            calm = now - self.started > STABLE_AFTER
             self.pause = FIRST_PAUSE if calm else min(self.pause * 2, LONGEST_PAUSE)
             self.due = now + self.pause
             self.restarts, self.reason = self.restarts + 1, reason
@@ -256,14 +256,14 @@ def _leave(code: int) -> None:
 
 
 def rotate(logs: Path) -> None:
-    """Begin each log file anew that has grown beyond KEPT_LOG; the one before is kept as `*.log.1`.
+    """Begin each log file anew that has grown beyond MOST_LOG_BYTES; the one before is kept as `*.log.1`.
 
     The processes go on writing to the same file, which they opened to append. What is written in the moment between
     copy and cut is lost. A full disk leaves the file as it is.
     """
     for log in logs.glob("*.log"):
         with contextlib.suppress(OSError):
-            if log.stat().st_size > KEPT_LOG:
+            if log.stat().st_size > MOST_LOG_BYTES:
                 shutil.copyfile(log, log.with_suffix(".log.1"))
                 os.truncate(log, 0)
 

@@ -61,7 +61,7 @@ HANGS_AFTER = {"web": 6.0, "events": 10.0, "otlp": 10.0}
 LOG_OF_MIGRATIONS = "migrations.log"
 """In the directory of the logs: tracebacks of migrations that failed."""
 
-_asked_to_stop: list[bool] = []
+_stop_requested: list[bool] = []
 """Since the signal: an exception that is raised while Python finalizes an object is lost."""
 
 
@@ -197,7 +197,7 @@ class Supervisor:
 
     def watch(self) -> None:
         """Start again what has ended or hangs. Call it a few times a second."""
-        if _asked_to_stop:
+        if _stop_requested:
             raise KeyboardInterrupt
         for child in [*self.servers, *self.programs]:
             try:
@@ -430,14 +430,14 @@ def stopping_on_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP (a closed terminal) end the block as Ctrl-C does: by KeyboardInterrupt."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        _asked_to_stop.append(True)
+        _stop_requested.append(True)
         raise KeyboardInterrupt
 
     before = {n: signal.signal(n, interrupt) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     try:
         yield
     finally:
-        _asked_to_stop.clear()
+        _stop_requested.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -182,7 +182,7 @@ ACTIONS = {
     ),
 }
 
-REACHING = [
+CONTACTS = [
     path(f"{whose}/{rest}", view.as_view(), name=f"api-{name}")
     for whose, owner in (("me", "my"), ("users/<str:username>", "user"))
     for rest, view, name in (
@@ -192,7 +192,7 @@ REACHING = [
         ("notification_rules", notifications.PreferencesView, f"{owner}-notification-rules"),
     )
 ]
-REACHING += [
+CONTACTS += [
     path("channels", notifications.ChannelsView.as_view(), name="api-channels"),
     path("channels/<str:method>", notifications.ChannelView.as_view(), name="api-channel"),
     path("channels/<str:method>/test", notifications.TryChannelView.as_view(), name="api-channel-test"),
@@ -231,7 +231,7 @@ urlpatterns = [
         path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")
         for verb, view in ACTIONS.items()
     ),
-    *REACHING,
+    *CONTACTS,
     path("changes", ChangesView.as_view(), name="api-changes"),
     path("silences", SilencesView.as_view(), name="api-silences"),
     path("silences/<str:id>", SilenceView.as_view(), name="api-silence"),

@@ -25,7 +25,7 @@ from incidents.teams.models import routing_table
 from ingest.commands import retrying
 from ingest.queries import Context
 
-NOBODY: Final = "it is an incident of the past"
+OF_THE_PAST: Final = "it is an incident of the past"
 WHY: Final = "a run of the past named it"
 
 
@@ -53,7 +53,7 @@ def _record(ticket: PastTicket, context: Context) -> Incident:
     for at, command in ticket.steps:
         state = record(state.id, command, context, at).incident
     if state.state != "resolved":
-        state = record(state.id, c.SkipEscalation(NOBODY), context, state.opened_at).incident
+        state = record(state.id, c.SkipEscalation(OF_THE_PAST), context, state.opened_at).incident
     return state
 
 

@@ -144,7 +144,7 @@ def _hand_over_from(body: dict[str, Any]) -> HandedOver:
 
 # Windows
 # ----------------------------------------------------------------------------------------------------------
-KEPT = 2 * WINDOWS_WATCHED
+WINDOWS_STORED = 2 * WINDOWS_WATCHED
 """More than are counted, so that a window that finishes late still finds its neighbours."""
 
 
@@ -160,7 +160,7 @@ def project_window(event: Event) -> None:
     )
     # Counted back from this one: windows that a clock which was wrong ran ahead of time must not push it out.
     earlier = ScheduleWindowRow.objects.filter(schedule=one.schedule, end__lte=one.end).order_by("-end")
-    old = earlier.values_list("pk", flat=True)[KEPT:]
+    old = earlier.values_list("pk", flat=True)[WINDOWS_STORED:]
     ScheduleWindowRow.objects.filter(pk__in=list(old)).delete()
 
 
@@ -176,7 +176,7 @@ class Folded:
             return
         known = self._of.setdefault(one.schedule, {})
         known[one.end] = one
-        for end in sorted((end for end in known if end <= one.end), reverse=True)[KEPT:]:
+        for end in sorted((end for end in known if end <= one.end), reverse=True)[WINDOWS_STORED:]:
             del known[end]
 
     def rows(self) -> list[ScheduleWindowRow]:

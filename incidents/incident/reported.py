@@ -13,7 +13,7 @@ from incidents.teams.models import ReportIdempotencyKey
 from ingest.queries import Event, read_stream
 
 LONGEST: Final = 255
-KEPT: Final = timedelta(days=1)
+REMEMBERED: Final = timedelta(days=1)
 """For how long a key is known."""
 
 
@@ -44,10 +44,11 @@ class Before:
 
 
 def find(once: IdempotencyKey, now: datetime) -> Before | None:
-    """What the report became that came with this key; None where none came within KEPT. Until the transaction ends the
-    next one of this key waits. Raises KeyReusedError."""
+    """The outcome of the report with this key; None where none came within REMEMBERED. Until the transaction ends the
+    next report with this key waits. Raises KeyReusedError.
+    """
     lock_key(f"idempotency:{once.actor}:{once.key}")
-    row = ReportIdempotencyKey.objects.filter(actor=once.actor, key=once.key, at__gt=now - KEPT).first()
+    row = ReportIdempotencyKey.objects.filter(actor=once.actor, key=once.key, at__gt=now - REMEMBERED).first()
     if row is None:
         return None
     if bytes(row.digest) != once.digest:
@@ -60,7 +61,7 @@ def keep(
     once: IdempotencyKey, incident: str, events: Sequence[Event], now: datetime, *, opened: bool
 ) -> None:
     """Remember what the report became, and forget those of long ago."""
-    ReportIdempotencyKey.objects.filter(at__lte=now - KEPT).delete()
+    ReportIdempotencyKey.objects.filter(at__lte=now - REMEMBERED).delete()
     ReportIdempotencyKey.objects.create(
         actor=once.actor,
         key=once.key,

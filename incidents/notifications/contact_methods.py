@@ -81,7 +81,7 @@ def add_method(user: User | None, given: Mapping[str, Any], context: Context) ->
     row = ContactMethod(user=user)
     _fill(row, {"kind": None, "name": None, "address": None, **given})
     try:
-        return retrying(lambda: _kept(row, None, context, ()))
+        return retrying(lambda: _saved(row, None, context, ()))
     except IntegrityError:
         raise InvalidValueError("name", "is already taken") from None
 
@@ -94,7 +94,7 @@ def change_method(row: ContactMethod, given: Mapping[str, Any], context: Context
     _fill(row, {"address": row.address, **given})
     if row.address != kept["address"]:
         row.verified_at = None
-    return retrying(lambda: _kept(row, before, context, replaced(row, kept)))
+    return retrying(lambda: _saved(row, before, context, replaced(row, kept)))
 
 
 def hidden(row: ContactMethod) -> dict[str, str]:
@@ -128,7 +128,7 @@ def _refuse_in_rules(row: ContactMethod) -> None:
 
 
 @transaction.atomic
-def _kept(
+def _saved(
     row: ContactMethod, before: dict[str, Any] | None, context: Context, changed: Sequence[str]
 ) -> ContactMethod:
     if before is None:

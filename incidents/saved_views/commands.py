@@ -22,7 +22,7 @@ from ingest.queries import Context
 
 KIND = "saved_view"
 TABS = ("unresolved", "open", "work", "resolved", "all")
-KEPT = ("tab", "search", "order")
+FIELDS = ("tab", "search", "order")
 """Of an address of the inbox what a view keeps: not the page, nor the moment."""
 USUAL = {"tab": "unresolved", "order": "severity"}
 NAME_LIMIT, QUERY_LIMIT, MOST = 60, 2000, 100
@@ -38,7 +38,7 @@ def canonical(query: str) -> str:
         given = dict(parse_qsl(query[: 10 * QUERY_LIMIT].lstrip("?"), max_num_fields=50))
     except ValueError:
         raise InvalidValueError("query", "must be an address of the inbox") from None
-    kept = [(name, given[name]) for name in KEPT if given.get(name, "") not in ("", USUAL.get(name))]
+    kept = [(name, given[name]) for name in FIELDS if given.get(name, "") not in ("", USUAL.get(name))]
     written = urlencode(kept)
     if len(written) > QUERY_LIMIT or "%00" in written:
         raise InvalidValueError(
@@ -125,7 +125,7 @@ def may_change(row: SavedView, name: str) -> bool:
 def saved_view_as_json(row: SavedView) -> dict[str, Any]:
     """What is recorded of it, and shown by the API: its name, and what it shows in parts."""
     said = dict(parse_qsl(row.query))
-    kept = {name: said.get(name, USUAL.get(name, "")) for name in KEPT}
+    kept = {name: said.get(name, USUAL.get(name, "")) for name in FIELDS}
     return {"slug": row.slug, "name": row.name, "team": None if row.team is None else row.team.slug, **kept}
 
 

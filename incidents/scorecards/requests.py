@@ -101,7 +101,7 @@ def checked(asked: BacktestRequest, now: datetime) -> tuple[Replay, BacktestRow 
     for name, span in (("length", length), ("every", every)):
         if not SHORTEST <= span <= LONGEST:
             raise InvalidBacktestError(name, f"must be from 1 s to {LONGEST.days} days")
-    kept = kept_since(analyzer, now)
+    kept = retained_since(analyzer, now)
     if end <= kept:
         raise InvalidBacktestError("end", f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on")
     regions = tuple(dict.fromkeys(asked.regions)) or analyzers.regions_of_analyzer(analyzer.name)
@@ -126,7 +126,7 @@ def cadence(
     return usual[0] if length is None else length, usual[1] if every is None else every
 
 
-def kept_since(analyzer: Analyzer, now: datetime) -> datetime:
+def retained_since(analyzer: Analyzer, now: datetime) -> datetime:
     """Where the windows may begin: what retention has dropped cannot be judged again."""
     kinds = {kind for one in analyzer.inputs for kind in one.kinds}
     return now.astimezone(UTC) - telemetry_whole_for(kinds)

@@ -27,7 +27,7 @@ from ingest.queries import Position, now_utc, watermark
 log = structlog.get_logger("backtests")
 Now = Callable[[], datetime]
 TURN = 20.0  # seconds after which a turn ends
-TOLD_EVERY = 1.0  # seconds after which what was judged is written down
+NOTE_EVERY = 1.0  # seconds after which what was judged is written down
 MOST_ATTEMPTS = 3
 """Turns in a row that may end without a word before it counts as failed: it may be what kills them."""
 MOST_SUSPECTS, MOST_SUMMARIES = 200, 5
@@ -107,7 +107,7 @@ def _go_on(row: BacktestRow, asked: Replay, now: Now, until: float) -> bool:
         _fill(window, found, causes)
         judged.append(window)
         at = time.monotonic()
-        if at - result >= TOLD_EVERY or at >= until:
+        if at - result >= NOTE_EVERY or at >= until:
             if not _keep(row, judged, now()):
                 return False
             judged, result = [], at

@@ -86,7 +86,7 @@ class MaintenanceWindow(models.Model):
             self.slug,
             self.reason,
             (*rules.patterns_from(self.components), *of_services),
-            _kept(self.matchers),
+            _matchers_of(self.matchers),
             self.times,
             rules.mode_from(self.mode),
             tuple(self.services),
@@ -131,7 +131,7 @@ class InhibitionRule(models.Model):
         return None
 
 
-def _kept(matchers: object) -> tuple[Matcher, ...]:
+def _matchers_of(matchers: object) -> tuple[Matcher, ...]:
     """Those of a window, which may have none."""
     return () if matchers == [] else each_matcher(matchers)
 

@@ -32,7 +32,7 @@ AT_ONCE = 4
 """Incidents of one webhook that are told at the same time."""
 IDLE = 0.3
 """Seconds between looks when nothing was due."""
-PLACE_KEPT = timedelta(seconds=60)
+PLACE_EVERY = timedelta(seconds=60)
 """How often a place that passed nothing but foreign events is written down."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 
@@ -144,7 +144,7 @@ class WebhookDispatcher:
     def _pass_over(self, lane: WebhookWorker, one: Round, now: datetime) -> None:
         """Nothing for it there: where it stands is written down only now and then, or because it has to be."""
         passed, lane.read_to = one.reached > lane.read_to, one.reached
-        if not passed or not (one.skipped or lane.kept_at is None or now - lane.kept_at >= PLACE_KEPT):
+        if not passed or not (one.skipped or lane.kept_at is None or now - lane.kept_at >= PLACE_EVERY):
             return
         lane.kept_at, reached = now, str(one.reached)
         moved = Webhook.objects.filter(pk=one.webhook.pk, position=one.webhook.position).update(

@@ -27,7 +27,7 @@ BATCH = 100
 OF_ONE_INCIDENT = 50
 """Events of an incident that is held back which a round takes on."""
 HELD_AT_ONCE = 20
-KEPT_ATTEMPTS = 100
+MOST_ATTEMPTS = 100
 
 
 @dataclass(slots=True)
@@ -216,11 +216,11 @@ def _answer_text(each: Try | None) -> str:
 
 def _note(webhook: Webhook, tries: Sequence[Try]) -> None:
     """The last attempts, for people to look at."""
-    newest = sorted(tries, key=lambda each: each.at)[-KEPT_ATTEMPTS:]
+    newest = sorted(tries, key=lambda each: each.at)[-MOST_ATTEMPTS:]
     WebhookAttempt.objects.bulk_create(attempt(webhook, each) for each in newest)
     if newest:
         kept = webhook.attempts.order_by("-id").values_list("pk", flat=True)[
-            KEPT_ATTEMPTS : KEPT_ATTEMPTS + 1
+            MOST_ATTEMPTS : MOST_ATTEMPTS + 1
         ]
         webhook.attempts.filter(pk__lte=next(iter(kept), 0)).delete()
 

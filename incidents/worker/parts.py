@@ -85,7 +85,7 @@ def register_loop(name: str, run: Loop) -> None:
 def start_loops(stop: threading.Event) -> list[threading.Thread]:
     """Start each registered loop in a thread of its own."""
     threads = [
-        threading.Thread(target=_kept_running, args=(name, run, stop), name=name, daemon=True)
+        threading.Thread(target=_run_until_stopped, args=(name, run, stop), name=name, daemon=True)
         for name, run in sorted(_loops.items())
     ]
     for thread in threads:
@@ -93,7 +93,7 @@ def start_loops(stop: threading.Event) -> list[threading.Thread]:
     return threads
 
 
-def _kept_running(name: str, run: Loop, stop: threading.Event) -> None:
+def _run_until_stopped(name: str, run: Loop, stop: threading.Event) -> None:
     while not stop.is_set():
         ended = attempt(partial(run, stop))
         connection.close()

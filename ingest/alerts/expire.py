@@ -42,7 +42,7 @@ def _expire(now: datetime) -> int:
     over = [one.id for one in rows.current_alerts(_OVER, (now,), "changed_at", AT_ONCE)]
     if not over:
         return 0
-    batch = Batch(now, rows.kept(sorted(over), hold=True), held=True)
+    batch = Batch(now, rows.existing(sorted(over), hold=True), held=True)
     # Read again now that they are held: one may have been repeated since.
     still = rows.current_alerts(f"id = ANY(%s::uuid[]) AND {_OVER}", (over, now))
     for one in still:
@@ -66,7 +66,7 @@ def expire_alerts(ids: Sequence[str], said_at: datetime, position: Position, con
     Of which anything new was said since goes on. What is sent again later than `SETTLED` from `said_at` fires anew. In
     the caller's transaction, which holds the alerts until it ends. Raises StreamVersionError.
     """
-    batch = Batch(database.now(), rows.kept(sorted(ids), hold=True), held=True)
+    batch = Batch(database.now(), rows.existing(sorted(ids), hold=True), held=True)
     # Read again now that they are held: one may have changed since.
     place = (position.epoch, str(position.txid), position.seq)
     over = rows.current_alerts(_SETTLES, (list(ids), *place))

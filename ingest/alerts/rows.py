@@ -78,7 +78,7 @@ Statement = tuple[str, Sequence[Any]]
 """SQL with its values."""
 
 
-def kept(ids: Iterable[str], *, hold: bool) -> dict[str, CachedRow]:
+def existing(ids: Iterable[str], *, hold: bool) -> dict[str, CachedRow]:
     """The rows of these alerts that exist; with `hold` they are the transaction's until it ends."""
     with connection.cursor() as cursor:
         cursor.execute(

@@ -232,7 +232,7 @@ def _store_unheld(deliveries: Sequence[PendingDelivery]) -> list[DeliveryReceipt
     known = rows.recalled(ids)
     strangers = ids - known.keys()
     try:
-        read = rows.kept(sorted(strangers), hold=False) if strangers and not rows.all_new() else None
+        read = rows.existing(sorted(strangers), hold=False) if strangers and not rows.all_new() else None
         unread = known.keys() if read is not None else ids
         batch, taken = _stored(deliveries, named, {**known, **(read or {})}, unread, held=False)
     except StreamVersionError:
@@ -247,7 +247,7 @@ def _store_unheld(deliveries: Sequence[PendingDelivery]) -> list[DeliveryReceipt
 @transaction.atomic
 def _store(deliveries: Sequence[PendingDelivery]) -> list[DeliveryReceipt]:
     named = _named(deliveries)
-    read = rows.kept(sorted({id_ for ids in named for id_ in ids}), hold=True)
+    read = rows.existing(sorted({id_ for ids in named for id_ in ids}), hold=True)
     return _stored(deliveries, named, read, (), held=True)[1]
 
 

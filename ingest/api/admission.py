@@ -34,7 +34,7 @@ PATIENCE = 1.0
 """Seconds after which a request that is under way counts as slow."""
 SPARE = 10.0
 """Seconds' worth of its rate that a key may send at once."""
-KEPT_FREE = 2
+SPARE_THREADS = 2
 """Threads that refuse while the others wait."""
 MOST_KEYS = 10_000
 LARGE = 2**20
@@ -80,7 +80,7 @@ class Intake:
 
     def __init__(self, rate: float, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
-        self._most = max(1, threads - KEPT_FREE)
+        self._most = max(1, threads - SPARE_THREADS)
         self._clock = clock
         self._lock = threading.Lock()
         self._began: dict[int, float] = {}  # by number of request: when it began

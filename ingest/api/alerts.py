@@ -32,7 +32,7 @@ from ingest.db import database
 from ingest.integrations import grafana, prometheus, recognition
 from ingest.integrations import heartbeat as heartbeats_endpoint
 from ingest.integrations.generic import apply
-from ingest.integrations.json_body import LARGEST_ASKED, read_object, scalar
+from ingest.integrations.json_body import LARGEST_REQUEST, read_object, scalar
 from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
@@ -319,7 +319,7 @@ def _request_parts(request: HttpRequest) -> tuple[dict[str, str], str, bytes]:
     query = request.META.get("QUERY_STRING", "")
     if query or request.method == "GET":
         return request.GET.dict(), apply.FORM, query.encode(errors="replace")
-    media_type, body = request.content_type or "", body_of(request, LARGEST_ASKED)
+    media_type, body = request.content_type or "", body_of(request, LARGEST_REQUEST)
     if not body.strip():
         return {}, apply.FORM, b""
     if media_type == apply.FORM:

@@ -24,7 +24,7 @@ from ingest.api.pagination import PAGE_PARAMETERS, Pages, PageShape
 from ingest.integrations import recognition
 from ingest.integrations.generic import apply
 from ingest.integrations.generic.schema import InvalidMappingError
-from ingest.integrations.json_body import LARGEST_ASKED, read
+from ingest.integrations.json_body import LARGEST_REQUEST, read
 from ingest.integrations.normalized import InvalidPayloadError
 from ingest.log.types import Context
 
@@ -99,7 +99,7 @@ class _StrictJSON(BaseParser):
     ) -> Any:
         del media_type, parser_context
         try:
-            return read(stream.read(LARGEST_ASKED + 1), LARGEST_ASKED)
+            return read(stream.read(LARGEST_REQUEST + 1), LARGEST_REQUEST)
         except InvalidPayloadError as error:
             raise ParseError(f"Nothing was done: the body {error}.") from None
 

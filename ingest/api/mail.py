@@ -35,7 +35,7 @@ from ingest.integrations.generic import apply
 from ingest.integrations.normalized import InvalidPayloadError
 
 ENDPOINT = "mail"
-KEPT_WHOLE = 2**20
+MOST_WHOLE = 2**20
 """Bytes of a mail whose attachments are kept, too."""
 THREADS = 4
 """Mails that are stored at the same time, each with a connection to the database."""
@@ -79,9 +79,9 @@ def store(address: str, raw: bytes) -> str:
             parsed = mail.alerts(raw, how)
             if parsed.refused and not parsed.alerts:
                 return _refused(key, str(parsed.refused[0]))
-            stored = raw if len(raw) <= KEPT_WHOLE else mail.headers_of(raw)
+            stored = raw if len(raw) <= MOST_WHOLE else mail.headers_of(raw)
             payload = mail.without_token(stored, _token(address))
-            taken = receive(parsed, Delivery(key.name, ENDPOINT, MEDIA_TYPE, payload[:KEPT_WHOLE]))
+            taken = receive(parsed, Delivery(key.name, ENDPOINT, MEDIA_TYPE, payload[:MOST_WHOLE]))
     except InvalidPayloadError as error:
         return _refused(key, f"this mail {error}")
     except OverloadedError as error:

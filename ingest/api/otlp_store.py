@@ -28,7 +28,7 @@ from ingest.telemetry.decode.columns import Bounds, Rows
 from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from ingest.telemetry.store.write import Delivery, find_repeated, receive
 
-KEPT_WHOLE = 2**20
+MOST_WHOLE = 2**20
 """Bytes of a request of logs that is kept as it came; of a larger one the records that are shown."""
 _KINDS = {"metrics": "metric", "traces": "span", "logs": "log_count"}
 _TEMPLATES = Templates()
@@ -148,7 +148,7 @@ def _take_logs(request: Request, key: Key) -> Done:
     receipt = _stored(request, key, taken.rows) if taken else ""
     if not found.parsed.alerts:
         return Done(receipt, rejected, message)
-    too_long = len(body) > KEPT_WHOLE
+    too_long = len(body) > MOST_WHOLE
     payload, content_type = (found.shown, PROTOBUF) if too_long else (body, request.media_type)
     delivery = AlertDelivery(key.name, "otlp", content_type, payload, request.trace)
     named = name_parts(found.parsed, key.region or "default", now)

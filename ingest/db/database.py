@@ -95,10 +95,10 @@ TRUSTED = 1.0
 """Seconds of difference that are not corrected: several times what a measurement is wrong by."""
 WRONG = 5.0
 """Seconds of difference above which the clock of this machine counts as wrong."""
-KEPT = 10
+SAMPLES = 10
 """Measurements among which the one with the shortest journey counts (as in NTP's clock filter, RFC 5905, 10)."""
 
-_measured: deque[tuple[float, float]] = deque(maxlen=KEPT)
+_measured: deque[tuple[float, float]] = deque(maxlen=SAMPLES)
 os.register_at_fork(after_in_child=_measured.clear)
 
 

@@ -18,7 +18,7 @@ PLENTY = 10 * 2**30
 """Bytes that are never scarce, on however large a disk."""
 FULL = 16 * 2**20
 """Bytes below which Postgres, whose log grows by as much at a time, may store nothing."""
-KEPT = 5.0
+CACHED_FOR = 5.0
 """Seconds for which a measurement is used again."""
 
 
@@ -62,10 +62,10 @@ _last: dict[Path, tuple[float, Space]] = {}
 
 
 def space() -> Space:
-    """Of DOSSIER_HOME, measured every KEPT seconds."""
+    """Of DOSSIER_HOME, measured every CACHED_FOR seconds."""
     home: Path = settings.HOME.root
     at, known = _last.get(home, (0.0, None))
-    if known is None or time.monotonic() - at > KEPT:
+    if known is None or time.monotonic() - at > CACHED_FOR:
         try:
             known = measure(home)
         except OSError:

@@ -18,7 +18,7 @@ DEEPEST = 64
 """Objects and arrays within each other. Whoever walks a body by recursion relies on it."""
 LARGEST = 2**26
 """Bytes of a body of alerts, after decompression. A group of 50,000 alerts fits; each alert is bounded by itself."""
-LARGEST_ASKED = 2**20
+LARGEST_REQUEST = 2**20
 """Bytes of a body that a person or a program asks with, and of one that is read before its key is known."""
 
 _DECODER = msgspec.json.Decoder()

@@ -108,7 +108,7 @@ _STATES = {
     "degraded": "firing",
 }
 _WORD = "|".join(sorted({*_STATES, *WORDS_OF_SEVERITY}, key=len, reverse=True))
-_TOLD = re.compile(
+_STATE_WORD = re.compile(
     rf"\[\s*({_WORD})(?::\d+)?\s*\]"  # [FIRING:2] [RESOLVED]
     rf"|^\W*({_WORD})(?:\s+in\s+[\w .]{{1,30}})?\s*(?::|-|–|\s(?=\S))"  # OK: … ** PROBLEM … Resolved in 5m: …
     rf"|\bis\s+({_WORD})\b",  # … is DOWN
@@ -119,8 +119,8 @@ _TOLD = re.compile(
 def _labels_from_subject(subject: str) -> dict[str, str]:
     """`state`, `severity` and `topic` of a subject."""
     bare = _ANSWER.sub("", subject[:LONGEST_HEADER])
-    words = [next(filter(None, found)).lower() for found in _TOLD.findall(bare)]
-    topic = re.sub(r"\s+", " ", _TOLD.sub(" ", bare)).strip(" *:-–.!")
+    words = [next(filter(None, found)).lower() for found in _STATE_WORD.findall(bare)]
+    topic = re.sub(r"\s+", " ", _STATE_WORD.sub(" ", bare)).strip(" *:-–.!")
     states = [_STATES[word] for word in words if word in _STATES]
     severities = [
         word for word in words if word in WORDS_OF_SEVERITY and WORDS_OF_STATUS.get(word) != "resolved"

@@ -46,23 +46,23 @@ def record_configuration(
     stream = stream_of(kind, key)
     body = {"kind": kind, "key": key, "before": before, "after": after}
     events = append(stream, [NewEvent(CONFIGURED.name, body, database.now())], head(stream), context)
-    if (heard := _heard.get()) is not None:
-        transaction.on_commit(partial(heard.extend, events))
+    if (recorded := _recorded.get()) is not None:
+        transaction.on_commit(partial(recorded.extend, events))
     return events
 
 
-_heard: ContextVar[list[Event] | None] = ContextVar("heard", default=None)
+_recorded: ContextVar[list[Event] | None] = ContextVar("recorded", default=None)
 
 
 @contextmanager
 def hearing_of_changes() -> Iterator[list[Event]]:
     """What this thread has changed of the configuration meanwhile, once it is committed."""
     events: list[Event] = []
-    token = _heard.set(events)
+    token = _recorded.set(events)
     try:
         yield events
     finally:
-        _heard.reset(token)
+        _recorded.reset(token)
 
 
 def receipt_of_change(position: Position) -> str:

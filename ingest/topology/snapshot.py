@@ -20,7 +20,7 @@ from ingest.telemetry.kinds.declare import natural
 from ingest.telemetry.windows.sql import one_snapshot, region_number
 from ingest.topology.read import Component, read_components
 
-KEPT = 4
+CACHED = 4
 """Snapshots that a process keeps: one of 20,000 components takes about 20 MB."""
 
 
@@ -116,7 +116,7 @@ class _CachedSnapshot:
     snapshot: Snapshot
 
 
-_kept: OrderedDict[tuple[str, str, datetime], _CachedSnapshot] = OrderedDict()
+_cached: OrderedDict[tuple[str, str, datetime], _CachedSnapshot] = OrderedDict()
 _lock = threading.Lock()
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
@@ -128,24 +128,24 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
         version = _version_of(number)
         database = str(connection.settings_dict["NAME"])
         with _lock:
-            for key, recent in _kept.items():
+            for key, recent in _cached.items():
                 if (
                     key[:2] == (database, region)
                     and recent.told == version
                     and recent.since <= at < recent.until
                 ):
-                    _kept.move_to_end(key)
+                    _cached.move_to_end(key)
                     return recent.snapshot
         since, until = _holds(number, at)
         snapshot = snapshot_of(region, read_components(region, at))
     with _lock:
         for key in [
-            one for one, recent in _kept.items() if one[:2] == (database, region) and recent.told != version
+            one for one, recent in _cached.items() if one[:2] == (database, region) and recent.told != version
         ]:
-            del _kept[key]
-        _kept[database, region, since] = _CachedSnapshot(version, since, until, snapshot)
-        while len(_kept) > KEPT:
-            _kept.popitem(last=False)
+            del _cached[key]
+        _cached[database, region, since] = _CachedSnapshot(version, since, until, snapshot)
+        while len(_cached) > CACHED:
+            _cached.popitem(last=False)
     return snapshot
 
 

@@ -13,11 +13,14 @@ LAYERS = ["deploy", "frontend", "incidents", "analyzers", "ingest"]
 
 @dataclass
 class Survey:
-    """Lines of each function, files that catch everything, and classes as (name, file, names of their bases)."""
+    """Lines of each function, files that catch everything, classes as (name, file, names of their bases), and names of
+    modules' constants as (file, name).
+    """
 
     lengths: dict[str, int] = field(default_factory=dict)
     broad: set[str] = field(default_factory=set)
     classes: list[tuple[str, str, list[str]]] = field(default_factory=list)
+    constants: list[tuple[str, str]] = field(default_factory=list)
 
 
 def sources() -> Iterator[Path]:
@@ -31,7 +34,9 @@ def survey() -> Survey:
     found = Survey()
     for path in sources():
         file = str(path.relative_to(ROOT))
-        for node in statements(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        found.constants += [(file, name) for node in tree.body for name in assigned(node)]
+        for node in statements(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found.lengths[f"{file}:{node.name}:{node.lineno}"] = (node.end_lineno or 0) - node.lineno + 1
             elif isinstance(node, ast.ExceptHandler) and catches_everything(node):
@@ -40,6 +45,14 @@ def survey() -> Survey:
                 bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
                 found.classes.append((node.name, file, bases))
     return found
+
+
+def assigned(node: ast.stmt) -> Iterator[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    for target in targets:
+        for one in target.elts if isinstance(target, ast.Tuple) else [target]:
+            if isinstance(one, ast.Name):
+                yield one.id
 
 
 def catches_everything(handler: ast.ExceptHandler) -> bool:

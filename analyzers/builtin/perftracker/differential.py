@@ -33,7 +33,7 @@ _LOOKED_AT = 3.5
 """Robust deviations from which on a function's tails are learnt."""
 NAMED = 4.0
 _MOST_NATS = 60.0
-_KEPT = 0.95
+_CENTRAL = 0.95
 _MIDDLE, _MIDDLE_SUM = 0.7, 3.616
 """A quantile of healthy workers also where a quarter of the role is at fault, and its value for a sum of three
 deviations (gamma distribution of shape 3)."""
@@ -249,7 +249,7 @@ def _better(logs: Floats, side: int, workers: tuple[str, ...]) -> Better:
     off = np.abs(logs) if side == 0 else -side * logs
     kept = np.flatnonzero(np.isfinite(off) & (off >= 0))
     if side == 0 and len(kept) > 20:
-        kept = kept[off[kept] <= np.quantile(off[kept], _KEPT)]
+        kept = kept[off[kept] <= np.quantile(off[kept], _CENTRAL)]
     return Better(tuple(workers[one] for one in kept.tolist()), off[kept])
 
 

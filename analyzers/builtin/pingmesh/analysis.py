@@ -123,7 +123,7 @@ SENDING = 0.8
 """Least share of the servers that answer probes which send some themselves."""
 PLACED = 0.9
 """Least share of the servers whose pod is known."""
-ASTRAY = 0.2
+MOST_MISMATCHED = 0.2
 """Most servers that are silent outside of what is down, or answer inside, as a share of the servers inside."""
 
 _LOWERED = {"noise": 1.0, "sampling": 0.5, "topology": 0.7}
@@ -188,7 +188,7 @@ def _topology(seen: Observed, found: Sequence[Named]) -> Assumption:
         if one.blamed.measure == "silent":
             inside[one.blamed.members] = True
     astray = int((inside & ~silent).sum() + (silent & ~inside).sum()) if inside.any() else 0
-    if astray > ASTRAY * inside.sum():
+    if astray > MOST_MISMATCHED * inside.sum():
         detail = (
             f"{count(astray)} servers are silent outside of what is down, or answer inside, beside "
             f"{count(int(inside.sum()))} inside: their places may be recorded wrongly."

@@ -184,7 +184,7 @@ def _summary(one: Named, drop_limit: float, p99_us: float) -> str:
     }[blamed.kind]
 
 
-_WHOSE = {1: "addresses", 2: "addresses and ports"}
+_MATCHED = {1: "addresses", 2: "addresses and ports"}
 
 
 def _black_hole(one: Named, hole: BlackHole) -> str:
@@ -194,11 +194,9 @@ def _black_hole(one: Named, hole: BlackHole) -> str:
         f"{hole.servers} of {hole.among} servers have such peers"
     )
     if one.blamed.kind == "black_hole":
-        return (
-            f"{one.component} drops all packets between certain {_WHOSE[hole.type]} (a black hole): {symptom}"
-        )
+        return f"{one.component} drops all packets between certain {_MATCHED[hole.type]} (a black hole): {symptom}"
     above = "its Leaf layer" if one.blamed.kind == "black_hole_leaf" else "this layer"
-    whose = _WHOSE[hole.type]
+    whose = _MATCHED[hole.type]
     return f"{one.component} has a black hole in {above}, not in one ToR, between certain {whose}: {symptom}"
 
 
@@ -210,7 +208,7 @@ def _title(one: Named) -> str:
         return ""
     where = {"black_hole_leaf": " in its Leaf layer", "black_hole_spine": " in its switches"}
     place = where.get(one.blamed.kind, "")
-    return f"has a black hole{place}: drops all packets between certain {_WHOSE[one.hole.type]}"
+    return f"has a black hole{place}: drops all packets between certain {_MATCHED[one.hole.type]}"
 
 
 def _alike(one: Named) -> str:

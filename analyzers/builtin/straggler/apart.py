@@ -56,20 +56,20 @@ class Apart:
 @dataclass(frozen=True, slots=True, eq=False)
 class Deviations:
     """Shares by which series differ from their peers: as they are (`raw`) and as running medians (`smooth`), shape
-    (series, columns). `kept_up` is the largest that each kept up in the window, signed.
+    (series, columns). `sustained` is the largest that each kept up in the window, signed.
     """
 
     grid: Grid
     raw: Floats
     smooth: Floats
-    kept_up: Floats
+    sustained: Floats
     chance_median: float
     chance_scale: float
 
     def nats(self, off: float) -> float:
         """Evidence that a deviation is not one of the healthy series' of this metric."""
         over = (abs(off) - self.chance_median) / self.chance_scale
-        return min(_MOST_NATS, over) - math.log(max(1, len(self.kept_up)))
+        return min(_MOST_NATS, over) - math.log(max(1, len(self.sustained)))
 
 
 def deviations(seen: Observed, grid: Grid, persist: float) -> Deviations:
@@ -80,8 +80,8 @@ def deviations(seen: Observed, grid: Grid, persist: float) -> Deviations:
     filled = _filled(raw, _FILL * grid.gap + 1)
     smooth = _running_median(filled, max(seen.columns(SMOOTH_SECONDS), 3 * grid.gap))
     length = seen.columns(persist)
-    ups = _kept_up(smooth, length) if grid.side >= 0 else None
-    downs = _kept_up(-smooth, length) if grid.side <= 0 else None
+    ups = _sustained(smooth, length) if grid.side >= 0 else None
+    downs = _sustained(-smooth, length) if grid.side <= 0 else None
     parts = _parts(seen, smooth.shape[1], length)
     each = [_largest(ups, downs, part) for part in parts]
     healthy = np.abs(np.concatenate(each))
@@ -91,7 +91,7 @@ def deviations(seen: Observed, grid: Grid, persist: float) -> Deviations:
 
 def stretch(found: Deviations, series: int, metrics: int) -> Apart:
     """Where the deviation of one series lies; `metrics` is how many were looked at."""
-    off = float(found.kept_up[series])
+    off = float(found.sustained[series])
     mine = math.copysign(1.0, off) * found.smooth[series]
     on = mine >= _BOUT * abs(off)
     runs = _runs(on)
@@ -155,7 +155,7 @@ def _running_median(values: Floats, length: int) -> Floats:
     return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(padded, length, axis=1), axis=2))
 
 
-def _kept_up(values: Floats, length: int) -> Floats:
+def _sustained(values: Floats, length: int) -> Floats:
     """The least of each `length` columns that end at a column, by doubling; columns before that have the least of
     what there is, or nothing."""
     found = values.copy()

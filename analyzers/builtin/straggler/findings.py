@@ -124,8 +124,8 @@ def _candidates(one: Deviations, least: float, metrics: int) -> list[Apart]:
     """The farthest series of each node that differs by more than chance, and enough."""
     wanted = least if one.grid.of_the_pace else _OTHER_CHANGE * least
     best: dict[str, Apart] = {}
-    for series in np.flatnonzero(np.abs(one.kept_up) >= wanted).tolist():
-        if one.nats(float(one.kept_up[series])) - np.log(max(1, metrics)) < LEAST_NATS:
+    for series in np.flatnonzero(np.abs(one.sustained) >= wanted).tolist():
+        if one.nats(float(one.sustained[series])) - np.log(max(1, metrics)) < LEAST_NATS:
             continue
         found = stretch(one, series, metrics)
         if found.node not in best or abs(found.off) > abs(best[found.node].off):

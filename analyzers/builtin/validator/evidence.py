@@ -181,11 +181,11 @@ def _cleared(outcome: Outcome) -> tuple[Evidence, ...]:
 
 def _spared(failure: Failure) -> str:
     worse, bar = (100 * float(one[failure.at]) for one in (failure.judged.worse, failure.judged.bar))
-    difference = f"{worse:.2g} % worse in {failure.judged.stratum.shown}"
+    loss = f"{worse:.2g} % worse in {failure.judged.stratum.shown}"
     if worse <= bar:
-        return f"{difference}, {bar:.2g} % are allowed"
+        return f"{loss}, {bar:.2g} % are allowed"
     expected = float(failure.judged.by_chance[failure.at])
-    return f"{difference}, but among so many healthy nodes {expected:.2g} that differ as much are to be expected by chance"
+    return f"{loss}, but among so many healthy nodes {expected:.2g} that differ as much are to be expected by chance"
 
 
 def _criteria(outcome: Outcome) -> Evidence:

@@ -53,7 +53,7 @@ _BOTH = 0.5
 """Nats that the odds of a probability lose where an assumption does not hold. Where mostly failing flows name their
 path another method judges, with probabilities of its own, whose evidence allows for noise (`_BOTH`)."""
 _FAILING = 10
-_ASKED = 32
+_BUSIEST = 32
 _EXPECTED = 10.0
 """Flows without a loss that should be there, from which their absence tells."""
 _LITTLE = 0.1
@@ -158,7 +158,7 @@ def _present(seen: Observed) -> tuple[float, float]:
     """
     failing = seen.failing
     asked = failing.per_component(np.ones(failing.rows), seen.components)
-    busiest = np.argsort(-asked, kind="stable")[:_ASKED]
+    busiest = np.argsort(-asked, kind="stable")[:_BUSIEST]
     groups = [(failing.row[failing.column == c], float(seen.carried[c])) for c in busiest.tolist()]
     groups.append((np.arange(failing.rows), seen.sent))
     known: list[tuple[float, float]] = []

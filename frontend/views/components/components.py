@@ -96,7 +96,7 @@ def components(request: HttpRequest) -> HttpResponse:
         "known": len(topology.names),
         "rows": _opened(topology, trouble, shown) if not searching else _rows(topology, trouble, shown),
         "list": pager,
-        "kept": _kept(region, there, at),
+        "kept": _query(region, there, at),
     }
     return show(request, "frontend/components/components.html", context, section="components")
 
@@ -123,7 +123,7 @@ def contained(request: HttpRequest) -> HttpResponse:
         "total": len(names),
         "rows": _rows(topology, trouble, shown),
         "list": pager,
-        "kept": _kept(region, there, at),
+        "kept": _query(region, there, at),
     }
     return show(request, "frontend/components/contained.html", context, section="components")
 
@@ -158,7 +158,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "failures": failures_of([*incidents.unresolved, *incidents.past], _place(at)),
         "changes": changes_about(it, at),
         "team_names": {team.slug: team.name for team in queries.teams()},
-        "kept": _kept(region, there, at),
+        "kept": _query(region, there, at),
         "seen": topology.knows(it) or placed is not None or bool(incidents.unresolved or incidents.past),
     }
     return show(request, "frontend/components/component.html", context, section="components")
@@ -259,7 +259,7 @@ def _kind(request: HttpRequest, topology: TopologySnapshot) -> str:
     return kind
 
 
-def _kept(region: str, there: Sequence[str], at: datetime | None) -> str:
+def _query(region: str, there: Sequence[str], at: datetime | None) -> str:
     """What every link of these pages takes along, as the tail of a query."""
     query = {"region": region} if there and region != there[0] else {}
     if at is not None:

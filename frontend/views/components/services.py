@@ -24,7 +24,7 @@ from incidents.domain.values import InvalidValueError, check_component, check_li
 from incidents.teams.models import Service
 from ingest.queries import StreamVersionError, regions
 
-WHO = "Only staff, and managers for their own team, can change services."
+FORBIDDEN = "Only staff, and managers for their own team, can change services."
 MOST = 30
 """Components of a blast radius that the page lists."""
 
@@ -33,7 +33,7 @@ MOST = 30
 @require_http_methods(["GET", "HEAD", "POST"])
 def services(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        configurers_only(request, WHO)
+        configurers_only(request, FORBIDDEN)
         return _posted(request)
     if edited := request.GET.get("edit"):
         row = _found(edited)
@@ -126,7 +126,7 @@ def _radius(asked: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
 @page
 @require_POST
 def service_act(request: HttpRequest, slug: str, verb: str) -> HttpResponse:
-    configurers_only(request, WHO)
+    configurers_only(request, FORBIDDEN)
     row = _found(slug)
     if verb != "remove":
         raise Http404("no such verb")

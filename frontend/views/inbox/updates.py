@@ -27,7 +27,7 @@ from incidents.incident.view import failures_of
 
 MOST: Final = 100
 """Rows that are read again at once."""
-KEPT: Final = 64
+CACHED: Final = 64
 """Lists that are remembered as of their latest position: each search that is open somewhere is one."""
 _UUID: Final = 36
 
@@ -72,7 +72,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     return render(request, "frontend/inbox/rows.html", context)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED)
 def _around(database: str, position: str, listing: Listing) -> Around:
     """As it is now, which is at `position` or after it; whoever is told of what came after asks with a later one."""
     del database, position

@@ -29,7 +29,7 @@ from incidents.notifications.queries import unreachable
 from ingest.queries import StreamVersionError
 
 EXAMPLE = "at once: person alice\nafter 5 min: person bob\nafter 15 min: team storage, severity critical"
-WHO = "Only staff, and managers for their own team, can change policies."
+FORBIDDEN = "Only staff, and managers for their own team, can change policies."
 _SPANS = ("repeat_after", "acknowledgement_timeout")
 
 
@@ -40,9 +40,9 @@ def policies(request: HttpRequest) -> HttpResponse:
     edited = _found(request.GET["edit"]) if request.GET.get("edit") else None
     if request.method != "POST":
         return _listed(request, edited, _typed(edited), {})
-    configurers_only(request, WHO)
+    configurers_only(request, FORBIDDEN)
     typed = {name: str(value) for name, value in request.POST.items()}
-    errors = _kept(request, edited, typed)
+    errors = _saved(request, edited, typed)
     if errors:
         return _listed(request, edited, typed, errors)
     messages.success(request, f"Saved {typed['name']}. New incidents use it.")
@@ -52,7 +52,7 @@ def policies(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
-    configurers_only(request, WHO)
+    configurers_only(request, FORBIDDEN)
     row = _found(slug)
     try:
         PoliciesView.acting_for(context_of(request)).perform_destroy(row)
@@ -133,7 +133,7 @@ def _typed(row: EscalationPolicy | None) -> dict[str, str]:
     }
 
 
-def _kept(request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[str, str]) -> dict[str, str]:
+def _saved(request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[str, str]) -> dict[str, str]:
     """Make or change the policy that was typed; the reason by field where it cannot be."""
     given, errors = _given(typed)
     serializer = PolicySerializer(edited, data=given)

@@ -25,7 +25,7 @@ from incidents.oncall import calendars as files
 from incidents.oncall.models import Calendar, OnCallSchedule
 from ingest.queries import StreamVersionError
 
-WHO = "Only staff, and managers for their own team, can change schedules."
+FORBIDDEN = "Only staff, and managers for their own team, can change schedules."
 OVERTAKEN = "Not saved: changed by someone else in the meantime. Reload and try again."
 
 
@@ -39,7 +39,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
     """The form of a schedule; without a slug, of a new one."""
-    configurers_only(request, WHO)
+    configurers_only(request, FORBIDDEN)
     row = OnCallSchedule.objects.filter(slug=slug).first()
     if slug and row is None:
         raise Http404("no such schedule")
@@ -73,10 +73,10 @@ def _save(
         "layers": read,
         "holidays": form.getlist("holidays"),
     }
-    return _kept(request, SchedulesView, OnCallScheduleSerializer(row, data=fields))
+    return _saved(request, SchedulesView, OnCallScheduleSerializer(row, data=fields))
 
 
-def _kept(
+def _saved(
     request: HttpRequest, catalog: type[Catalog], serializer: ModelSerializer[Any]
 ) -> dict[str, list[str]]:
     if not serializer.is_valid():
@@ -97,7 +97,7 @@ def _flat(found: Any) -> list[Any]:
 @page
 @require_POST
 def remove(request: HttpRequest, slug: str) -> HttpResponse:
-    configurers_only(request, WHO)
+    configurers_only(request, FORBIDDEN)
     row = OnCallSchedule.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such schedule")
@@ -122,7 +122,7 @@ def calendar(request: HttpRequest) -> HttpResponse:
         "person": form.get("person") or None,
         "text": text,
     }
-    errors = _kept(request, CalendarsView, CalendarSerializer(row, data=fields))
+    errors = _saved(request, CalendarsView, CalendarSerializer(row, data=fields))
     if errors:
         return _listed(request, errors)
     messages.success(request, f"Saved {form.get('name', '')}.")

@@ -36,7 +36,7 @@ from incidents.routing import replay
 from incidents.teams.models import Route, routing_table
 from ingest.queries import StreamVersionError
 
-WHO = "Only staff, and managers below a rule of their team, can change rules."
+FORBIDDEN = "Only staff, and managers below a rule of their team, can change rules."
 DAYS = 7
 LATEST = 5
 """Alerts that the page offers to try."""
@@ -63,7 +63,7 @@ def route_tree(request: HttpRequest) -> HttpResponse:
     if request.POST.get("do") == PASTE:
         return _shown(request, _Page())
     if request.method == "POST":
-        configurers_only(request, WHO)
+        configurers_only(request, FORBIDDEN)
         return _posted(request)
     if edited := request.GET.get("edit"):
         row = _found(edited)
@@ -230,7 +230,7 @@ def _gives(rule: Rule) -> list[str]:
 @page
 @require_POST
 def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
-    configurers_only(request, WHO)
+    configurers_only(request, FORBIDDEN)
     row = _found(name)
     if verb == "try-without":
         return _tried(request, _Page(without=name), name, None)

@@ -112,14 +112,14 @@ def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
     except ValueError as error:
         return {"span": str(error)}
     fields |= {"starts_at": starts.isoformat(), "ends_at": (starts + span).isoformat()}
-    return _kept(request, MaintenanceView, MaintenanceSerializer(data=fields))
+    return _saved(request, MaintenanceView, MaintenanceSerializer(data=fields))
 
 
 def _lines(typed: Typed, name: str) -> list[str]:
     return [line.strip() for line in typed.get(name, "").splitlines() if line.strip()]
 
 
-def _kept(
+def _saved(
     request: HttpRequest, catalog: type[SuppressionCatalog], serializer: BaseSerializer[Any]
 ) -> dict[str, str]:
     """Make what was typed; the reason by field where it cannot be."""
@@ -154,7 +154,7 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
             "equal": typed.get("equal", "").replace(",", " ").split(),
             "comment": typed.get("comment", ""),
         }
-        errors = _kept(request, InhibitionsView, InhibitionSerializer(data=fields))
+        errors = _saved(request, InhibitionsView, InhibitionSerializer(data=fields))
         if not errors:
             messages.success(
                 request,

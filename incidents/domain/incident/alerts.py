@@ -313,9 +313,6 @@ class Storm:
         return int(SPAN.total_seconds() // 60)
 
 
-LEAST_SAID: Final = 10
-
-
 def at_least(count: int) -> int:
     """The largest of 10, 20, 50, 100, 200 … that is no more than a count; 0 below 10. What is said so stays true while
     more comes, and is said anew a few times only."""

@@ -15,7 +15,7 @@ from incidents.domain.incident.commands import HandOver
 from incidents.domain.incident.decide import WORK
 from incidents.domain.incident.state import Fact, Incident
 
-_SAID: Final = frozenset(
+_BY_PEOPLE: Final = frozenset(
     {"incident.commented", "incident.linked", "incident.severity_set", "incident.title_set"}
 )
 """The same by Dossier itself is no sign that somebody looks at the incident."""
@@ -48,4 +48,4 @@ def heeded(
 
 
 def _touched(event: Fact) -> bool:
-    return event.type in WORK or (event.type in _SAID and event.actor.startswith("user:"))
+    return event.type in WORK or (event.type in _BY_PEOPLE and event.actor.startswith("user:"))

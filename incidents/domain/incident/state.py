@@ -34,7 +34,7 @@ from incidents.domain.values import (
 
 # Opinions
 # ----------------------------------------------------------------------------------------------------------
-Says = Literal["blames", "blames_other", "saw_nothing", "no_longer_blames"]
+OpinionKind = Literal["blames", "blames_other", "saw_nothing", "no_longer_blames"]
 Opinions = Mapping[str, "Opinion"]
 """By name of the analyzer."""
 
@@ -47,7 +47,7 @@ word even then; where they share nothing but the fault it is too modest (`tests/
 CAP: Final = 0.999
 """Agreement alone never makes more than this of scores below it."""
 
-_WEIGHT: Mapping[Says, int] = {"blames": 2, "blames_other": 1, "saw_nothing": 0, "no_longer_blames": 0}
+_WEIGHT: Mapping[OpinionKind, int] = {"blames": 2, "blames_other": 1, "saw_nothing": 0, "no_longer_blames": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Opinion:
 
     analyzer: str
     version: str
-    says: Says
+    says: OpinionKind
     component: str | None
     ambiguous_with: tuple[str, ...]
     score: float | None
@@ -151,7 +151,7 @@ def blaming(before: Opinion | None, finding: Mapping[str, Any], leads: bool, at:
     """
     if not leads and before is not None and before.says == "blames":
         return before
-    says: Says = "blames" if leads else "blames_other"
+    says: OpinionKind = "blames" if leads else "blames_other"
     schedule = finding["schedule"]
     same = before.schedules if before is not None and before.says == says else ()
     first_at = None if before is None else before.first_at
@@ -182,7 +182,7 @@ def without(before: Opinion, schedule: str) -> Opinion:
     left = tuple(one for one in before.schedules if one != schedule)
     if left or before.weight == 0:
         return replace(before, schedules=left)
-    quiet: Says = "saw_nothing" if before.first_at is None else "no_longer_blames"
+    quiet: OpinionKind = "saw_nothing" if before.first_at is None else "no_longer_blames"
     return replace(before, schedules=left, says=quiet)
 
 
@@ -192,7 +192,7 @@ def after_word(before: Opinion | None, word: Stance) -> Opinion | None:
     A weaker word takes a stronger one back only if it comes from a schedule that said it, and from a later window:
     the hour that sees nothing does not contradict the day that does.
     """
-    says: Says = "blames_other" if word.component is not None else "saw_nothing"
+    says: OpinionKind = "blames_other" if word.component is not None else "saw_nothing"
     if before is None:
         return _spoken(word, says, None)
     if word.window_end <= before.window_end:
@@ -222,7 +222,7 @@ def after_word(before: Opinion | None, word: Stance) -> Opinion | None:
     return _spoken(word, says, before.first_at)
 
 
-def _spoken(word: Stance, says: Says, first_at: datetime | None) -> Opinion:
+def _spoken(word: Stance, says: OpinionKind, first_at: datetime | None) -> Opinion:
     return Opinion(
         analyzer=word.analyzer,
         version=word.version,

@@ -34,7 +34,7 @@ from ingest.integrations import heartbeat
 from ingest.integrations.generic.apply import FORM
 from ingest.integrations.otlp.messages import JSON, PROTOBUF
 
-Told = dict[str, Any]
+Json = dict[str, Any]
 
 _OBJECT: Final = {"type": "object"}
 _BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
@@ -42,7 +42,7 @@ _KEY: Final = within(
     "key", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "description": "an integration key"}
 )
 _ENCODED: Final = header("Content-Encoding", "how the body is compressed", enum=["identity", "gzip", "zstd"])
-IN_HEADER: Final[list[Told]] = [{"integrationKey": []}, {"integrationKeyAsPassword": []}]
+IN_HEADER: Final[list[Json]] = [{"integrationKey": []}, {"integrationKeyAsPassword": []}]
 """Who says the key: a bearer token, or the password of basic auth, whatever the user is called."""
 _AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -72,7 +72,7 @@ _WORDS: Final = {
 _LATER: Final = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
 
 
-def refusals(form: Mapping[str, Any], *statuses: int, **words: str) -> Told:
+def refusals(form: Mapping[str, Any], *statuses: int, **words: str) -> Json:
     """Answers that are no 2xx, in the form of the endpoint; `_400="…"` says one in other words."""
     return {
         str(status): {
@@ -94,7 +94,7 @@ _COUNTED: Final = {
 }
 
 
-def describe_alert_endpoints(result: Told, **_: Any) -> Told:
+def describe_alert_endpoints(result: Json, **_: Any) -> Json:
     """A hook of drf-spectacular; after the one that says how other operations answer what is wrong."""
     result["components"]["securitySchemes"]["integrationKeyAsPassword"] = {"type": "http", "scheme": "basic"}
     endpoints = (_alertmanager(), _webhooks(), _heartbeat(), _pagerduty(), _otlp(), _remote_write())
@@ -106,7 +106,7 @@ def describe_alert_endpoints(result: Told, **_: Any) -> Told:
     return result
 
 
-def _by_header(described: Told) -> Told:
+def _by_header(described: Json) -> Json:
     """The operation at the address without a key, which stands in a header."""
     parameters = [one for one in described["parameters"] if one is not _KEY]
     name = f"{described['operationId']}_by_header"
@@ -116,12 +116,12 @@ def _by_header(described: Told) -> Told:
 def _send(
     name: str,
     words: str,
-    answers: Told,
-    content: Told,
-    *parameters: Told,
+    answers: Json,
+    content: Json,
+    *parameters: Json,
     format_of: str = "",
-    security: Sequence[Told] = (),
-) -> Told:
+    security: Sequence[Json] = (),
+) -> Json:
     return {
         **operation(name, words, answers, *parameters),
         "requestBody": {"required": True, "content": content},
@@ -130,11 +130,11 @@ def _send(
     }
 
 
-def _like(endpoint: str, schema: Mapping[str, Any]) -> Told:
+def _like(endpoint: str, schema: Mapping[str, Any]) -> Json:
     return {"schema": dict(schema), "example": sample(endpoint, _AT)}
 
 
-def _alertmanager() -> Told:
+def _alertmanager() -> Json:
     answers = {
         "200": {"description": "All alerts are on disk.", "headers": RECEIPT},
         **refusals(
@@ -164,10 +164,10 @@ _CLOUDEVENTS_DOCS = (
 )
 
 
-def _webhooks() -> Told:
+def _webhooks() -> Json:
     answers = {"200": _COUNTED, **refusals(AS_PROBLEM, 400, 401, 403, 413, 415, 503)}
 
-    def webhook(name: str, words: str, content: Told, format_of: str = "") -> Told:
+    def webhook(name: str, words: str, content: Json, format_of: str = "") -> Json:
         return _send(name, words, answers, content, _KEY, _ENCODED, format_of=format_of)
 
     message = record({"version": TEXT, "alerts": array(_OBJECT)})
@@ -200,11 +200,11 @@ def _webhooks() -> Told:
     }
 
 
-def _unread_too(described: Told) -> Told:
+def _unread_too(described: Json) -> Json:
     return {**described, "responses": {**described["responses"], "202": _COUNTED}}
 
 
-def _cloudevents() -> Told:
+def _cloudevents() -> Json:
     event = record(dict.fromkeys(("specversion", "id", "source", "type"), TEXT))
     return _send(
         "cloudevents_send",
@@ -221,7 +221,7 @@ def _cloudevents() -> Told:
     )
 
 
-def _handshake() -> Told:
+def _handshake() -> Json:
     allowed = {
         "WebHook-Allowed-Origin": {"schema": TEXT},
         "WebHook-Allowed-Rate": {"schema": TEXT, "description": "a number a minute, or `*`"},
@@ -232,7 +232,7 @@ def _handshake() -> Told:
     return {**operation("cloudevents_handshake", words, answers, _KEY, origin), "security": []}
 
 
-def _heartbeat() -> Told:
+def _heartbeat() -> Json:
     answers = {
         "200": {
             **in_json(schema_of(AcceptedHeartbeat), "It is on disk. `due` is when the next one is."),
@@ -253,7 +253,7 @@ def _heartbeat() -> Told:
     return {"/integrations/heartbeat/{key}": beats}
 
 
-def _pagerduty() -> Told:
+def _pagerduty() -> Json:
     no = refusals(
         _AS_PAGERDUTY,
         400,
@@ -263,7 +263,7 @@ def _pagerduty() -> Told:
         _400="`errors` says what is wrong, a routing key that is none, too.",
     )
 
-    def endpoint(name: str, words: str, answer: type, content: Told, docs: str) -> Told:
+    def endpoint(name: str, words: str, answer: type, content: Json, docs: str) -> Json:
         answers = {"202": {**in_json(schema_of(answer), "It is on disk."), "headers": RECEIPT}, **no}
         described = _send(name, words, answers, {JSON: content}, _ENCODED, format_of=docs)
         return {"post": described}
@@ -298,7 +298,7 @@ _SIGNALS: Final = {
 }
 
 
-def _otlp() -> Told:
+def _otlp() -> Json:
     """Each answers in the form of the request."""
     response = {"type": "object", "properties": {"partialSuccess": _OBJECT}}
     done = {
@@ -308,7 +308,7 @@ def _otlp() -> Told:
     }
     answers = {"200": done, **refusals(_AS_STATUS, 400, 401, 403, 413, 415, 429, 503)}
 
-    def endpoint(signal: str, words: str, holds: str) -> Told:
+    def endpoint(signal: str, words: str, holds: str) -> Json:
         request = {"type": "object", "properties": {holds: array(_OBJECT)}}
         content = {JSON: {"schema": request, "example": {holds: []}}, PROTOBUF: _BINARY}
         described = _send(
@@ -320,7 +320,7 @@ def _otlp() -> Told:
     return {f"/v1/{signal}": endpoint(signal, *described) for signal, described in _SIGNALS.items()}
 
 
-def _remote_write() -> Told:
+def _remote_write() -> Json:
     counts = {f"X-Prometheus-Remote-Write-{what}-Written": {"schema": {"type": "integer"}} for what in (
         "Samples", "Histograms", "Exemplars"
     )}  # fmt: skip

@@ -38,7 +38,7 @@ from urllib.parse import parse_qsl
 
 from ingest.integrations.generic.schema import InvalidMappingError, Mapping, Source, mapping
 from ingest.integrations.generic.templates import shown
-from ingest.integrations.json_body import LARGEST_ASKED, called, leaves, read
+from ingest.integrations.json_body import LARGEST_REQUEST, called, leaves, read
 from ingest.integrations.normalized import (
     FIRST,
     LAST,
@@ -118,8 +118,8 @@ def read_form(body: bytes) -> dict[str, str]:
 
     Forms are for senders that can call curl and cannot write JSON: `--data-urlencode` takes any text as it is.
     """
-    if len(body) > LARGEST_ASKED:
-        raise InvalidPayloadError("", f"must be at most {LARGEST_ASKED} bytes, not {len(body)}")
+    if len(body) > LARGEST_REQUEST:
+        raise InvalidPayloadError("", f"must be at most {LARGEST_REQUEST} bytes, not {len(body)}")
     try:
         return dict(
             parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS)

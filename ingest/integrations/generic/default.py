@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ingest.integrations.generic.schema import mapping
 
-_SAYS = ["$.title", "$.summary", "$.message", "$.subject", "$.name", "$.text", "$.content", "$.alertname"]
+_TITLES = ["$.title", "$.summary", "$.message", "$.subject", "$.name", "$.text", "$.content", "$.alertname"]
 _STEADY = ["$.title", "$.summary", "$.name", "$.subject", "$.message", "$.text"]
 """The same, first what seldom has figures in it that change while the alert fires."""
 
 DEFAULT = mapping(
     {
         "reads_titles": True,
-        "title": {"from": _SAYS},
+        "title": {"from": _TITLES},
         "key": {"from": ["$.dedup_key", "$.key", "$.fingerprint", "$.alias", "$.id", *_STEADY]},
         "status": {
             "from": [

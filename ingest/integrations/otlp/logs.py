@@ -45,7 +45,7 @@ SEVERITY_WORDS = {"error": ERROR, "err": ERROR, "severe": ERROR, "critical": FAT
     "alert": FATAL, "emergency": FATAL, "emerg": FATAL, "panic": FATAL}  # fmt: skip
 """What loggers that set no severity number write as its text."""
 
-_NOT_KEPT = (
+_BELOW_LEAST = (
     f"the record's severity is below {{least}} (ERROR is {ERROR}); Dossier keeps no logs, and counts records only for "
     "a key with the scope telemetry"
 )
@@ -83,7 +83,7 @@ def alerts(request: Any, now: datetime, least: int = ERROR, counted: bool = Fals
                     continue
                 if severity_number(record) < least:
                     if not counted:
-                        refusals.add(_NOT_KEPT.format(least=least))
+                        refusals.add(_BELOW_LEAST.format(least=least))
                     continue
                 attributes = attributes_of(resource_logs.resource) if attributes is None else attributes
                 one = _Record(resource_logs, scope_logs, record, attributes)

@@ -146,7 +146,7 @@ class Kind:
     A state kind may have a flag `active`; a row where it is false ends what was in force. Of two rows of one
     key at the same time, the one received last counts. Every kind also has `region`.
 
-    `is_kept_long` is for kinds with few rows that are asked for by the month: they have a retention of their own.
+    `has_long_retention` is for kinds with few rows that are asked for by the month: they have a retention of their own.
     """
 
     name: str
@@ -155,7 +155,7 @@ class Kind:
     checks: tuple[Check, ...] = ()
     key: str | None = None
     end: str | None = None
-    is_kept_long: bool = False
+    has_long_retention: bool = False
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]

@@ -16,5 +16,5 @@ KIND = Kind(
         ),
     ),
     checks=(After("end", "start"),),
-    is_kept_long=True,
+    has_long_retention=True,
 )

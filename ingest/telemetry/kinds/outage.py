@@ -19,5 +19,5 @@ KIND = Kind(
     checks=(After("end", "start"),),
     key="device",
     end="end",
-    is_kept_long=True,
+    has_long_retention=True,
 )

@@ -21,5 +21,5 @@ KIND = Kind(
     checks=(After("end", "start"),),
     key="unit",
     end="end",
-    is_kept_long=True,
+    has_long_retention=True,
 )

@@ -13,7 +13,7 @@ from ingest.log.types import Position
 from ingest.log.verify import LogIntegrityError
 from ingest.telemetry.events import RECEIVED
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.store.tables import FORGOTTEN_AFTER, kept_for
+from ingest.telemetry.store.tables import FORGOTTEN_AFTER, retention_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def check_receipts() -> int:
             what = "has a receipt that says something else" if event else "stands for no event of the log"
             raise LogIntegrityError(event or f"telemetry receipt {number}", what)
         for kind in KINDS.values():
-            keep_from = database.now() - kept_for(kind)
+            keep_from = database.now() - retention_of(kind)
             cursor.execute(_MISSING, (RECEIVED.name, kind.name, keep_from, keep_from - FORGOTTEN_AFTER))
             if (missing := cursor.fetchone()) is not None:
                 raise LogIntegrityError(

@@ -187,7 +187,7 @@ def maintain(now: datetime) -> dict[str, int]:
     """
     done = {"made": 0, "dropped": 0, "deleted": 0}
     for kind in KINDS.values():
-        keep_from = now - kept_for(kind)
+        keep_from = now - retention_of(kind)
         with _patience():
             if kind.is_state:
                 done["deleted"] += _delete_superseded(kind, keep_from)
@@ -292,7 +292,7 @@ def _sweep(now: datetime) -> int:
         )
         deleted = sum(discard(*row) for row in cursor.fetchall())
         for kind in KINDS.values():
-            keep_from = now - kept_for(kind)
+            keep_from = now - retention_of(kind)
             cursor.execute(
                 "DELETE FROM telemetry_receipt WHERE kind = %s AND received_at < %s AND last < %s",
                 (kind.name, keep_from - FORGOTTEN_AFTER, keep_from),
@@ -316,22 +316,22 @@ def discard(number: int, kind: str, first: datetime, last: datetime) -> int:
         return rows
 
 
-def kept_for(kind: Kind) -> timedelta:
+def retention_of(kind: Kind) -> timedelta:
     """DOSSIER_TELEMETRY_SPARSE_RETENTION for kinds that are few and asked for by the month, but never less than the
     others."""
     retention: timedelta = settings.TELEMETRY_RETENTION
     long: timedelta = settings.TELEMETRY_SPARSE_RETENTION
-    return max(retention, long) if kind.is_kept_long else retention
+    return max(retention, long) if kind.has_long_retention else retention
 
 
 def bounds(kind: Kind, now: datetime) -> Bounds:
     """Which times the endpoints take at `now`."""
-    return Bounds.around(now, kept_for(kind), settings.TELEMETRY_FUTURE)
+    return Bounds.around(now, retention_of(kind), settings.TELEMETRY_FUTURE)
 
 
 def whole_for(kinds: Iterable[str]) -> timedelta:
     """How far back windows of all these kinds (by name) are whole. Of a state kind what is in force stays anyway."""
-    spans = [kept_for(KINDS[name]) for name in kinds if not KINDS[name].is_state]
+    spans = [retention_of(KINDS[name]) for name in kinds if not KINDS[name].is_state]
     retention: timedelta = settings.TELEMETRY_RETENTION
     return min(spans, default=retention)
 

@@ -117,7 +117,7 @@ def test_processes_of_another_home_are_left_alone(home: Path) -> None:
 
 
 def test_a_long_log_begins_anew_while_its_process_writes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "KEPT_LOG", 10)
+    monkeypatch.setattr(children, "MOST_LOG_BYTES", 10)
     with (home / "program.log").open("ab") as log:
         process = subprocess.Popen([sys.executable, "-c", ECHO], stdin=subprocess.PIPE, stdout=log)
     assert process.stdin is not None

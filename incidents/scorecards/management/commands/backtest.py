@@ -23,7 +23,7 @@ from analyzers.commands import (
 from analyzers.contract import Analyzer
 from analyzers.queries import NothingToReplayError, Replay
 from incidents.scorecards.backtest import backtest
-from incidents.scorecards.requests import cadence, kept_since
+from incidents.scorecards.requests import cadence, retained_since
 from incidents.scorecards.text import lines
 
 TENTHS = 10
@@ -83,11 +83,13 @@ class Command(LineCommand):
         )
         length, every = cadence(analyzer.name, length, every)
         regions = tuple(dict.fromkeys(options["region"])) or analyzers.regions_of_analyzer(analyzer.name)
-        return Replay(analyzer, params, regions, self._kept_since(analyzer, start, end), end, length, every)
+        return Replay(
+            analyzer, params, regions, self._retained_since(analyzer, start, end), end, length, every
+        )
 
-    def _kept_since(self, analyzer: Analyzer, start: datetime, end: datetime) -> datetime:
+    def _retained_since(self, analyzer: Analyzer, start: datetime, end: datetime) -> datetime:
         """Where the windows may begin: what retention has dropped cannot be judged again."""
-        since = kept_since(analyzer, datetime.now(UTC))
+        since = retained_since(analyzer, datetime.now(UTC))
         if end <= since:
             raise CommandInputError(
                 f"telemetry is kept from {since:%Y-%m-%d %H:%M} UTC on; --to lies before that"

@@ -80,7 +80,7 @@ def test_under_another_key_it_is_no_address_and_comes_back_with_the_right_one(se
 
 
 def test_a_process_whose_key_nobody_else_has_seals_nothing(settings: Settings, chat: ContactMethod) -> None:
-    settings.SECRET_KEY_IS_KEPT = False
+    settings.SECRET_KEY_IS_STORED = False
     chat.save()
     assert kept() == (ADDRESS, "s3cret")
 

@@ -226,7 +226,7 @@ def test_what_changed_between_reading_and_writing_makes_the_write_fail_and_write
     (told,) = send(alert()).told
     now = datetime.now(UTC)
     for repeats in (alert(), alert(status="resolved")):  # one that would be counted, one that would change it
-        batch = Batch(now, rows.kept([told.alert], hold=False), held=False)
+        batch = Batch(now, rows.existing([told.alert], hold=False), held=False)
         _take_into(batch, told.alert, repeats)
         send(alert(status="resolved" if row().status == "firing" else "firing"))
         before = (row().repeats, len(events()))
@@ -248,7 +248,7 @@ def test_a_sender_that_was_overtaken_between_reading_and_writing_is_taken_all_th
     monkeypatch.setattr(rows, "STRANGERS", 2**31)  # whatever was sent before, it is read
     told = send(alert()).told
     rows.forget([told[0].alert])
-    read, overtaken = rows.kept, list[bool]()
+    read, overtaken = rows.existing, list[bool]()
 
     def overtaking(ids: Any, *, hold: bool) -> Any:
         found = read(ids, hold=hold)
@@ -257,14 +257,14 @@ def test_a_sender_that_was_overtaken_between_reading_and_writing_is_taken_all_th
             elsewhere(alert(status="resolved"))
         return found
 
-    monkeypatch.setattr(rows, "kept", overtaking)
+    monkeypatch.setattr(rows, "existing", overtaking)
     assert outcomes(send(alert(severity="critical"))) == ["fired"]
     assert [event.body["change"] for event in events()] == ["fired", "resolved", "fired"]
 
 
 def test_a_repeat_of_an_alert_that_is_remembered_reads_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     send(alert(), alert("disk8"))
-    monkeypatch.setattr(rows, "kept", lambda *_, **__: pytest.fail("it was read"))
+    monkeypatch.setattr(rows, "existing", lambda *_, **__: pytest.fail("it was read"))
     for _ in range(2):
         assert outcomes(send(alert(), alert("disk8"))) == ["repeated", "repeated"]
     assert (row().repeats, row("disk8").repeats) == (2, 2)
@@ -302,7 +302,7 @@ def test_where_all_were_new_the_next_is_taken_for_new_unread(monkeypatch: pytest
     for number in range(3):
         assert outcomes(send(alert(str(number)))) == ["fired"]
     with monkeypatch.context() as patched:
-        patched.setattr(rows, "kept", lambda *_, **__: pytest.fail("it was read"))
+        patched.setattr(rows, "existing", lambda *_, **__: pytest.fail("it was read"))
         assert outcomes(send(alert("3"))) == ["fired"]
     assert row("3").status == "firing"
 
@@ -335,7 +335,7 @@ def test_what_is_remembered_is_what_would_be_read() -> None:
     sent = alert(starts_at=NOON, component="disk/d7", expires_at=NOON + timedelta(days=900))
     for one in (sent, alert(status="resolved"), alert(), alert(severity="critical")):
         (told,) = send(one).told
-        assert rows.recalled([told.alert]) == rows.kept([told.alert], hold=False)
+        assert rows.recalled([told.alert]) == rows.existing([told.alert], hold=False)
 
 
 def test_no_more_alerts_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from django.conf import LazySettings
 
 from ingest.telemetry.decode.columns import microseconds
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.store.tables import bounds, kept_for, whole_for
+from ingest.telemetry.store.tables import bounds, retention_of, whole_for
 
 DAY = timedelta(days=1)
 
@@ -21,12 +21,12 @@ def _days(settings: LazySettings) -> None:
     ("kind", "days"), [("probe", 30), ("topology", 30), ("outage", 400), ("uptime", 400)]
 )
 def test_what_reports_ask_for_by_the_month_is_kept_longer(kind: str, days: int) -> None:
-    assert kept_for(KINDS[kind]) == days * DAY
+    assert retention_of(KINDS[kind]) == days * DAY
 
 
 def test_the_longer_retention_is_never_the_shorter(settings: LazySettings) -> None:
     settings.TELEMETRY_RETENTION = 1000 * DAY
-    assert kept_for(KINDS["outage"]) == 1000 * DAY
+    assert retention_of(KINDS["outage"]) == 1000 * DAY
 
 
 def test_an_endpoint_takes_what_is_kept() -> None:
