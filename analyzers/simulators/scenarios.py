@@ -54,6 +54,8 @@ from analyzers.simulators.region import (
     topology_rows,
     truth_of,
 )
+from analyzers.simulators.services import application
+from analyzers.simulators.services.application import scenario as service_scenario
 from analyzers.simulators.trace_rows import trace_scenario
 from analyzers.simulators.training import scenario as training_scenario
 from analyzers.simulators.truth import check_truth, happened
@@ -390,6 +392,32 @@ _ALL = (
         "Forty minutes of 16 nodes that differ by one per cent and wander as much.",
         lambda name, seed, event: training_scenario(name, seed, None, event),
         training.EVENTS,
+    ),
+    Scenario(
+        "metric_slow",
+        "A service answers late",
+        "130 minutes of metrics of 16 services that call each other; in the last ten one takes 1.5 to 8 times as long, "
+        "and those that call it wait.",
+        lambda name, seed, event: service_scenario(name, seed, "delay", event),
+    ),
+    Scenario(
+        "metric_errors",
+        "A service fails requests",
+        "130 minutes of metrics of 16 services; in the last ten 2 to 40 % of one service's requests fail.",
+        lambda name, seed, event: service_scenario(name, seed, "errors", event),
+    ),
+    Scenario(
+        "metric_cpu",
+        "A service is short of CPU",
+        "130 minutes of metrics of 16 services; in the last ten one uses 1.5 to 5 times the CPU and answers late.",
+        lambda name, seed, event: service_scenario(name, seed, "cpu_hog", event),
+    ),
+    Scenario(
+        "metric_healthy",
+        "Services that call each other",
+        "130 minutes of metrics of 16 services under a load that changes.",
+        lambda name, seed, event: service_scenario(name, seed, None, event),
+        application.EVENTS,
     ),
     Scenario(
         "c4d_hang",

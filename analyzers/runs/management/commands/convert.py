@@ -1,6 +1,6 @@
 """Makes telemetry rows of files in other formats: `spans` into `path_outcome` or `span`, `logs` into `log_count`,
-`superbench` into `benchmark`, `flight-recorder`, `nccl-inspector` and `nccl-ras` into `collective`, and
-`profiler-trace` into `function_profile`.
+`metrics` into `metric`, `superbench` into `benchmark`, `flight-recorder`, `nccl-inspector` and `nccl-ras` into
+`collective`, and `profiler-trace` into `function_profile`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,21 @@ from typing import IO, Any, cast
 from django.core.management.base import CommandParser
 
 from analyzers.runs.management.line_command import CommandInputError, LineCommand, progress
-from ingest.integrations import flight_recorder, nccl, spans, superbench
+from ingest.integrations import flight_recorder, metric_columns, nccl, spans, superbench
 from ingest.integrations.logs import lines
 from ingest.integrations.logs.templates import Record, Templates, count_rows
 from ingest.integrations.span_rows import put_before, span_rows
 
-FORMATS = ("spans", "logs", "superbench", "flight-recorder", "nccl-inspector", "nccl-ras", "profiler-trace")
+FORMATS = (
+    "spans",
+    "logs",
+    "metrics",
+    "superbench",
+    "flight-recorder",
+    "nccl-inspector",
+    "nccl-ras",
+    "profiler-trace",
+)
 
 
 class Command(LineCommand):
@@ -32,6 +41,8 @@ class Command(LineCommand):
         "trace; it failed if it had an error or its root was slower than the normal p99 of its operation; or, with "
         "--to span, the spans themselves, those of --normal moved to just before them. "
         "logs: log_count rows, records counted by template, those of --normal moved in the same way. "
+        "metrics: metric rows of a CSV with a column of times and columns SERVICE_METRIC, as RCAEval has them, or with "
+        "lines microservice, metric and statistic, as PetShop has them; those of --normal moved in the same way. "
         "superbench: benchmark rows of results-summary.jsonl, or of a node's monitor.jsonl. "
         "flight-recorder: collective rows of PyTorch's dumps as JSON, one file a rank, its name ends in the rank. "
         "nccl-inspector: collective rows of the Inspector's lines, one file a process. "
@@ -63,7 +74,7 @@ class Command(LineCommand):
             action="append",
             default=[],
             metavar="FILE",
-            help="spans or logs of fault-free time (.csv, .csv.gz)",
+            help="spans, logs or metrics of fault-free time (.csv, .csv.gz)",
         )
         parser.add_argument(
             "--input", action="append", default=[], metavar="FILE", help="a file to convert; may be repeated"
@@ -84,7 +95,7 @@ class Command(LineCommand):
         parser.add_argument(
             "--ending",
             metavar="TIME",
-            help="spans, logs: shift all times so that the last row is at TIME (RFC 3339, or now)",
+            help="spans, logs, metrics: shift all times so that the last row is at TIME (RFC 3339, or now)",
         )
         parser.add_argument(
             "--time",
@@ -113,6 +124,7 @@ class Command(LineCommand):
         convert = {
             "spans": self._spans,
             "logs": self._logs,
+            "metrics": self._metrics,
             "superbench": self._superbench,
             "flight-recorder": self._flight_recorder,
             "nccl-inspector": self._nccl_inspector,
@@ -253,6 +265,29 @@ class Command(LineCommand):
             f"{len(rows)} rows of {different} templates, {before} of them of the fault-free time put before"
         )
 
+    def _metrics(self, options: dict[str, Any]) -> None:
+        ending = _moment("--ending", options["ending"])
+        normal = [_columns(name) for name in options["normal"]]
+        found = [_columns(name) for name in options["input"]]
+        last = max(one.end for one in found)
+        shift = timedelta(0) if ending is None else ending - last
+        times = [one.times for one in normal]
+        judged = [time for one in found for time in one.times]
+        rows: list[dict[str, Any]] = []
+        for one, move in zip(normal, put_before(times, judged), strict=True):
+            rows += metric_columns.rows(one, shift + move)
+        before = len(rows)
+        for one in found:
+            rows += metric_columns.rows(one, shift)
+        _write(options["out"], rows)
+        left_out = sorted({name for one in (*normal, *found) for name in one.left_out})
+        if left_out:
+            self.note(f"columns without a service left out: {', '.join(left_out[:5])}")
+        services = len({row["labels"]["service"] for row in rows})
+        self.note(
+            f"{len(rows)} rows of {services} services, {before} of them of the fault-free time put before"
+        )
+
     def _report(self, rows: list[dict[str, Any]], holes: spans.Holes) -> None:
         slow = sum(row["failures"] for row in rows)
         self.note(f"{holes.spans} spans, {holes.traces} traces, {len(rows)} rows, {slow} of them failed")
@@ -309,6 +344,13 @@ def _records(files: list[str]) -> tuple[list[Record], int]:
         left_out += timeless
     tell("")
     return found, left_out
+
+
+def _columns(name: str) -> metric_columns.Table:
+    try:
+        return metric_columns.parse(_payload(name))
+    except metric_columns.InvalidColumnsError as error:
+        raise CommandInputError(f"{name}: {error}") from error
 
 
 def _payload(name: str) -> bytes:

@@ -1,0 +1,184 @@
+"""The verdict on one window of metrics, with its assumptions; a probability is lowered where one does not hold.
+
+- `history`: windows before show how each series usually is.
+- `sampling`: four in five of the readings that series usually have are there.
+- `topology`: the calls of most changed components are known.
+- `load`: all are asked as much as before, or less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from analyzers.builtin.metric_blame import evidence as show
+from analyzers.builtin.metric_blame.blame import Candidate, Outcome, judge, path_of
+from analyzers.builtin.metric_blame.calibration import probability
+from analyzers.builtin.metric_blame.change import Change, Changes, changes, onset
+from analyzers.builtin.metric_blame.series import Observed, observe
+from analyzers.builtin.text import count, figure, moment, percent, so_many
+from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inconclusive, quiet
+
+SURE = 0.9
+LEAST_SCORE = 0.3
+"""Below that no component is named: too many are as likely."""
+_ALIKE = 0.7
+"""Nats below the first in which another component is not told apart from it."""
+_PRESENT = 0.8
+_SURGE = 1.5
+_LOWERED = {"history": 0.5, "sampling": 0.5, "topology": 0.0, "load": 1.0}
+"""Nats that the odds of a probability lose where an assumption does not hold."""
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    seen = observe(window, params)
+    if not seen.series:
+        return inconclusive(_nothing(seen), _measures(seen, None, None))
+    found = changes(seen, seen.columns(float(params["persist_seconds"])), int(params["min_history"]))
+    if not found.judged:
+        return inconclusive(_no_history(seen, params), _measures(seen, found, None))
+    outcome = judge(seen, found)
+    assumptions = _checked(seen, found, outcome)
+    figures = _measures(seen, found, outcome)
+    shown = show.pieces(seen, found, outcome)
+    least = float(params["min_evidence"])
+    symptom = outcome.symptom
+    notable = [one for one in outcome.components.values() if max(one.external, one.internal) >= least]
+    if symptom is None or not notable:
+        return quiet(figures, shown, assumptions)
+    asked = any(one.external for one in found.found)
+    if asked and symptom.external < least:
+        reason = _unnoticed(notable[0].name, notable[0].changes[0])
+        return Verdict("inconclusive", (), reason, figures, shown, assumptions)
+    against_chance = max(max(one.external, one.internal) for one in notable)
+    lost = sum(_LOWERED[one.name] for one in assumptions if not one.holds)
+    first = outcome.candidates[0]
+    score = score_of(evidence_of(outcome, against_chance), lost)
+    if score < LEAST_SCORE:
+        reason = _undecided(seen, found, outcome)
+        return Verdict("inconclusive", (), reason, figures, shown, assumptions)
+    suspect = _suspect(seen, outcome, first, score)
+    return Verdict("named", (suspect,), None, figures, shown, assumptions)
+
+
+def evidence_of(outcome: Outcome, against_chance: float) -> float:
+    """Log-odds of the first candidate against all others, at most the evidence that anything changed."""
+    share = outcome.candidates[0].share
+    return min(math.log(share / max(1 - share, 1e-6)), against_chance)
+
+
+def score_of(evidence: float, lost: float) -> float:
+    stated = probability(evidence)
+    return 1 / (1 + math.exp(lost - math.log(stated / (1 - stated)))) if lost else stated
+
+
+def _nothing(seen: Observed) -> str:
+    if not seen.unnamed:
+        return "There are no metrics in this window."
+    return (
+        f"None of {so_many(seen.unnamed, 'series')} has a label that names a component: labels that do are listed in "
+        "the documentation, and the parameter `component_label` names another."
+    )
+
+
+def _no_history(seen: Observed, params: Params) -> str:
+    minutes = seen.now * seen.width.total_seconds() / 60
+    return (
+        f"No series has {params['min_history']} readings before this window ({count(round(minutes))} minutes of "
+        "history are known): what is usual is not known."
+    )
+
+
+def _unnoticed(name: str, change: Change) -> str:
+    return (
+        f"{change.identity.shown} of {name} changed from {figure(change.before)} to {figure(change.value)}, and no "
+        "component is slower or fails more than usual: it may be at work."
+    )
+
+
+def _undecided(seen: Observed, found: Changes, outcome: Outcome) -> str:
+    since = moment(seen.starts[min(one.component.onset for one in outcome.candidates[:3])])
+    names = ", ".join(one.component.name for one in outcome.candidates[:3])
+    if found.surge > _SURGE:
+        return f"Load is {found.surge:.1f} times what it was, and no component stands out; most likely are {names}."
+    return f"Metrics changed since {since}, and no component stands out; most likely are {names}."
+
+
+def _measures(seen: Observed, found: Changes | None, outcome: Outcome | None) -> dict[str, Any]:
+    return {
+        "components": len({one.component for one in seen.series}),
+        "series": len(seen.series),
+        "judged": found.judged if found else 0,
+        "calls": sum(len(one) for one in seen.calls.values()),
+        "changed": len(outcome.candidates) if outcome else 0,
+        "load": round(found.surge, 2) if found else 1.0,
+    }
+
+
+def _checked(seen: Observed, found: Changes, outcome: Outcome) -> tuple[Assumption, ...]:
+    minutes = seen.now * seen.width.total_seconds() / 60
+    columns = len(seen.starts) - seen.now
+    enough = seen.now >= 2 * columns
+    history = Assumption("history", enough, f"{count(round(minutes))} minutes before this window are known.")
+    before = np.isfinite(seen.values[:, : seen.now]).mean() if seen.now else 0.0
+    here = np.isfinite(seen.values[:, seen.now :]).mean()
+    share = min(1.0, float(here / before)) if before else 1.0
+    sampling = Assumption(
+        "sampling", share >= _PRESENT, f"{percent(share)} of the readings that series usually have are there."
+    )
+    placed = {*seen.calls, *(one for needed in seen.calls.values() for one in needed)}
+    changed = [one.component.name for one in outcome.candidates]
+    known = sum(name in placed for name in changed)
+    topology = Assumption(
+        "topology",
+        2 * known >= len(changed) and (bool(seen.calls) or not changed),
+        f"Calls are known of {count(known)} of {so_many(len(changed), 'changed component')}.",
+    )
+    load = Assumption("load", found.surge <= _SURGE, f"Load is {found.surge:.2f} times what it was before.")
+    return history, load, sampling, topology
+
+
+def _alike(outcome: Outcome) -> tuple[str, ...]:
+    first = outcome.candidates[0]
+    near = [one for one in outcome.candidates[1:] if first.weight - one.weight < _ALIKE]
+    return tuple(sorted(one.component.name for one in near[:5]))
+
+
+def _suspect(seen: Observed, outcome: Outcome, one: Candidate, score: float) -> Suspect:
+    change = indicator_of(one.component.changes)
+    path = path_of(outcome, one, seen)
+    low, median, high = onset(seen, one.component.changes[0])
+    since = seen.starts[median]
+    said = _sentence(change, path)
+    span = f" (95 % between {seen.starts[low]:%H:%M:%S} and {seen.until(high):%H:%M:%S})"
+    return Suspect(
+        component=one.component.name,
+        score=score,
+        summary=f"{one.component.name} {said} since {moment(since)}{span}.",
+        ambiguous_with=_alike(outcome),
+        sure=score >= SURE,
+        first_failure=since,
+        last_failure=seen.until(max(each.last for each in one.component.changes[:1]) - 1),
+        says=said[:200],
+        indicator=change.identity.shown[:100],
+        path=path,
+    )
+
+
+def indicator_of(found: Sequence[Change]) -> Change:
+    """The change that shows the fault: the clearest of its own resources if there is a clear one, else the first."""
+    internal = [one for one in found if one.identity.sort == "internal"]
+    clear = [one for one in internal if one.nats >= 0.5 * found[0].nats and one.nats > 1]
+    return clear[0] if clear else found[0]
+
+
+def _sentence(change: Change, path: tuple[str, ...]) -> str:
+    before, value = change.before, change.value
+    name = change.identity.shown
+    if change.identity.sort == "availability":
+        name = f"missing {name}"
+    passed = f", which {path[-1]} shows" if path else ""
+    return f"changed {name} from {figure(before)} to {figure(value)}{passed}"

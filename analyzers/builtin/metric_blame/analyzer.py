@@ -1,0 +1,55 @@
+"""Declaration of `metric_blame`: version, parameters, and what it reads. The method is imported by its first run."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from analyzers.contract import Analyzer, Count, Deferred, Input, Param, Reduction, Sum
+
+SLICE = timedelta(seconds=30)
+
+SERIES = Reduction(
+    "series",
+    kind="metric",
+    group_by=("name", "labels"),
+    aggregates={"total": Sum("value"), "samples": Count()},
+    slice=SLICE,
+)
+"""Every series as total and count of its samples in slices of thirty seconds."""
+
+NEEDS = Reduction(
+    "needs",
+    kind="topology",
+    group_by=("component", "depends_on"),
+    aggregates={"rows": Count()},
+    or_within=True,
+)
+"""What each component depends on: for a service, the services that it calls."""
+
+COMPONENT = (
+    "component,service,service_name,service.name,microservice,app,app_kubernetes_io_name,app.kubernetes.io/name,"
+    "deployment,k8s.deployment.name,workload,container,container_name,k8s.container.name,pod,pod_name,k8s.pod.name,"
+    "job,node,nodename,host,hostname,host.name,instance"
+)
+"""Labels that name the component, the first that a series has."""
+
+PARAMS = (
+    Param("persist_seconds", 90.0, "how long a change has to be kept up, in seconds", low=30, high=86_400),
+    Param("min_evidence", 5.0, "least evidence against chance of a symptom, in nats", low=1, high=50),
+    Param("min_history", 12, "least readings of a series before the window", low=6, high=10_000),
+    Param("component_label", "", "label that names the component (default: the first known one)"),
+    Param("internal", "", "words of metrics of a component's own resources, separated by commas"),
+    Param("external", "", "words of metrics that say how its callers fare, separated by commas"),
+)
+
+HISTORY = 12
+
+ANALYZER = Analyzer(
+    name="metric_blame",
+    version="1.0.0",
+    title="Names the service or component whose metrics changed first and most, from metrics and the call graph",
+    inputs=(Input("metric_and_topology", (SERIES, NEEDS)), Input("metric", (SERIES,))),
+    params=PARAMS,
+    analyze=Deferred("analyzers.builtin.metric_blame.analysis:analyze"),
+    history=HISTORY,
+)

@@ -1,0 +1,76 @@
+"""What a metric says of its component, by the words of its name: internal, external, load or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Literal
+
+from analyzers.builtin.nodes.samples import words_given, words_of
+
+Sort = Literal["internal", "latency", "errors", "availability", "load", "other", "none"]
+"""`internal`: the component's own resources; `latency`, `errors` and `availability`: how its callers fare (external);
+`load`: how much it is asked. `none` is not judged."""
+
+EXTERNAL: frozenset[Sort] = frozenset({"latency", "errors", "availability"})
+
+_LATENCY = words_given(
+    "latency latencies duration durations lat lat50 lat90 lat95 lat99 response rt ttfb elapsed"
+)
+_ERRORS = words_given(
+    "error errors err fail fails failed failure failures fault faults exception exceptions 5xx timeouts timeout"
+    " dropped drops rejected"
+)
+_AVAILABILITY = words_given("availability success successes")
+_LOAD = words_given(
+    "request requests req reqs rps qps tps workload throughput calls invocations rate hits queries arrivals"
+)
+_INTERNAL = words_given(
+    "cpu mem memory rss heap gc disk diskio io iops fs filesystem swap thread threads goroutines socket sockets fd"
+    " fds handles load1 load5 network receive transmit rx tx bytes packets retransmits saturation throttled throttling"
+    " throttle queue connections pool util utilization utilisation usage restarts oom gpu power temperature"
+)
+_TIMES = words_given("seconds milliseconds ms us time times")
+_CODES = (
+    "code",
+    "status",
+    "status_code",
+    "http_status_code",
+    "http.status_code",
+    "http.response.status_code",
+    "http_response_status_code",
+)
+_SKIPPED = ("_bucket", "_created", "_info")
+
+
+def sort_of(name: str, labels: Mapping[str, str], internal: str = "", external: str = "") -> Sort:
+    """The sort of a metric; `internal` and `external` are words of the user's own and go first."""
+    if name.endswith(_SKIPPED) or "le" in labels:
+        return "none"
+    said = _sort_of_name(name, internal, external)
+    return "errors" if said in ("load", "latency", "other") and _is_error_code(labels) else said
+
+
+@cache
+def _sort_of_name(name: str, internal: str, external: str) -> Sort:
+    words = frozenset(words_of(name))
+    if not words.isdisjoint(words_given(internal)):
+        return "internal"
+    if not words.isdisjoint(words_given(external)):
+        return "latency"
+    if not words.isdisjoint(_AVAILABILITY):
+        return "availability"
+    if not words.isdisjoint(_ERRORS):
+        return "errors"
+    if not words.isdisjoint(_LATENCY):
+        return "latency"
+    if not words.isdisjoint(_INTERNAL):
+        return "internal"
+    if not words.isdisjoint(_LOAD):
+        return "latency" if not words.isdisjoint(_TIMES) and not name.endswith("_total") else "load"
+    return "other"
+
+
+def _is_error_code(labels: Mapping[str, str]) -> bool:
+    code = next((labels[name] for name in _CODES if labels.get(name)), "")
+    return code.startswith("5") or code.lower() in ("error", "failed", "failure", "status_code_error")

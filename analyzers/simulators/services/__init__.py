@@ -1,0 +1,1 @@
+"""Applications of services that call each other, and what their metrics say."""
