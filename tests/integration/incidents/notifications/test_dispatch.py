@@ -7,11 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.conf import settings
 
-from incidents import commands
+from incidents import commands, queries
+from incidents.follower import follower
 from incidents.notifications.models import ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.queue import notify_address
 from incidents.notifications.retention import _looked, forget
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
+from ingest.integrations.normalized import Alert, Parsed
 from ingest.queries import Context
+from tests.following import follow_to_the_end
 from tests.integration.incidents.notifications.cases import (
     HookSink,
     MailSink,
@@ -43,6 +48,16 @@ def test_without_rules_the_address_of_the_account_gets_a_mail_at_once(mails: Mai
     assert "/incidents/1" in text
     assert events(incident) == [("sent", "account", "the mail server responded 250")]
     assert ended(key) == ("done", "sent")
+
+
+def test_the_mail_about_a_large_group_names_what_its_alerts_share(mails: MailSink) -> None:
+    person()
+    disks = [Alert(f"d{n}", "firing", f"Disk of h{n} is full", group="DiskFull") for n in range(60)]
+    receive(Parsed(tuple(disks)), Delivery("prometheus", "test", "application/json", b"{}"))
+    follow_to_the_end(follower())
+    call(queries.get("1").incident.id)
+    deliver()
+    assert mails.mails[0]["Subject"] == "[warning] #1 DiskFull: 50+ alerts"
 
 
 def test_wishes_that_can_no_longer_be_read_keep_nobody_from_being_called(mails: MailSink) -> None:
