@@ -90,7 +90,7 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
     filled = np.nan_to_num(deviation, nan=0.0)
     found = []
     for sign in (1.0, -1.0):
-        kept = _kept_up(sign * filled, length)
+        kept = _sustained(sign * filled, length)
         size = kept[:, seen.now :].max(axis=1)
         nats = _nats(kept[:, : seen.now], size, tests)
         for at, identity in enumerate(identities):
@@ -202,7 +202,7 @@ def _carried(values: Floats) -> Floats:
     return found
 
 
-def _kept_up(deviation: Floats, length: int) -> Floats:
+def _sustained(deviation: Floats, length: int) -> Floats:
     """The least of `length` columns in a row, at the column that they end in; 0 before, and below 0."""
     found = deviation.copy()
     for back in range(1, length):
