@@ -9,7 +9,7 @@ counts only where its window held the incident's component: it cannot contradict
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from itertools import groupby
@@ -25,15 +25,18 @@ from incidents.alerts.correlate import (
     release_withdrawn_symptoms,
 )
 from incidents.domain.incident import commands as c
+from incidents.domain.incident.alerts import Links
 from incidents.domain.incident.finding import (
     Finding,
     JoinOpen,
     OpenNew,
     RecordOnResolved,
+    ScheduleWindow,
     finding_from,
     place,
     subject_of,
 )
+from incidents.domain.incident.fusion import MOST_STEPS, candidates, join_of
 from incidents.domain.incident.outcome import failing_span, has_blamed
 from incidents.domain.incident.state import Incident, Opinion, Stance
 from incidents.domain.routing.rules import Routing, route
@@ -43,7 +46,7 @@ from incidents.incident.projection import project_window, state_of, windows_of
 from incidents.incident.repository import lock_key, next_number, open_ticket_of, record, record_opening
 from incidents.teams.models import routing_table
 from ingest.commands import Follower, register_follower
-from ingest.queries import Context, Event
+from ingest.queries import Context, Event, dependencies_of
 
 # Findings
 # ----------------------------------------------------------------------------------------------------------
@@ -208,9 +211,11 @@ def _place(finding: Finding, event: Event) -> None:
     windows = [] if finding.schedule is None else windows_of(finding.schedule)
     kinds = kinds_of(finding.run, finding.analyzer) if any(one.known_until for one in same) else None
     placement = place(finding, same, windows, kinds)
+    if isinstance(placement, OpenNew):
+        placement = _related(finding, windows) or placement
     context = context_of(event)
     if isinstance(placement, JoinOpen):
-        command = c.JoinFinding(finding, _routed(finding, event).severity)
+        command = c.JoinFinding(finding, _routed(finding, event).severity, placement.relation)
         joined = record(placement.incident.id, command, context)
         absorb_symptoms(placement.incident, joined.incident, event)
         release_withdrawn_symptoms(event)
@@ -218,6 +223,22 @@ def _place(finding: Finding, event: Event) -> None:
         record(placement.incident.id, c.RecordFinding(finding), context)
     elif isinstance(placement, OpenNew):
         absorb_symptoms(None, _open(finding, placement.why, _routed(finding, event), context), event)
+
+
+def _related(finding: Finding, windows: Sequence[ScheduleWindow]) -> JoinOpen | None:
+    """The open incident of another component that the finding is about by the topology of the time, if any."""
+    named = (one.causes for one in windows if one.end == finding.window_end)
+    beside = [cause for causes in named for cause in causes if not cause & finding.cause]
+    rows = IncidentRow.objects.filter(findings__gt=0, region=finding.region, component__isnull=False)
+    # Locked, so that what is decided here still holds when it is carried out.
+    rows = rows.exclude(state="resolved").order_by("number").select_for_update()
+    found = candidates(finding, [state_of(row) for row in rows], beside)
+    if not found:
+        return None
+    names = finding.cause.union(*beside, *(one.cause for one in found))
+    known = dependencies_of(finding.region, sorted(names), finding.window_end, MOST_STEPS)
+    links = {name: Links(one.parents, one.depends_on, one.path) for name, one in known.items()}
+    return join_of(finding, found, beside, links)
 
 
 def _routed(finding: Finding, event: Event) -> Routing:

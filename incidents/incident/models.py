@@ -70,6 +70,7 @@ class IncidentRow(models.Model):
     merged_into = models.UUIDField(null=True)
     merged_number = models.BigIntegerField(null=True)
     merged = models.JSONField(default=dict)
+    related = models.JSONField(default=dict)
     failing_since = models.DateTimeField(null=True)
     last_failure = models.DateTimeField(null=True)
     last_blamed = models.DateTimeField(null=True)

@@ -49,6 +49,14 @@ class View:
         opinions = self.incident.opinions.values()
         return sorted(opinions, key=lambda one: (-one.weight, -(one.score or 0.0), one.analyzer))
 
+    def _cause(self) -> dict[str, Any]:
+        i = self.incident
+        return {
+            "component": i.component,
+            "ambiguous_with": list(i.ambiguous_with),
+            "related": [{"component": name, "how": how} for name, how in sorted(i.related.items())],
+        }
+
     def _merged(self) -> list[dict[str, Any]]:
         found = sorted(self.incident.merged.items(), key=lambda item: item[1].number)
         return [{"id": id_, "number": one.number, "title": one.title} for id_, one in found]
@@ -69,8 +77,7 @@ class View:
             "description": i.description,
             "state": i.state,
             "severity": i.severity,
-            "component": i.component,
-            "ambiguous_with": list(i.ambiguous_with),
+            **self._cause(),
             "region": i.region,
             "team": i.team,
             "routing": i.routing,

@@ -28,4 +28,8 @@ ROUTES: Final = (
     ("service/*", "services"),
     ("instance/*", "services"),
     ("process/*", "services"),
+    ("gpu/*", "compute"),
+    ("nic/*", "compute"),
+    ("rank/*", "compute"),
+    ("worker/*", "compute"),
 )

@@ -105,6 +105,13 @@ class FailureShape(s.Serializer[Any]):
     )
 
 
+class RelatedShape(s.Serializer[Any]):
+    """A component that an analyzer names for the fault of this incident, tied to its cause by the topology."""
+
+    component = s.CharField()
+    how = s.CharField(help_text="rank/17 depends on nic/n2-1")
+
+
 class IncidentShape(s.Serializer[Any]):
     """An incident as it stands at `position`."""
 
@@ -116,6 +123,7 @@ class IncidentShape(s.Serializer[Any]):
     severity = s.ChoiceField(choices=SEVERITIES)
     component = s.CharField(allow_null=True)
     ambiguous_with = s.ListField(child=s.CharField(), help_text="what the data cannot tell apart from it")
+    related = RelatedShape(many=True, help_text="other components under which analyzers see the same fault")
     region = s.CharField(allow_null=True)
     team = s.CharField(help_text="slug of the team that has it")
     routing = s.CharField(help_text="why that team got it first")

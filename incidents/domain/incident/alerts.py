@@ -387,12 +387,14 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`hops` is 0 where the component is the cause itself; `how` is a sentence without its full stop."""
+    """`hops` is 0 where the component is the cause itself; `how` is a sentence without its full stop; `contained`: the
+    component is a part of the cause, at some remove, and nothing but that."""
 
     component: str
     cause: str
     hops: int
     how: str
+    contained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +420,8 @@ def explain(
         layer = _next(layer, seen, links)
         found = min((way for name, way in layer.items() if name in causes), key=_order, default=None)
         if found is not None:
-            return Explanation(component, found.names[-1], distance, _sentence(component, found))
+            part = set(found.relations) == {"contained"}
+            return Explanation(component, found.names[-1], distance, _sentence(component, found), part)
         seen |= layer.keys()
     return None
 

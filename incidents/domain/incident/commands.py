@@ -16,7 +16,7 @@ from incidents.domain.incident.escalation import Forget as Forget
 from incidents.domain.incident.escalation import SkipEscalation as SkipEscalation
 from incidents.domain.incident.escalation import StartEscalation as StartEscalation
 from incidents.domain.incident.escalation import TakeStep as TakeStep
-from incidents.domain.incident.finding import Finding
+from incidents.domain.incident.finding import Finding, Relation
 from incidents.domain.incident.split import OpenSplitOff as OpenSplitOff
 from incidents.domain.incident.split import SplitAlertsOff as SplitAlertsOff
 from incidents.domain.incident.state import Incident, Stance
@@ -242,10 +242,12 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class JoinFinding:
-    """`severity` is what its route makes of it; None leaves that to the finding."""
+    """`severity` is what its route makes of it; None leaves that to the finding. `relation` ties it to an incident of
+    another component."""
 
     finding: Finding
     severity: Severity | None = None
+    relation: Relation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from incidents.domain.incident.finding import (
     cause_after,
     is_worse,
     names_cause,
+    related_by,
     severity_of,
     title_of,
     verdict_of,
@@ -322,19 +323,24 @@ def _join(state: Incident, command: c.Join) -> Bodies:
 def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     refuse_resolved(state)
     finding = command.finding
-    leads = names_cause(state, finding)
-    component, ambiguous_with = cause_after(state, finding)
+    relation = command.relation
+    leads = relation is not None or names_cause(state, finding)
+    component, ambiguous_with = cause_after(state, finding, relation)
     shows = worth_showing(state.shown.get(finding.analyzer), finding)
     reference = finding.reference()
     opinion = blaming(state.opinions.get(finding.analyzer), reference, leads, None)
     cause = frozenset(name for name in (component, *ambiguous_with) if name)
+    related = related_by(state, finding, relation)
+    named = cause | state.related.keys() | related.keys()
     body = {
         "finding": reference,
         "leads": leads,
         "component": component,
         "ambiguous_with": list(ambiguous_with),
-        **(_conclusion({**state.opinions, finding.analyzer: opinion}, cause) if leads else _AS_BEFORE),
+        **(_conclusion({**state.opinions, finding.analyzer: opinion}, cause, named) if leads else _AS_BEFORE),
         "evidence": "attached" if shows else "counted",
+        "relation": None if relation is None else relation.how,
+        "related": related,
     }
     events: Bodies = [("incident.finding_joined", body)]
     severity = command.severity or severity_of(finding)
@@ -352,16 +358,17 @@ _AS_BEFORE: Mapping[str, Any] = {
 }
 
 
-def _conclusion(opinions: Opinions, cause: frozenset[str]) -> Mapping[str, Any]:
-    """What the analyzers that blame the cause say together. None leaves the incident as it is."""
-    together = agreeing(opinions, cause)
+def _conclusion(opinions: Opinions, cause: frozenset[str], named: frozenset[str]) -> Mapping[str, Any]:
+    """What the analyzers that blame the cause, or a component related to it, say together: first those that name the
+    cause itself, whose word is the title. None leaves the incident as it is."""
+    together = sorted(agreeing(opinions, named), key=lambda one: not one.cause & cause)
     if not together:
         return _AS_BEFORE
     confidence, names = fused(one.score for one in together), [one.analyzer for one in together]
     return {
         "confidence": confidence,
         "analyzer": names[0],
-        "title": title_of(together[0]),
+        "title": title_of(together[0]) if together[0].cause & cause else None,
         "verdict": verdict_of(together[0], confidence, names),
         "agreeing": names,
     }
@@ -369,8 +376,8 @@ def _conclusion(opinions: Opinions, cause: frozenset[str]) -> Mapping[str, Any]:
 
 def _reconsidered(state: Incident, opinions: Opinions) -> Mapping[str, Any]:
     """What those say who still blame the cause, once one does so no more."""
-    before, after = (agreeing(each, state.cause) for each in (state.opinions, opinions))
-    return _AS_BEFORE if len(before) == len(after) else _conclusion(opinions, state.cause)
+    before, after = (agreeing(each, state.named) for each in (state.opinions, opinions))
+    return _AS_BEFORE if len(before) == len(after) else _conclusion(opinions, state.cause, state.named)
 
 
 def _record_finding(state: Incident, command: c.RecordFinding) -> Bodies:

@@ -137,6 +137,7 @@ def _finding_joined(state: Incident, event: Fact) -> Incident:
         _concluded(blamed, body),
         component=body["component"],
         ambiguous_with=tuple(body["ambiguous_with"]),
+        related={**state.related, **body.get("related", {})},
     )
 
 

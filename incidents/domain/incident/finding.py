@@ -139,8 +139,23 @@ class ScheduleWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class Relation:
+    """How the topology ties a finding to an incident of another component (`incidents.domain.incident.fusion`).
+
+    `deeper`: the finding names what the incident's component rests on, or a part of it, and becomes the cause. `how` is
+    a sentence without its full stop.
+    """
+
+    deeper: bool
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
 class JoinOpen:
+    """`relation` is None where finding and incident share their cause."""
+
     incident: Incident
+    relation: Relation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +236,7 @@ def names_cause(incident: Incident, finding: Finding) -> bool:
     return (
         incident.component is None
         or incident.component in finding.cause
-        or finding.component in incident.cause
+        or finding.component in incident.named
     )
 
 
@@ -259,7 +274,9 @@ def known_until(resolved: Incident, region: str, kinds: Collection[str] | None) 
     return min([_resolved_at(resolved), *behind])
 
 
-def cause_after(incident: Incident, finding: Finding) -> tuple[str | None, tuple[str, ...]]:
+def cause_after(
+    incident: Incident, finding: Finding, relation: Relation | None = None
+) -> tuple[str | None, tuple[str, ...]]:
     """The incident's component and ambiguous group once `finding` has joined.
 
     The component stays as long as the finding allows it; a finding that names one of the group instead
@@ -267,7 +284,7 @@ def cause_after(incident: Incident, finding: Finding) -> tuple[str | None, tuple
     what one window told apart stays apart when a later one, with less to go on, cannot. Else a fading failure
     would take in a stranger, and hide the incident that this one deserves when it fails itself.
     """
-    if incident.component is None:
+    if incident.component is None or (relation is not None and relation.deeper):
         return finding.component, finding.ambiguous_with
     left = finding.cause & incident.cause
     if incident.component in left:
@@ -275,6 +292,14 @@ def cause_after(incident: Incident, finding: Finding) -> tuple[str | None, tuple
     if finding.component in left:
         return finding.component, tuple(sorted(left - {finding.component}))
     return incident.component, incident.ambiguous_with
+
+
+def related_by(incident: Incident, finding: Finding, relation: Relation | None) -> dict[str, str]:
+    """What a finding adds to `Incident.related`: its own components, or those that it takes the place of."""
+    if relation is None:
+        return {}
+    names = incident.cause - finding.cause if relation.deeper else finding.cause
+    return dict.fromkeys(sorted(names), relation.how)
 
 
 def worth_showing(shown: Shown | None, finding: Finding) -> bool:

@@ -2,7 +2,8 @@
 
 The cause that the incident was resolved with is the truth. An analyzer is
 
-* `right` if its last blame on this incident, the component or one that it could not tell apart from it, is that cause;
+* `right` if its last blame on this incident, the component or one that it could not tell apart from it, is that cause,
+  or is related to it (`Incident.related`): it named the rank behind the network card that was at fault;
 * `wrong` if it is not, or if nothing was at fault ("none");
 * neither if it is a class of causes, such as "firmware": that says what kind of thing failed, not which;
 * `missed` if a component was at fault, it judged windows over that component, and named it nowhere
@@ -75,7 +76,9 @@ def failing_span(state: Incident, resolved_at: datetime) -> tuple[datetime, date
 
 
 def _blamed(state: Incident, opinion: Opinion) -> AnalyzerOutcome:
-    right = state.confirmed_cause in opinion.cause
+    right = state.confirmed_cause in opinion.cause or (
+        state.confirmed_cause in state.named and bool(opinion.cause & state.related.keys())
+    )
     reported, at = state.reported_at, opinion.first_at
     assert at is not None
     return AnalyzerOutcome(

@@ -98,6 +98,10 @@ class Opinion:
         return frozenset(() if self.component is None else (self.component, *self.ambiguous_with))
 
     @property
+    def window_length(self) -> timedelta:
+        return self.window_end - self.window_start
+
+    @property
     def weight(self) -> int:
         return _WEIGHT[self.says]
 
@@ -241,7 +245,8 @@ def _spoken(word: Stance, says: OpinionKind, first_at: datetime | None) -> Opini
 
 
 def agreeing(opinions: Opinions, cause: frozenset[str]) -> list[Opinion]:
-    """Those that blame the cause about the same time as the newest of them: its window overlaps theirs.
+    """Those that blame the cause about the same time as the newest of them: its window begins before they could have
+    said otherwise, that is before their next window has ended.
 
     The one whose sentence the incident shows comes first: the highest score, then a known failure rate, then the name.
     Forecasts agree with one another only: they say nothing about a fault that is there.
@@ -253,7 +258,10 @@ def agreeing(opinions: Opinions, cause: frozenset[str]) -> list[Opinion]:
         return []
     newest = max(blames, key=lambda one: (one.window_end, one.analyzer))
     together = [
-        one for one in blames if one.window_start < newest.window_end and newest.window_start < one.window_end
+        one
+        for one in blames
+        if one.window_start < newest.window_end
+        and newest.window_start < 2 * one.window_length + one.window_start
     ]
     return sorted(together, key=lambda one: (-(one.score or 0.0), one.failure_rate is None, one.analyzer))
 
@@ -420,6 +428,8 @@ class Incident:
     merged_number: int | None = None
     merged: Mapping[str, Merged] = field(default_factory=dict)
     """By id: the incidents that were merged into this one."""
+    related: Mapping[str, str] = field(default_factory=dict)
+    """By component: another name under which an analyzer sees this fault, and how the topology ties it to the cause."""
     failing_since: datetime | None = None
     last_failure: datetime | None = None
     last_blamed: datetime | None = None
@@ -447,7 +457,12 @@ class Incident:
     @property
     def covers(self) -> frozenset[str]:
         """All that a finding or an alert may name and belong here: its own cause, and those of what it took in."""
-        return self.cause | self.merged_causes
+        return self.named | self.merged_causes
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The cause, and the related components under which other analyzers see it."""
+        return self.cause | self.related.keys()
 
     @property
     def cause(self) -> frozenset[str]:

@@ -154,6 +154,9 @@ def _joined(name: str, body: Mapping[str, Any]) -> str:
 def _finding_joined(_: str, body: Mapping[str, Any]) -> str:
     finding = body["finding"]
     others = [one for one in body["agreeing"] if one != finding["analyzer"]]
+    if body.get("relation"):
+        same = f"the same fault, as {body['relation']}"
+        return f"{finding['analyzer']} suspected {finding['component']}{_score(finding)}: {same}"
     if not others:
         return f"{finding['analyzer']} again suspected {finding['component']}{_score(finding)}"
     agree = f"in agreement with {' and '.join(others)}"

@@ -43,14 +43,18 @@ def suspect(component: str = S7, *others: str, score: float = 0.93, sure: bool =
 
 
 def run(
-    minutes: int, *suspects: dict[str, Any], schedule: str | None = "every-5m", status: str | None = None
+    minutes: int,
+    *suspects: dict[str, Any],
+    schedule: str | None = "every-5m",
+    status: str | None = None,
+    analyzer: str = "deepview",
 ) -> str:
     """Records a run over the hour that ends so many minutes after the start; returns its id."""
     run_id, end = str(uuid4()), START + timedelta(minutes=minutes)
     common = {
         "run": run_id,
         "schedule": schedule,
-        "analyzer": "deepview",
+        "analyzer": analyzer,
         "version": "1.0.0",
         "params": {"method": "binomial"},
         "region": "default",
