@@ -139,6 +139,12 @@ TELEMETRY_MAX_BODY = env.integer(
 TELEMETRY_MAX_DECODED_BODY = env.integer(
     "DOSSIER_TELEMETRY_MAX_DECODED_BODY", 64 * 2**20, "largest body after decompression, bytes", low=1024
 )
+UPLOAD_MAX_BODY = env.integer(
+    "DOSSIER_UPLOAD_MAX_BODY",
+    4 * 2**30,
+    "largest request with files of PyTorch, bytes; spooled to disk",
+    low=1024,
+)
 TELEMETRY_PARTITION_INTERVAL = env.duration(
     "DOSSIER_TELEMETRY_PARTITION_INTERVAL", "1h", "span of one partition of a telemetry table"
 )

@@ -34,7 +34,7 @@ RETRY_AFTER = "5"
 View = Callable[..., HttpResponse]
 
 
-def _reporting_outage(view: View) -> View:
+def reporting_outage(view: View) -> View:
     """Without its database an endpoint stores nothing and says so; the sender tries again."""
 
     @wraps(view)
@@ -50,7 +50,7 @@ def _reporting_outage(view: View) -> View:
 
 
 @csrf_exempt
-@_reporting_outage
+@reporting_outage
 def kinds(request: HttpRequest) -> HttpResponse:
     """GET: every kind with its fields."""
     if request.method != "GET":
@@ -59,14 +59,14 @@ def kinds(request: HttpRequest) -> HttpResponse:
 
 
 @csrf_exempt
-@_reporting_outage
+@reporting_outage
 def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
     """POST: rows of one kind, stored all or none. GET: what a row of the kind looks like."""
     if request.method not in ("GET", "POST"):
         return _not_allowed("GET, POST")
     database.skip_health_check()
     declared = KINDS.get(kind)
-    if request.method == "POST" and isinstance(key := _key(request), HttpResponse):
+    if request.method == "POST" and isinstance(key := key_of_sender(request), HttpResponse):
         return key
     if declared is None:
         return problem(404, "Not Found", f"There is no telemetry kind {kind[:80]!r}.", kinds=sorted(KINDS))
@@ -89,7 +89,8 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
         return answer
 
 
-def _key(request: HttpRequest) -> Key | HttpResponse:
+def key_of_sender(request: HttpRequest) -> Key | HttpResponse:
+    """The key of a request that may send telemetry, else the answer that says what is wrong with it."""
     key = authenticate(request.META.get("HTTP_AUTHORIZATION"))  # request.headers reads every variable
     if key is None:
         answer = problem(

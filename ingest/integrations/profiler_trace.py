@@ -26,7 +26,8 @@ import math
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -97,6 +98,19 @@ def head(stream: IO[bytes]) -> Head:
         elif prefix == "traceEvents" and event == "start_array":
             return Head(base, rank)
     raise InvalidTraceError("has no list traceEvents: it is no Chrome trace of the PyTorch profiler")
+
+
+def convert(
+    opened: Callable[[], AbstractContextManager[IO[bytes]]], job: str, worker: str, role: str
+) -> Profile:
+    """The rows of a trace that is read twice, each time from what `opened` gives; without a `worker` it is
+    `worker/RANK`. Raises InvalidTraceError."""
+    with opened() as stream:
+        told = head(stream)
+    if not worker and told.rank is None:
+        raise InvalidTraceError("has no distributedInfo.rank; name the worker")
+    with opened() as stream:
+        return profile(stream, told, job, worker or f"worker/{told.rank}", role)
 
 
 def profile(stream: IO[bytes], told: Head, job: str, worker: str, role: str) -> Profile:

@@ -12,6 +12,7 @@ import zlib
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -174,16 +175,13 @@ class Command(LineCommand):
         rows: list[dict[str, Any]] = []
         for name in options["input"]:
             try:
-                with _opened(name) as stream:
-                    head = profiler_trace.head(stream)
-                worker = options["worker"] or (None if head.rank is None else f"worker/{head.rank}")
-                if worker is None:
-                    raise CommandInputError(f"{name}: has no distributedInfo.rank; add --worker NAME")
-                with _opened(name) as stream:
-                    made = profiler_trace.profile(stream, head, options["job"], worker, options["role"])
+                made = profiler_trace.convert(
+                    partial(_opened, name), options["job"], options["worker"] or "", options["role"]
+                )
             except profiler_trace.InvalidTraceError as error:
                 raise CommandInputError(f"{name}: {error}") from error
             rows += made.rows
+            worker = made.rows[0]["worker"]
             self.note(f"{worker}: {len(made.rows)} functions of {made.events} kernels and calls")
             if made.left_out:
                 self.note(f"{worker}: {made.left_out} functions with the smallest shares left out")
