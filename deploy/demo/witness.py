@@ -34,17 +34,25 @@ class Witness:
         for ticket in reversed(tickets):
             # Last week's incidents are of the demo's past, of which the stories' truth says nothing.
             past = datetime.fromisoformat(ticket["opened_at"]) < self.demo.start
-            if ticket["id"] not in self.seen and ticket["verdict"] is not None and not past:
+            if ticket["verdict"] is None or past:
+                continue
+            before = self.seen.get(ticket["id"])
+            if before != ticket["component"]:
                 self.seen[ticket["id"]] = ticket["component"]
-                self.screen.say(self._announcement(ticket))
+                self.screen.say(self._announcement(ticket, before))
         self._sum_up()
 
-    def _announcement(self, ticket: dict[str, Any]) -> str:
-        story = next((s for s in self.demo.stories if ticket["component"] in s.components), None)
-        truth = f"right: {story.title}" if story else "the simulated truth has no such failure"
+    def _announcement(self, ticket: dict[str, Any], before: str | None) -> str:
+        """`before`: the component that the incident named until now, if it is known already."""
+        name = ticket["component"]
+        story = next((s for s in self.demo.stories if name in (*s.components, *s.also_named)), None)
+        truth = "the simulated truth has no such failure"
+        if story:
+            truth = f"right: {story.title}" if name in story.components else "right, and not yet the cause"
         # Nobody is ever quite sure, and rounding should not say so.
         sure = f", {min(ticket['confidence'], 0.99):.0%} sure" if ticket["confidence"] is not None else ""
-        head = f"  Incident #{ticket['number']} at {ticket['team']}: {ticket['component']}{sure}"
+        now = f", until now {before}" if before else ""
+        head = f"  Incident #{ticket['number']} at {ticket['team']}: {name}{sure}{now}"
         return f"{head} ({truth})\n    {ticket['url']}"
 
     def _sum_up(self) -> None:

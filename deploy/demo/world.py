@@ -2,8 +2,8 @@
 
 The world is `region_world` of the simulators. After its end it goes on with what every fleet has: a few
 failures an hour, and with the fault that lasts a day. An inventory that reports placements all the time, as real
-ones do, makes data time pass in quiet minutes too. Beside it go the probes of a small fabric (`network`), what
-happened in the month before (`month`) and the nightly validation of GPU nodes (`validation`).
+ones do, makes data time pass in quiet minutes too. Beside it go the probes of a small fabric (`network`), a training
+job of 512 GPUs (`training`), the month before (`month`) and the nightly validation of GPU nodes (`validation`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from analyzers.simulators.fleet import build
 from analyzers.simulators.region import BACKGROUND, REGION, World, failure_rows, region_world, stamp
 from deploy.demo.month import DAYS, Month
 from deploy.demo.network import Network
+from deploy.demo.training import Training
 from deploy.demo.validation import Validation
 
 Row = dict[str, Any]
@@ -45,8 +46,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Story:
+    """`also_named`: what rests on the components; an analyzer may name the fault by it, and be right."""
+
     title: str
     components: tuple[str, ...]
+    also_named: tuple[str, ...] = ()
 
 
 class Demo:
@@ -63,6 +67,7 @@ class Demo:
         tors = sorted(name for name in self.fleet.components if name.startswith("tor/"))
         self.month = Month(start, tors, seed)
         self.validation = Validation(start, seed)
+        self.training = Training(start, seed)
 
     @property
     def stories(self) -> list[Story]:
@@ -74,13 +79,18 @@ class Demo:
             ),
             *(Story(s["title"], tuple(fault["component"] for fault in s["faults"])) for s in chapters),
             Story("A link between two switches loses 3 % of its packets", (self.network.culprit,)),
+            Story(
+                "A network card slows a training job of 512 GPUs; three analyzers see it",
+                (self.training.culprit,),
+                self.training.also_named,
+            ),
         ]
 
     def inventory(self) -> list[Batch]:
         """Topology and placements, and the month before."""
         batches = []
         for kind, rows in (
-            ("topology", self._known_before()),
+            ("topology", [*self._known_before(), *self.training.topology()]),
             ("placement", self.world.placement),
             ("outage", self.month.outages()),
             ("uptime", self.month.uptimes()),
@@ -96,8 +106,20 @@ class Demo:
         return [{**row, "time": began} if row["time"] == first else row for row in self.world.topology]
 
     def minute(self, number: int) -> list[Batch]:
-        """What happens in minute `number` from the start: probes, failures, if any, and one placement that is
-        confirmed."""
+        """What happens in minute `number` from the start."""
+        return [*self.region_minute(number), *self.job_minute(number)]
+
+    def job_minute(self, number: int) -> list[Batch]:
+        """What the recorders of the training job tell of a minute."""
+        until = self.start + (number + 1) * MINUTE
+        return [
+            Batch(f"job-{kind}-{n}-at-{number}", kind, rows[first : first + MOST_ROWS], until)
+            for kind, rows in self.training.minute(number).items()
+            for n, first in enumerate(range(0, len(rows), MOST_ROWS))
+        ]
+
+    def region_minute(self, number: int) -> list[Batch]:
+        """Probes, failures, if any, and one placement that is confirmed."""
         until = self.start + (number + 1) * MINUTE
         failures = self._story_rows(number) if number < self.minutes else self._afterwards(number)
         confirmed = self.world.placement[number % len(self.world.placement)]

@@ -46,14 +46,21 @@ def happening(job: Job, rng: np.random.Generator, event: str, start: float) -> t
     }.get(event, ())
 
 
-def recorded(job: Job, rng: np.random.Generator, seconds: float, troubles: Sequence[Trouble] = ()) -> Columns:
-    """What a job's ranks recorded until then, by their own clocks; `shown` is when it was true."""
+def recorded(
+    job: Job,
+    rng: np.random.Generator,
+    seconds: float,
+    troubles: Sequence[Trouble] = (),
+    skew: float = SKEW,
+) -> Columns:
+    """What a job's ranks recorded until then, by their own clocks, off by at most `skew` seconds; `shown` is the true
+    time."""
     simulation = Simulation(job, rng, troubles)
     columns: Columns = dict(simulation.run(seconds).columns())
-    skew = rng.uniform(-SKEW, SKEW, job.ranks)
+    off = rng.uniform(-skew, skew, job.ranks)
     columns["shown"], columns["over"] = columns["start"].copy(), columns["end"].copy()
-    columns["start"] = columns["start"] + skew[columns["rank"]]
-    columns["end"] = columns["end"] + skew[columns["rank"]]
+    columns["start"] = columns["start"] + off[columns["rank"]]
+    columns["end"] = columns["end"] + off[columns["rank"]]
     columns["node"] = np.array([f"node/n{rank // NODE:03d}" for rank in columns["rank"]], dtype=object)
     return columns
 
@@ -165,9 +172,11 @@ POLL = 5.0
 """Seconds between two reports of what is open."""
 
 
-def collective_rows(columns: Columns, job: str = "train", until: float | None = None) -> list[Row]:
+def collective_rows(
+    columns: Columns, job: str = "train", until: float | None = None, began: float = EPOCH.timestamp()
+) -> list[Row]:
     """The same as telemetry rows at the record's end, in order of time. What is open is reported again and again, as
-    by an agent that polls."""
+    by an agent that polls. `began`: second 0 of the record, in seconds since 1970."""
     last = float(columns["shown"].max()) if until is None else until
     rows = []
     unheard = columns.get("unheard", np.zeros(len(columns["start"]), dtype=np.int64))
@@ -176,25 +185,25 @@ def collective_rows(columns: Columns, job: str = "train", until: float | None = 
         if done and unheard[at]:
             continue
         row: Row = {
-            "time": _stamp(float(columns["start"][at])),
+            "time": _stamp(float(columns["start"][at]), began),
             "job": job,
             "communicator": columns["communicator"][at],
             "seq": int(columns["seq"][at]),
             "op": columns["op"][at],
             "rank": int(columns["rank"][at]),
             "bytes": float(columns["bytes"][at]),
-            "start_ns": _nanoseconds(float(columns["start"][at])),
+            "start_ns": _nanoseconds(float(columns["start"][at]), began),
             "state": "completed" if done else "started",
             "node": columns["node"][at],
         }
         if columns["src"][at] >= 0:
             row |= {"src": int(columns["src"][at]), "dst": int(columns["dst"][at])}
         if done:
-            row["end_ns"] = _nanoseconds(float(columns["end"][at]))
+            row["end_ns"] = _nanoseconds(float(columns["end"][at]), began)
         reports = [float(columns["start"][at])]
         if not done:
             reports += np.arange(reports[0] + POLL, last, POLL).tolist()
-        rows += [row | {"time": _stamp(moment)} for moment in reports[unheard[at] :]]
+        rows += [row | {"time": _stamp(moment, began)} for moment in reports[unheard[at] :]]
     return sorted(rows, key=lambda row: str(row["time"]))
 
 
@@ -226,9 +235,11 @@ def collective_scenario(
     return {"collective": rows}, truth | {"benign": happened(event, _stamp(onset), end)}
 
 
-def _stamp(seconds: float) -> str:
-    return (EPOCH + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+def _stamp(seconds: float, began: float = EPOCH.timestamp()) -> str:
+    return (
+        (datetime.fromtimestamp(began, UTC) + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+    )
 
 
-def _nanoseconds(seconds: float) -> int:
-    return int(EPOCH.timestamp()) * 1_000_000_000 + round(seconds * 1e9)
+def _nanoseconds(seconds: float, began: float = EPOCH.timestamp()) -> int:
+    return int(began) * 1_000_000_000 + round(seconds * 1e9)
