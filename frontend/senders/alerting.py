@@ -234,6 +234,10 @@ datasources:
     _ready(
         "zabbix", "A problem is one alert; its recovery and its updates carry the problem's own event id."
     ),
+    _ready(
+        "kubernetes",
+        "A condition of a node is one alert while it is a problem; the condition's next status ends it.",
+    ),
     *(
         _ready(one.name, "The mapping says which field is the key and which words end an alert.")
         for one in HOSTED

@@ -10,6 +10,7 @@ from ingest.integrations.generic.presets.chats import CHATS
 from ingest.integrations.generic.presets.checkmk import CHECKMK
 from ingest.integrations.generic.presets.icinga import ICINGA
 from ingest.integrations.generic.presets.index import ADDRESS, Preset
+from ingest.integrations.generic.presets.kubernetes import KUBERNETES
 from ingest.integrations.generic.presets.more import MORE
 from ingest.integrations.generic.presets.nagios import NAGIOS
 from ingest.integrations.generic.presets.proxmox import PROXMOX
@@ -21,4 +22,4 @@ __all__ = ["ADDRESS", "HOSTED", "READY", "Preset"]
 
 HOSTED: tuple[Preset, ...] = (*VENDORS, *REPOSITORIES, CHECKMK, PROXMOX, *MORE, *CHATS)
 """Those that are written from documentation. Messages for chats come last: others may look like them."""
-READY: dict[str, Preset] = {ready.name: ready for ready in (NAGIOS, ICINGA, ZABBIX, *HOSTED)}
+READY: dict[str, Preset] = {ready.name: ready for ready in (NAGIOS, ICINGA, ZABBIX, KUBERNETES, *HOSTED)}

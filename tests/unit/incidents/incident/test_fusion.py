@@ -27,9 +27,11 @@ LINKS = {
 }
 
 
-def says(analyzer: str, component: str, score: float = 0.93, number: int = 1, **more: bool) -> Finding:
+def says(analyzer: str, component: str, score: float = 0.93, forecast: bool = False) -> Finding:
     named = {"c4d": "transfer delay", "skeletonhunter": "latency"}
-    said = finding(component, analyzer=analyzer, score=score, schedule=analyzer, failure_rate=None, **more)
+    said = finding(
+        component, analyzer=analyzer, score=score, schedule=analyzer, failure_rate=None, forecast=forecast
+    )
     return replace(said, indicator=named.get(analyzer, ""), phrase="is slow")
 
 

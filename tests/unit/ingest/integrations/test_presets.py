@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 
 import pytest
 from django.core.management import call_command
 
+from ingest.integrations import recognition
 from ingest.integrations.generic.apply import FORM, Item, mapping, receive
 from ingest.integrations.generic.presets import ADDRESS, READY
 from ingest.integrations.normalized import Alert
@@ -112,3 +114,20 @@ def test_what_to_paste_is_printed() -> None:
     call_command("sender", "icinga", "--address", "https://here/integrations/generic/k", stdout=out)
     assert 'object NotificationCommand "dossier-service"' in out.getvalue()
     assert '"https://here/integrations/generic/k"' in out.getvalue()
+
+
+def test_conditions_of_a_kubernetes_node_are_alerts_on_the_node() -> None:
+    def read(name: str) -> dict[str, tuple[str, str, str | None]]:
+        body = (PAYLOADS / "kubernetes" / f"{name}.json").read_bytes()
+        assert recognition.recognised(json.loads(body)) is READY["kubernetes"]
+        found = receive(mapping(READY["kubernetes"].mapping), body, "application/json").items
+        alerts = [one.alert for one in found if one.alert is not None]
+        assert len(alerts) + sum("does not report" in one.ignored for one in found) == len(found)
+        return {one.key: (one.status, one.severity, one.component) for one in alerts}
+
+    node = "node/gpu-17"
+    fired, over = read("firing"), read("resolved")
+    assert fired["gpu-17 KernelDeadlock"] == ("firing", "critical", node)
+    assert over["gpu-17 KernelDeadlock"] == ("resolved", "critical", node)
+    assert {status for status, *_ in (*over.values(), fired["gpu-17 Ready"])} == {"resolved"}
+    assert read("unknown") == {"gpu-17 Ready": ("firing", "critical", node)}
