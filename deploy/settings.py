@@ -217,6 +217,14 @@ OUTBOUND_ALLOWED_NETWORKS = env.networks(
     "networks of the house that webhooks may be sent to, say `10.20.0.0/16,fd12::/16`; public addresses always may",
 )
 
+# Remediation ------------------------------------------------------------------------------------
+REPAIR_PROOF_REQUIRED = env.boolean(
+    "DOSSIER_REPAIR_PROOF_REQUIRED",
+    False,
+    "true: an incident that is handed to the cluster is resolved only once the repair is proved, unless the hand-over "
+    "says otherwise",
+)
+
 # Runs -------------------------------------------------------------------------------------------
 GPUS_PER_NODE = env.integer(
     "DOSSIER_GPUS_PER_NODE", 8, "GPUs of a node, for the expected cost of incidents of training jobs", low=1

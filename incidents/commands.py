@@ -244,10 +244,15 @@ def attach_evidence(
     return _carry_out(incident_id, c.AttachEvidence(tuple(evidence)), context)
 
 
-def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context) -> CommandResult:
-    """`confirmed_cause` is a component, a class of causes, or "none" when nothing was at fault."""
+def resolve(
+    incident_id: str, confirmed_cause: str, note: str, context: Context, without_proof: str = ""
+) -> CommandResult:
+    """`confirmed_cause` is a component, a class of causes, or "none" when nothing was at fault; `without_proof` the
+    reason not to wait for the proof of repair that the incident demands."""
+    if without_proof:
+        allow("waive_proof", context, incident_id)
     region = IncidentRow.objects.filter(pk=incident_id).values_list("region", flat=True).first()
-    command = c.Resolve(confirmed_cause, note, known_until(region, now_utc()))
+    command = c.Resolve(confirmed_cause, note, known_until(region, now_utc()), without_proof)
     return _carry_out(incident_id, command, context)
 
 

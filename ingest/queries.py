@@ -63,6 +63,12 @@ from ingest.telemetry.windows.pair_grid import Axis as GridAxis
 from ingest.telemetry.windows.pair_grid import Crossing, PathSums, cross, default_axes, finer
 from ingest.telemetry.windows.pair_grid import KindOnPaths as KindOnPaths
 from ingest.telemetry.windows.pair_grid import Steps as PathSteps
+from ingest.telemetry.windows.part_rows import (
+    BenchmarkResult,
+    benchmark_results,
+    other_attempts,
+    part_attempts,
+)
 from ingest.telemetry.windows.path_sums import PathSumsTimeoutError as PathSumsTooSlow
 from ingest.telemetry.windows.path_sums import Source as PathSource
 from ingest.telemetry.windows.path_sums import path_clock, path_rates, path_source, path_sums
@@ -71,6 +77,7 @@ from ingest.telemetry.windows.sums import dumps as dump_sums
 from ingest.telemetry.windows.sums import loads as load_sums
 from ingest.topology.inferred import placed_names
 from ingest.topology.read import Component, Topology, component, topology_at
+from ingest.topology.slots import slots_of
 from ingest.topology.snapshot import Snapshot as TopologySnapshot
 from ingest.topology.snapshot import topology_snapshot
 from ingest.topology.upstream import Dependencies, dependencies_of
@@ -82,6 +89,7 @@ __all__ = [
     "Alert",
     "AlertBrief",
     "AlertDelivery",
+    "BenchmarkResult",
     "Body",
     "Component",
     "Context",
@@ -116,6 +124,7 @@ __all__ = [
     "alerts",
     "alerts_at",
     "begun_streams",
+    "benchmark_results",
     "changes",
     "changes_of_receipt",
     "clock_is_wrong",
@@ -147,8 +156,10 @@ __all__ = [
     "newest_seal",
     "now_utc",
     "open_alerts",
+    "other_attempts",
     "outages_of",
     "parse_rfc3339",
+    "part_attempts",
     "path_clock",
     "path_rates",
     "path_source",
@@ -164,6 +175,7 @@ __all__ = [
     "registered_event_types",
     "reported_change",
     "rfc3339",
+    "slots_of",
     "telemetry_receipt",
     "telemetry_whole_for",
     "topology_at",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.urls import include, path
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.routers import SimpleRouter
 
@@ -24,6 +25,7 @@ from incidents.api.inputs import context, reference, sequence, time_of
 from incidents.api.oncall import views
 from incidents.api.oncall.schedules import CalendarsView, SchedulesView
 from incidents.api.people import MembersView, MemberView, UsersView
+from incidents.api.remediation import REQUEST_SCOPE, RemediationAnswersView, RemediationView
 from incidents.api.routing.preview import ExplainView, ReplayView
 from incidents.api.routing.services import ServicesView
 from incidents.api.routing.views import RoutesView
@@ -36,6 +38,7 @@ from incidents.api.teams.members import TeamsView
 from incidents.api.webhooks import WebhooksView
 from incidents.domain.values import InvalidValueError
 from incidents.escalation.commands import escalate
+from ingest.api.keys import Key
 
 
 def split(id: str, body: dict[str, Any], request: Request) -> commands.CommandResult:
@@ -53,6 +56,14 @@ def link(id: str, body: dict[str, Any], request: Request) -> commands.CommandRes
     if "incident" in body:
         return commands.relate(id, reference("incident", body["incident"]), context(request))
     return commands.link(id, body["href"], body.get("text", ""), context(request))
+
+
+def resolve(id: str, body: dict[str, Any], request: Request) -> commands.CommandResult:
+    """With or without the proof of repair; a key waives it where it may hand incidents to a cluster."""
+    waived = body.get("without_proof", "")
+    if waived and isinstance(request.auth, Key) and not request.auth.allows(REQUEST_SCOPE):
+        raise PermissionDenied(f"The key lacks the scope {REQUEST_SCOPE}, which `without_proof` needs.")
+    return commands.resolve(id, body["confirmed_cause"], body.get("note", ""), context(request), waived)
 
 
 ACTIONS = {
@@ -168,11 +179,9 @@ ACTIONS = {
     "resolve": action(
         "resolve",
         "Resolve it with the confirmed cause: the component that was at fault, a class of causes such as `firmware`, or"
-        " `none`.",
+        " `none`. An incident that demands proof of repair waits for it, unless `without_proof` has a reason.",
         shapes.ResolveShape,
-        lambda id, body, request: commands.resolve(
-            id, body["confirmed_cause"], body.get("note", ""), context(request)
-        ),
+        resolve,
     ),
     "reopen": action(
         "reopen",
@@ -226,6 +235,12 @@ urlpatterns = [
     ),
     path("incidents/<str:reference>/alerts", MemberAlertsView.as_view(), name="api-incident-alerts"),
     path("incidents/<str:reference>/similar", SimilarView.as_view(), name="api-incident-similar"),
+    path("incidents/<str:reference>/remediation", RemediationView.as_view(), name="api-incident-remediation"),
+    path(
+        "incidents/<str:reference>/remediation/answers",
+        RemediationAnswersView.as_view(),
+        name="api-incident-remediation-answers",
+    ),
     path("incidents/<str:reference>/changes", IncidentChangesView.as_view(), name="api-incident-changes"),
     *(
         path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")

@@ -21,11 +21,14 @@ silence what is not another team's. Not to reassign: whoever takes an incident t
 """
 AT_ITS_TEAM: Final = frozenset(
     {
-        "acknowledge", "assign", "attach_evidence", "bounce", "hand_over", "link", "merge", "override", "reopen",
-        "resolve", "set_severity", "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
+        "acknowledge", "answer_remediation", "assign", "attach_evidence", "bounce", "hand_over", "hand_to_cluster",
+        "link", "merge", "override", "reopen", "resolve", "set_severity", "set_title", "snooze", "split", "split_off",
+        "unacknowledge", "undo",
     }
 )  # fmt: skip
 """What a responder of the team of the incident, or of the schedule, may do."""
+BY_A_MANAGER: Final = frozenset({"waive_proof"})
+"""What a manager of the team of the incident may do."""
 CONFIGURE: Final = "configure"
 """Changing what belongs to a team: a manager of that team may."""
 ADMINISTER: Final = "administer"
@@ -54,6 +57,8 @@ def needed(command: str) -> str:
     """The least role that may carry out a command. Raises KeyError for one that is none."""
     if command in ANYWHERE or command in AT_ITS_TEAM:
         return "responder"
+    if command in BY_A_MANAGER:
+        return "manager"
     return {CONFIGURE: "manager", ADMINISTER: "admin"}[command]
 
 

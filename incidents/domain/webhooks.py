@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from incidents.domain.incident.remediation import REQUESTED
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import rfc3339
 
@@ -43,6 +44,13 @@ class EventFilter:
     teams: frozenset[str] = frozenset()
     severities: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
+    name: str = ""
+    """Of the webhook."""
+
+    def is_for_another(self, type: str, body: Mapping[str, Any]) -> bool:
+        """Whether the event asks another system to act. A webhook that names the type of requests carries them out, so
+        it gets its own alone; one that gets everything is informed of all."""
+        return type == REQUESTED and type in self.types and body["target"] != self.name
 
     def lets_through(self, type: str, before: Incident | None, after: Incident) -> bool:
         """An incident that leaves a team, or stops being severe, is told of to those who had it, too."""

@@ -79,6 +79,7 @@ class IncidentRow(models.Model):
     opinions = models.JSONField(default=dict)
     reported_at = models.DateTimeField(null=True)
     missed_by = models.JSONField(default=dict)
+    remediation = models.JSONField(null=True)
     cause = ArrayField(models.TextField())
 
     class Meta:
@@ -115,6 +116,11 @@ class IncidentRow(models.Model):
                 fields=("group_key", "-number"),
                 condition=models.Q(group_key__isnull=False),
                 name="incident_group",
+            ),
+            models.Index(
+                fields=("number",),
+                condition=models.Q(remediation__isnull=False),
+                name="incident_remediation",
             ),
             GinIndex(fields=("cause",), name="incident_cause"),
         )

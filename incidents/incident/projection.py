@@ -27,6 +27,7 @@ from incidents.domain.incident.state import (
     opinion_from,
 )
 from incidents.domain.incident.timeline import repeated, sentence
+from incidents.domain.remediation.state import remediation_from
 from incidents.domain.values import SEVERITIES, optional_rfc3339, optional_time, parse_rfc3339, rfc3339
 from incidents.incident.models import (
     AnalyzerOutcomeRow,
@@ -98,6 +99,7 @@ def fields_of(state: Incident) -> dict[str, Any]:
     columns["opinions"] = {name: one.as_json() for name, one in state.opinions.items()}
     columns["handed_over"] = None if state.handed_over is None else _hand_over_json(state.handed_over)
     columns["handed_from"] = state.handed_from
+    columns["remediation"] = None if state.remediation is None else state.remediation.as_json()
     columns["merged"] = {name: asdict(one) for name, one in state.merged.items()}
     columns["cause"] = sorted(state.covers)
     columns["severity_rank"] = SEVERITIES.index(state.severity)
@@ -122,6 +124,7 @@ def state_of(row: IncidentRow) -> Incident:
     }
     values["merged_into"] = None if row.merged_into is None else str(row.merged_into)
     values["silence"] = None if row.silence is None else str(row.silence)
+    values["remediation"] = None if row.remediation is None else remediation_from(row.remediation)
     values["handed_over"] = None if row.handed_over is None else _hand_over_from(row.handed_over)
     return Incident(**values)
 
@@ -217,6 +220,7 @@ COUNTED = frozenset(
         "incident.finding_recorded",
         "incident.report_joined",
         "incident.opinion_changed",
+        "incident.repair_judged",
     }
 )
 _BLAMES = frozenset({"incident.finding_joined", "incident.finding_recorded"})
@@ -324,6 +328,8 @@ def _source(type_: str, actor: str, body: Mapping[str, Any]) -> str:
         return "" if body["source"] is None else str(body["source"]["number"])
     if type_ == "incident.alerts_resolved":
         return "flapping" if body["flapping"] else ""
+    if type_ == "incident.repair_judged":
+        return str(body["proof"]["verdict"])
     return actor if type_ == "incident.report_joined" else str(body["finding"]["analyzer"])
 
 

@@ -67,6 +67,14 @@ class View:
             for one in self.incident.overridden
         ]
 
+    def _ownership(self) -> dict[str, Any]:
+        i = self.incident
+        return {
+            "teams": dict(i.team_seconds),
+            "owners": dict(i.owner_seconds),
+            "until": rfc3339(i.counted_at),
+        }
+
     def as_json(self, failure: Failure) -> dict[str, Any]:
         """`failure`: its state at the moment of this view (`incidents.incident.view`)."""
         i = self.incident
@@ -101,11 +109,7 @@ class View:
             "accepted_at": optional_rfc3339(i.accepted_at),
             "accepted_by": i.accepted_by,
             "team_since": rfc3339(i.team_since),
-            "ownership": {
-                "teams": dict(i.team_seconds),
-                "owners": dict(i.owner_seconds),
-                "until": rfc3339(i.counted_at),
-            },
+            "ownership": self._ownership(),
             "seconds_to_team": i.seconds_to_team,
             "opened_at": rfc3339(i.opened_at),
             "opened_by": i.opened_by,
@@ -120,6 +124,7 @@ class View:
             "resolved_at": optional_rfc3339(i.resolved_at),
             "resolved_by": i.resolved_by,
             "confirmed_cause": i.confirmed_cause,
+            "remediation": None if i.remediation is None else i.remediation.as_json(),
             "failure": failure.as_json(),
             "failing_since": optional_rfc3339(i.failing_since),
             "last_failure": optional_rfc3339(i.last_failure),

@@ -64,6 +64,8 @@ def letters(events: Iterable[Event], wanted: EventFilter, histories: Histories) 
     for event in events:
         if wanted.types and event.type not in wanted.types:
             continue  # spares the incident's history
+        if wanted.is_for_another(event.type, event.body):
+            continue
         before, after = histories.around(event)
         if wanted.lets_through(event.type, before, after):
             made.append(_letter(event, after))

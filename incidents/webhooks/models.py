@@ -45,7 +45,9 @@ class Webhook(models.Model):
 
     @property
     def wanted(self) -> EventFilter:
-        return EventFilter(frozenset(self.teams), frozenset(self.severities), frozenset(self.types))
+        return EventFilter(
+            frozenset(self.teams), frozenset(self.severities), frozenset(self.types), self.name
+        )
 
     @property
     def health(self) -> Health:

@@ -28,7 +28,15 @@ from ingest.log.types import Context
 KIND = "integration"
 """What an integration is called in the log of changes."""
 ADMIN = "admin"
-SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", ADMIN)
+SCOPES = (
+    "telemetry",
+    "alerts",
+    "incidents:read",
+    "incidents:write",
+    "remediation:request",
+    "remediation:answer",
+    ADMIN,
+)
 TRUSTED_FOR = 5.0
 """Seconds for which a process takes a key without looking again; a revoked key works elsewhere for at most so
 long."""

@@ -48,6 +48,7 @@ NAMES = (
     "voting",
     "boolean",
     "fusion",
+    "repair",
     "endings",
     "trace_blame",
     "worlds_trace_blame",

@@ -20,6 +20,7 @@ from incidents import commands, queries
 from incidents.commands import CommandRefusedError, ConcurrentChangeError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
+from incidents.remediation import commands as remediation
 from ingest.queries import Context, Event
 
 Form = Any  # the request's POST data
@@ -58,6 +59,32 @@ def _linked(incident_id: str, form: Form, context: Context) -> commands.CommandR
 def _attached(form: Form) -> list[dict[str, str]]:
     href = str(form.get("href", "")).strip()
     return [{"href": href, "text": str(form.get("link_text", ""))}] if href else []
+
+
+def _handed_to_cluster(incident_id: str, form: Form, context: Context) -> commands.CommandResult:
+    return remediation.hand_to_cluster(
+        incident_id,
+        form.get("reason", ""),
+        context,
+        component=form.get("component") or None,
+        node=form.get("node") or None,
+        target=form.get("target"),
+        proof_required=form.get("proof_required") == "true",
+    )
+
+
+def _answered(incident_id: str, form: Form, context: Context) -> commands.CommandResult:
+    """By the person who fills the form in; the new part counts where one was replaced."""
+    said = form.get("said", "")
+    return remediation.answer(
+        incident_id,
+        form.get("request", ""),
+        said,
+        context.actor.removeprefix("user:"),
+        context,
+        note=form.get("note", ""),
+        part=(str(form.get("part", "")).strip() or None) if said == "replaced" else None,
+    )
 
 
 def incident_of(form: Form) -> str:
@@ -103,7 +130,15 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
         "",
     ),
     "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c, _attached(f)), "", ""),
-    "resolve": (lambda i, f, c: commands.resolve(i, cause_of(f), f.get("note", ""), c), "Resolved", "reopen"),
+    "resolve": (
+        lambda i, f, c: commands.resolve(
+            i, cause_of(f), f.get("note", ""), c, str(f.get("without_proof", "")).strip()
+        ),
+        "Resolved",
+        "reopen",
+    ),
+    "hand_to_cluster": (lambda i, f, c: _handed_to_cluster(i, f, c), "Handed to the cluster:", ""),
+    "answer_remediation": (lambda i, f, c: _answered(i, f, c), "Recorded for", ""),
     "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),
 }
 """Verb: the command, what is said when it is done ("" says nothing), and the verb that takes it back."""

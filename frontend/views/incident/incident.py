@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.incident_page import IncidentPage, incident_page
 from frontend.templatetags.times import exact
+from frontend.views.incident.remediation import remediation_context
 from frontend.views.listing import ORDERS, PAGE, Listing, address, listing_of
 from frontend.views.pages import page, show, user_name
 from incidents import queries
@@ -24,6 +25,7 @@ from incidents.components.mitigation import applies
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 from incidents.domain.values import parse_rfc3339
 from incidents.permissions import refusals
+from incidents.remediation.queries import candidates
 
 MORE = ("merge", "set_title", "link")
 """Verbs whose forms share a panel."""
@@ -77,6 +79,7 @@ def render_incident(
         # Fragments are fetched for the same moment.
         "then": f"?as_of={as_of}" if as_of else "",
         "moment_words": _moment_words(given.get("as_of", ""), shown.moments[shown.moment_place]["at"]),
+        **remediation_context(shown.incident, None if as_of else user_name(request)),
         **({} if as_of else form_choices(shown.incident, shown.suspects, user_name(request), problem)),
     }
     watch = "" if as_of else shown.incident.id
@@ -138,6 +141,8 @@ def _panels(state: queries.Incident, refused: Mapping[str, str]) -> set[str]:
         panels = {"comment", "set_severity", "resolve", "assign", "hand_over", "snooze", "escalate", *MORE}
         panels |= {"split_off"} if state.alerts > 1 else set()
         panels |= {"bounce"} if state.handed_over else set()
+        panels |= {"hand_to_cluster"} if candidates(state) else set()
+    panels |= {"answer_remediation"} if state.remediation is not None else set()
     if not set(MORE) <= refused.keys():
         return panels - (refused.keys() - set(MORE))
     return panels - refused.keys()

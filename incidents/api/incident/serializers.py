@@ -9,6 +9,7 @@ from rest_framework import serializers as s
 
 from incidents.domain.incident.commands import Undoable
 from incidents.domain.incident.state import FAILURE_STATES
+from incidents.domain.remediation.state import ANSWERS, STAGES
 from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_line
 from incidents.teams.models import Team
 from ingest.api.pagination import PageShape
@@ -112,6 +113,46 @@ class RelatedShape(s.Serializer[Any]):
     how = s.CharField(help_text="rank/17 depends on nic/n2-1")
 
 
+class AnswerShape(s.Serializer[Any]):
+    """What the cluster said of its node."""
+
+    said = s.ChoiceField(choices=ANSWERS)
+    at = s.DateTimeField()
+    by = s.CharField(help_text="person or system that did it, as the answer names it")
+    actor = s.CharField(help_text="who sent the answer: a person, or key:NAME")
+    note = s.CharField()
+    part = s.CharField(allow_null=True, help_text="the part that is in now")
+    replaced = s.CharField(allow_null=True, help_text="the part before it")
+
+
+class WaivedShape(s.Serializer[Any]):
+    by = s.CharField()
+    at = s.DateTimeField()
+    reason = s.CharField()
+
+
+class RemediationShape(s.Serializer[Any]):
+    """What an incident asked of the cluster last, and how far that has come."""
+
+    request = s.UUIDField(help_text="id of the request")
+    component = s.CharField()
+    node = s.CharField(help_text="name of the node")
+    part = s.CharField(allow_null=True, help_text="the part that is watched after the return; null: the node")
+    target = s.CharField(allow_null=True, help_text="webhook that carries the request; null: by hand")
+    reason = s.CharField()
+    requested_at = s.DateTimeField()
+    requested_by = s.CharField()
+    proof_required = s.BooleanField(help_text="whether it is resolved only with proof of repair")
+    stage = s.ChoiceField(choices=STAGES)
+    answers = AnswerShape(many=True)
+    proof = s.DictField(
+        allow_null=True,
+        help_text="`verdict` (unknown, repaired, not_repaired), `summary` and the figures of the sequential test; null"
+        " before the return",
+    )
+    waived = WaivedShape(allow_null=True, help_text="who resolved it without the proof")
+
+
 class IncidentShape(s.Serializer[Any]):
     """An incident as it stands at `position`."""
 
@@ -181,6 +222,9 @@ class IncidentShape(s.Serializer[Any]):
     resolved_by = s.CharField(allow_null=True)
     confirmed_cause = s.CharField(
         allow_null=True, help_text='a component, a class such as `firmware`, or "none"'
+    )
+    remediation = RemediationShape(
+        allow_null=True, help_text="the node's way to repair; null: not handed over"
     )
     failure = FailureShape()
     failing_since = s.DateTimeField(allow_null=True, help_text="data time of the first failure known")
@@ -312,6 +356,12 @@ class ResolveShape(s.Serializer[Any]):
         ' `firmware`, where it was no single one, or "none"'
     )
     note = s.CharField(max_length=20_000, required=False)
+    without_proof = s.CharField(
+        max_length=2000,
+        required=False,
+        help_text="the reason to resolve before the repair is proved, where the incident demands that; for managers of"
+        " its team and keys with the scope remediation:request",
+    )
 
 
 class ReopenShape(s.Serializer[Any]):

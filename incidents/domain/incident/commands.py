@@ -17,6 +17,9 @@ from incidents.domain.incident.escalation import SkipEscalation as SkipEscalatio
 from incidents.domain.incident.escalation import StartEscalation as StartEscalation
 from incidents.domain.incident.escalation import TakeStep as TakeStep
 from incidents.domain.incident.finding import Finding, Relation
+from incidents.domain.incident.remediation import AnswerRemediation as AnswerRemediation
+from incidents.domain.incident.remediation import HandToCluster as HandToCluster
+from incidents.domain.incident.remediation import JudgeRepair as JudgeRepair
 from incidents.domain.incident.split import OpenSplitOff as OpenSplitOff
 from incidents.domain.incident.split import SplitAlertsOff as SplitAlertsOff
 from incidents.domain.incident.state import Incident, Stance
@@ -395,15 +398,17 @@ class Link:
 class Resolve:
     """`confirmed_cause` is the component that was at fault, a class such as "firmware" where it was no single one, or
     "none" when nothing was; `known_until` how far telemetry had come by feed (`blame.feed_of`), where it is
-    behind the clock."""
+    behind the clock. `without_proof` is the reason to resolve it before the repair is proved, where it demands that."""
 
     confirmed_cause: str
     note: str = ""
     known_until: Mapping[str, datetime] = field(default_factory=dict)
+    without_proof: str = ""
 
     def __post_init__(self) -> None:
         _set(self, "confirmed_cause", check_cause("confirmed_cause", self.confirmed_cause))
         _set(self, "note", check_text("note", self.note))
+        _set(self, "without_proof", check_text("without_proof", self.without_proof, LONGEST_REASON))
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,6 +494,9 @@ Command = (
     | Link
     | Resolve
     | Reopen
+    | HandToCluster
+    | AnswerRemediation
+    | JudgeRepair
     | StartEscalation
     | SkipEscalation
     | TakeStep

@@ -38,6 +38,15 @@ from incidents.domain.incident.finding import (
 )
 from incidents.domain.incident.merge import absorb, merge_into, separate, split
 from incidents.domain.incident.ownership import accept, bounce, hand_over, undo_hand_over
+from incidents.domain.incident.remediation import (
+    ANSWERED,
+    REQUESTED,
+    answer_remediation,
+    hand_to_cluster,
+    judge_repair,
+    proof_waived,
+    refuse_unproved,
+)
 from incidents.domain.incident.snooze import note_planned, snooze, undo_snooze, unsnoozed_by, wake_when_due
 from incidents.domain.incident.split import open_split_off, split_alerts_off
 from incidents.domain.incident.state import (
@@ -103,6 +112,7 @@ _WORKING: Final = (
 )
 _CONTENDS: Mapping[type, frozenset[str]] = {
     **dict.fromkeys(_WORKING, WORK),
+    c.HandToCluster: frozenset({REQUESTED, ANSWERED, "incident.resolved", "incident.merged"}),
     c.SetSeverity: frozenset({"incident.severity_set"}),
     c.SetTitle: frozenset({"incident.title_set"}),
 }
@@ -223,6 +233,8 @@ def auto_resolve(state: Incident, command: c.AutoResolve) -> Bodies:
     if state.state == "resolved" or state.firing or state.findings or state.alert_at is None:
         return []
     if any(one.waits for one in state.merged.values()):
+        return []
+    if state.remediation is not None and state.remediation.demands_proof:
         return []
     return [resolution(None, command.why, command.known_until)]
 
@@ -511,7 +523,13 @@ def _resolve(state: Incident, command: c.Resolve) -> Bodies:
     if state.state == "resolved" and state.resolved_at is not None:
         at = at_second(state.resolved_at)
         raise CommandRefusedError(f"#{state.number} is already resolved, by {state.resolved_by} at {at}")
-    return [resolution(command.confirmed_cause, command.note, command.known_until)]
+    waived = proof_waived(state, command.without_proof)
+    return [*waived, resolution(command.confirmed_cause, command.note, command.known_until)]
+
+
+def _merge_into(state: Incident, command: c.MergeInto) -> Bodies:
+    refuse_unproved(state)
+    return merge_into(state, command)
 
 
 def _reopen(state: Incident, command: c.Reopen) -> Bodies:
@@ -533,6 +551,8 @@ _DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
     c.TakeStep: take_step,
     c.Exhaust: exhaust,
     c.Forget: forget,
+    c.HandToCluster: hand_to_cluster,
+    c.AnswerRemediation: answer_remediation,
 }
 _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinAlerts: join_alerts,
@@ -558,7 +578,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Accept: accept,
     c.Bounce: bounce,
     c.Undo: _undo,
-    c.MergeInto: merge_into,
+    c.MergeInto: _merge_into,
     c.Absorb: absorb,
     c.Split: split,
     c.Separate: separate,
@@ -570,6 +590,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Link: _link,
     c.Resolve: _resolve,
     c.Reopen: _reopen,
+    c.JudgeRepair: judge_repair,
     c.StartEscalation: start,
     c.SkipEscalation: skip_escalation,
 }

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain.incident import alerts, merge, ownership, snooze, split
+from incidents.domain.incident import alerts, merge, ownership, remediation, snooze, split
 from incidents.domain.incident.escalation import EVENTS as ESCALATION
 from incidents.domain.incident.ownership import accounted
 from incidents.domain.incident.state import (
@@ -249,7 +249,7 @@ def _resolved(state: Incident, event: Fact) -> Incident:
 
 def _reopened(state: Incident, event: Fact) -> Incident:
     return replace(
-        accounted(state, event.occurred_at),
+        remediation.demanded_again(accounted(state, event.occurred_at)),
         state="open",
         seconds_to_team=None,
         resolved_at=None,
@@ -297,6 +297,10 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.severity_set": _severity_set,
     "incident.title_set": _title_set,
     "incident.linked": _linked,
+    "incident.remediation_requested": remediation.requested,
+    "incident.remediation_answered": remediation.answered,
+    "incident.repair_judged": remediation.judged,
+    "incident.proof_waived": remediation.waived,
     "incident.resolved": _resolved,
     "incident.reopened": _reopened,
     # How far an escalation has come is folded beside the incident (`domain.escalation`).

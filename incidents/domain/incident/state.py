@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
+from incidents.domain.remediation.state import Remediation
 from incidents.domain.routing.rules import Routing
 from incidents.domain.values import (
     CommandRefusedError,
@@ -444,6 +445,8 @@ class Incident:
     """When a person or an alert first reported it; None while only analyzers have."""
     missed_by: Mapping[str, str] = field(default_factory=dict)
     """Analyzers (with version) that judged the confirmed cause and did not name it."""
+    remediation: Remediation | None = None
+    """What it asked of the cluster last, and how far that has come."""
 
     @property
     def handed_from(self) -> str | None:

@@ -11,6 +11,12 @@ from incidents.domain.incident.alerts import (
     symptoms_joined_sentence,
 )
 from incidents.domain.incident.finding import percent
+from incidents.domain.incident.remediation import (
+    answered_sentence,
+    judged_sentence,
+    requested_sentence,
+    waived_sentence,
+)
 from incidents.domain.incident.split import alerts_moved_sentence, split_from_sentence
 from incidents.domain.incident.state import Fact
 from incidents.domain.values import parse_rfc3339
@@ -21,7 +27,8 @@ TimelineKind = Literal["people", "analyzers", "alerts", "routing", "notification
 KINDS: Final[tuple[TimelineKind, ...]] = get_args(TimelineKind)
 
 _NAMES: Final[Mapping[TimelineKind, str]] = {
-    "analyzers": "finding_joined finding_recorded finding_cleared opinion_changed analyzer_missed_cause",
+    "analyzers": "finding_joined finding_recorded finding_cleared opinion_changed analyzer_missed_cause"
+    " repair_judged",
     "alerts": "report_joined alerts_joined alerts_resolved alerts_removed symptoms_joined linked_to_cause "
     "maintenance_noted",
     "routing": "opened reassigned reassignment_accepted reassignment_rejected reassignment_undone merged "
@@ -107,6 +114,7 @@ _LAST_OF = frozenset(
         "incident.alerts_resolved",
         "incident.symptoms_joined",
         "incident.alerts_removed",
+        "incident.repair_judged",
     }
 )
 
@@ -343,6 +351,10 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.severity_set": _severity_set,
     "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",
     "incident.linked": lambda name, b: f"{name} linked {b['text'] or b['href']}",
+    "incident.remediation_requested": requested_sentence,
+    "incident.remediation_answered": answered_sentence,
+    "incident.repair_judged": judged_sentence,
+    "incident.proof_waived": waived_sentence,
     "incident.resolved": _resolved,
     "incident.escalation_started": _escalation_started,
     "incident.escalated": _escalated,

@@ -70,7 +70,16 @@ def events() -> int:
 
 
 def test_every_command_of_the_api_has_a_rule() -> None:
-    assert {*ACTIONS, "analyze", "override", "open", "attach_evidence", "silence"} == ANYWHERE | AT_ITS_TEAM
+    others = {
+        "analyze",
+        "answer_remediation",
+        "attach_evidence",
+        "hand_to_cluster",
+        "open",
+        "override",
+        "silence",
+    }
+    assert {*ACTIONS, *others} == ANYWHERE | AT_ITS_TEAM
 
 
 @pytest.mark.parametrize("who", WHO)

@@ -6,6 +6,7 @@ from incidents.domain.permissions import (
     ADMINISTER,
     ANYWHERE,
     AT_ITS_TEAM,
+    BY_A_MANAGER,
     CONFIGURE,
     ROLES,
     Person,
@@ -39,6 +40,9 @@ ALLOWED = {
     "acknowledge": OF_THE_TEAM,
     "assign": OF_THE_TEAM,
     "attach_evidence": OF_THE_TEAM,
+    "answer_remediation": OF_THE_TEAM,
+    "hand_to_cluster": OF_THE_TEAM,
+    "waive_proof": {"manager", "admin", "staff"},
     "bounce": OF_THE_TEAM,
     "link": OF_THE_TEAM,
     "merge": OF_THE_TEAM,
@@ -57,7 +61,7 @@ ALLOWED = {
 
 
 def test_the_table_has_every_command() -> None:
-    assert set(ALLOWED) == ANYWHERE | AT_ITS_TEAM | {CONFIGURE, ADMINISTER}
+    assert set(ALLOWED) == ANYWHERE | AT_ITS_TEAM | BY_A_MANAGER | {CONFIGURE, ADMINISTER}
 
 
 @pytest.mark.parametrize("who", PEOPLE)

@@ -1,0 +1,80 @@
+"""The sequential test of returned parts, run by `manage.py deliver` as rows come. Its verdicts are events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from django.db import OperationalError, transaction
+
+from incidents.domain.incident.commands import JudgeRepair
+from incidents.domain.incident.state import Incident
+from incidents.domain.remediation.proof import judge
+from incidents.domain.remediation.state import Remediation
+from incidents.incident.models import IncidentRow
+from incidents.incident.projection import state_of
+from incidents.incident.repository import record
+from incidents.remediation.evidence import sources_of
+from ingest.commands import retrying
+from ingest.queries import Context, now_utc
+
+ACTOR: Final = "system:incidents"
+EVERY: Final = 15.0
+"""Seconds between two looks of one process at the returned parts."""
+LONGEST_WATCH: Final = timedelta(days=60)
+"""After so long without a verdict the part is left unproved."""
+NEWS: Final = 1.5
+"""Without a verdict the figures are recorded once the rows have grown by this factor: the log stays short."""
+
+log = structlog.get_logger("remediation")
+_looked: dict[str, float] = {}
+
+
+def sweep(_: datetime) -> int:
+    """Judges each returned part that has no verdict yet; how many events that made."""
+    if time.monotonic() - _looked.get("sweep", -EVERY) < EVERY:
+        return 0
+    _looked["sweep"] = time.monotonic()
+    return judge_returned(now_utc())
+
+
+def judge_returned(now: datetime) -> int:
+    """The same at once, at a time."""
+    watched = IncidentRow.objects.filter(remediation__isnull=False, remediation__stage="returned")
+    found = 0
+    for row in watched.order_by("number"):
+        state = state_of(row)
+        asked = state.remediation
+        if asked is None or not asked.is_watched or asked.returned_at is None:
+            continue
+        if now - asked.returned_at <= LONGEST_WATCH:
+            found += _judged(state, asked, now)
+    return found
+
+
+def _judged(state: Incident, asked: Remediation, now: datetime) -> int:
+    assert asked.returned_at is not None
+    try:
+        proof = judge(sources_of(state, asked, now), asked.returned_at)
+    except OperationalError as error:
+        log.warning("returned part not judged", incident=state.number, error=str(error).strip())
+        return 0
+    if not is_news(asked.proof, proof):
+        return 0
+    return retrying(lambda: _record(state.id, JudgeRepair(asked.request, proof)))
+
+
+def is_news(before: Mapping[str, Any] | None, proof: Mapping[str, Any]) -> bool:
+    """Whether a verdict is to be recorded: the first, another one, or many more rows than at the last."""
+    if before is None or before["verdict"] != proof["verdict"]:
+        return True
+    rows, known = int(proof["rows"]), int(before["rows"])
+    return rows > known and rows >= NEWS * known
+
+
+@transaction.atomic
+def _record(incident_id: str, command: JudgeRepair) -> int:
+    return len(record(incident_id, command, Context(ACTOR)).events)
