@@ -63,6 +63,7 @@ NAMES = (
     "c4d",
     "benign",
     "similar",
+    "lemons",
     "worlds_panorama",
     "worlds_tor_availability",
     "worlds_deepview",

@@ -41,6 +41,7 @@ PLANS = {
     "healthy": Plan(),
     "lemons": Plan(lemons=6),
     "lemons, a fifth of attempts lost": Plan(lemons=6, lost=0.2),
+    "lemons, four times the attempts": Plan(lemons=6, attempts=48_000),
     "mild lemons": Plan(lemons=6, factor=4.0),
     "bad batch": Plan(batch_factor=4.0),
 }

@@ -145,8 +145,8 @@ def score_fleet(
 
 def _too_thin(data: Source) -> str:
     if isinstance(data, Attempts):
-        _, expected = data.per_node()
-        total, peers = float(data.failures.sum()), int((expected >= LEAST_EXPECTED).sum())
+        mean = data.per_node().mean
+        total, peers = float(data.failures.sum()), int((mean >= LEAST_EXPECTED).sum())
     else:
         total, peers = float(data.counts.sum()), int((data.exposure > 0).sum())
     if total < LEAST_FAILURES:
@@ -175,7 +175,7 @@ def _combined(p: Floats) -> Floats:
     """Bonferroni over the sources that judged a part: valid however they depend on each other. `p` has the shape
     (sources, parts), nan where a source did not judge."""
     tests = (~np.isnan(p)).sum(axis=0)
-    least = np.where(np.isnan(p), np.inf, p).min(axis=0)
+    least = np.where(np.isnan(p), 1.0, p).min(axis=0)
     return np.asarray(np.where(tests > 0, np.minimum(1.0, tests * least), np.nan))
 
 

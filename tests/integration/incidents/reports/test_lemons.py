@@ -39,7 +39,8 @@ def send(kind: str, rows: Iterable[Mapping[str, Any]], key: str) -> None:
 
 
 def fleet(key: str, end: datetime) -> None:
-    """30 nodes of three batches with jobs of one or two nodes; node/7 fails half of them."""
+    """30 nodes of three batches with a GPU each and jobs of one or two nodes; node/7 fails half of them, gpu/s4 fails
+    itself."""
     random = np.random.default_rng(2)
     start = (end - timedelta(days=14)).isoformat()
     send(
@@ -50,6 +51,11 @@ def fleet(key: str, end: datetime) -> None:
         ],
         key,
     )
+    slots = [{"time": start, "unit": f"slot/{n}:0", "components": [f"gpu/s{n}"]} for n in range(30)]
+    send("placement", slots, key)
+    failing = [*range(30), *[4] * 14]
+    when = (end - timedelta(days=3)).isoformat()
+    send("unit_failure", [{"time": when, "unit": f"gpu/s{n}"} for n in failing], key)
     rows = []
     for job in range(1500):
         first = int(random.integers(0, 30))
@@ -83,14 +89,16 @@ def test_a_lemon_node_is_in_the_weekly_report_the_api_and_the_terminal(
     assert produce(weekly, week, NOW)
     made = report(f"weekly-{week.name}", NOW)
     (lemons,) = made["lemons"]
-    (nodes,) = lemons["fleets"]
+    gpus, nodes = lemons["fleets"]
+    assert (gpus["kind"], [one["name"] for one in gpus["lemons"]]) == ("gpu", ["gpu/s4"])
     assert [one["name"] for one in nodes["lemons"]] == ["node/7"]
     assert (nodes["kind"], nodes["parts"], nodes["judged"], nodes["groups"]) == ("node h100", 30, 30, [])
     assert nodes["lemons"][0]["ratio"] > 3
     assert reproduce(f"weekly-{week.name}")["lemons"] == made["lemons"]
     text = Client().get(f"/api/v1/reports/weekly-{week.name}?format=csv", headers=bearer).content.decode()
     assert [row["name"] for row in csv.DictReader(io.StringIO(text)) if row["section"] == "lemons"] == [
-        "node/7"
+        "gpu/s4",
+        "node/7",
     ]
     page = Client().get(f"/api/v1/reports/weekly-{week.name}?format=html", headers=bearer).content.decode()
     assert "node/7" in page
@@ -98,7 +106,7 @@ def test_a_lemon_node_is_in_the_weekly_report_the_api_and_the_terminal(
 
     answer = Client().get("/api/v1/lemons?days=60", headers=bearer)
     (region,) = answer.json()["regions"]
-    assert [one["name"] for one in region["fleets"][0]["lemons"]] == ["node/7"]
+    assert [one["name"] for one in region["fleets"][1]["lemons"]] == ["node/7"]
     assert {one["name"]: one["no_fault_found"] for one in region["repairs"]} == {
         "all of kind node": 1,
         "batch b0": 1,
