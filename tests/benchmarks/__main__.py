@@ -56,6 +56,7 @@ NAMES = (
     "validator",
     "straggler",
     "perftracker",
+    "skeletonhunter",
     "selector",
     "availability",
     "panorama",

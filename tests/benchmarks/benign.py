@@ -1,10 +1,12 @@
-"""The benign suite: six events in which nothing is at fault, told to every analyzer whose telemetry they touch.
+"""The benign suite: events in which nothing is at fault, told to every analyzer whose telemetry they touch.
 
 python -m tests.benchmarks.benign [--windows N] [--first SEED] [--table] [ANALYZER ...]
 
-A planned upgrade, a drain, a clock step, a crashed agent, 5 % of the rows missing, a stale topology: each in healthy
-windows of the analyzer's own simulator, where whoever is named is blamed falsely. What an event is for one of them is
-said in its simulator; cells that make no sense say why. Figures use seeds from `FIRST_REPORTING_SEED` on.
+A planned upgrade, a drain, a clock step, a crashed agent, 5 % of the rows missing, a stale topology; for analyzers of
+training jobs checkpoint stalls, evaluation phases, elastic resize, GPUs shared in time, a slow read from storage, and
+uneven experts: each in healthy windows of the analyzer's own simulator, where whoever is named is blamed falsely. What
+an event is for one of them is said in its simulator; cells that make no sense say why. Figures use seeds from
+`FIRST_REPORTING_SEED` on.
 """
 
 from __future__ import annotations
@@ -21,10 +23,14 @@ import numpy as np
 from analyzers.builtin import (
     availability,
     boolean,
+    c4d,
     deepview,
     netbouncer,
     panorama,
+    perftracker,
     pingmesh,
+    skeletonhunter,
+    straggler,
     tor_availability,
     trace_blame,
     validator,
@@ -41,16 +47,22 @@ from analyzers.simulators import (
     observations,
     observers,
     outages,
+    profiles,
     traces,
     uptimes,
 )
 from analyzers.simulators.availability_events import device_month, unit_month
+from analyzers.simulators.collectives import rows as collectives
 from analyzers.simulators.deepview import CLUMPED, EPOCH, FIRST_REPORTING_SEED
 from analyzers.simulators.deepview_events import eventful_hour
 from analyzers.simulators.fleet import M, build
 from analyzers.simulators.mesh import Mesh
 from analyzers.simulators.mesh import build as build_mesh
 from analyzers.simulators.trace_rows import case
+from analyzers.simulators.training_windows import window_of
+from tests.benchmarks import c4d as c4d_trials
+from tests.benchmarks import skeletonhunter as skeletonhunter_trials
+from tests.benchmarks import straggler as straggler_trials
 from tests.benchmarks import voting_trials as flows
 from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import spread
@@ -67,6 +79,18 @@ SPOKEN = (
     "5 % of rows missing",
     "stale topology",
 )
+
+TRAINING = ("checkpoint", "evaluation", "elastic_resize", "time_shared", "slow_read", "moe_imbalance")
+TRAINING_SPOKEN = (
+    "none",
+    "checkpoint stall",
+    "evaluation",
+    "elastic resize",
+    "GPUs shared in time",
+    "slow read",
+    "uneven experts",
+)
+OF_TRAINING = ("c4d", "perftracker", "straggler", "skeletonhunter")
 
 WINDOWS = 60
 MONTHS, UNITS = replace(outages.HEALTHY, devices=5000, monthly=0.0002), uptimes.Month(units=1500, farther=0.0)
@@ -181,6 +205,32 @@ def _availability(seed: int, event: str) -> Told:
     return judged(availability.ANALYZER, [unit_month(life, rng, event)])
 
 
+def _c4d(seed: int, event: str) -> Told:
+    """Windows of a minute that end 10 to 50 s after the event began."""
+    name = [*c4d_trials.JOBS][seed % len(c4d_trials.JOBS)]
+    job = replace(c4d_trials.JOBS[name], experts=event == "moe_imbalance")
+    event = {"elastic_resize": "resize", "moe_imbalance": "experts"}.get(event, event)
+    windows = [collectives.case(job, seed, "", event, c4d_trials.ONSET, at)[0] for at in (80.0, 90.0, 120.0)]
+    return judged(c4d.ANALYZER, windows)
+
+
+def _perftracker(seed: int, event: str) -> Told:
+    made = profiles.profile(profiles.Preset(), np.random.default_rng([seed, 23]), (), event)
+    return judged(perftracker.ANALYZER, [profiles.window_of(made)])
+
+
+def _straggler(seed: int, event: str) -> Told:
+    return judged(
+        straggler.ANALYZER, [window_of(straggler_trials.world(straggler_trials.Job(seed, "", event)))]
+    )
+
+
+def _skeletonhunter(seed: int, event: str) -> Told:
+    event = {"checkpoint": "checkpoint_stall", "time_shared": "congestion"}.get(event, event)
+    window, _ = skeletonhunter_trials.window_of(skeletonhunter_trials.Trial(seed, (), event))
+    return judged(skeletonhunter.ANALYZER, [window])
+
+
 CASES: Mapping[str, Callable[[int, str], Told]] = MappingProxyType(
     {
         "deepview": _deepview,
@@ -193,6 +243,10 @@ CASES: Mapping[str, Callable[[int, str], Told]] = MappingProxyType(
         "trace_blame": _trace_blame,
         "tor_availability": _tor_availability,
         "availability": _availability,
+        "c4d": _c4d,
+        "perftracker": _perftracker,
+        "straggler": _straggler,
+        "skeletonhunter": _skeletonhunter,
     }
 )
 
@@ -202,6 +256,8 @@ WHY_NOT: Mapping[tuple[str, str], str] = MappingProxyType(
         ("panorama", "stale_topology"): "reads none",
         ("trace_blame", "stale_topology"): "reads none",
         ("availability", "stale_topology"): "reads no places",
+        ("skeletonhunter", "slow_read"): "touches no probe",
+        ("skeletonhunter", "moe_imbalance"): "as GPUs shared in time: congestion",
     }
 )
 """Cells that make no sense, with the reason in a word."""
@@ -213,13 +269,23 @@ BLAME_NOBODY = ("colocation", "selector")
 """Analyzers that are not asked: one measures a ratio, the other says which nodes to validate."""
 
 
+def events_of(name: str) -> tuple[str, ...]:
+    return TRAINING if name in OF_TRAINING else EVENTS
+
+
+def _spoken(name: str) -> tuple[str, ...]:
+    return TRAINING_SPOKEN if name in OF_TRAINING else SPOKEN
+
+
 def run(job: Job) -> Told:
     return CASES[job.analyzer](job.seed, job.event)
 
 
 def totals(names: Sequence[str], windows: int, first: int) -> dict[tuple[str, str], Told]:
     """The sums over all windows by analyzer and event."""
-    cells = [(name, event) for name in names for event in ("", *EVENTS) if (name, event) not in WHY_NOT]
+    cells = [
+        (name, event) for name in names for event in ("", *events_of(name)) if (name, event) not in WHY_NOT
+    ]
     jobs = [Job(name, event, first + n) for name, event in cells for n in range(windows)]
     found = iter(spread(run, jobs))
     sums = {}
@@ -235,7 +301,7 @@ def figures(names: Sequence[str], windows: int, first: int) -> Iterator[Row]:
         accused, undecided = ([hits, seen.windows] for hits in (seen.accused, seen.undecided))
         cells: Row = {"benign": accused} if event else {"healthy": accused, "healthy_undecided": undecided}
         yield (told(name, **cells) if event or name == "boolean" else {}) | {
-            "name": f"{name}: false blames per window, {SPOKEN[('', *EVENTS).index(event)]}",
+            "name": f"{name}: false blames per window, {_spoken(name)[('', *events_of(name)).index(event)]}",
             "value": round(seen.false / seen.windows, 4),
             "unit": "",
             "bar": "<= 0.05",
@@ -246,14 +312,24 @@ def figures(names: Sequence[str], windows: int, first: int) -> Iterator[Row]:
 
 
 def table(names: Sequence[str], windows: int, first: int) -> Iterator[str]:
-    """The same as a table in Markdown."""
+    """The same as tables in Markdown: of analyzers of training jobs, and of all others."""
     sums = totals(names, windows, first)
-    yield f"| | {' | '.join(SPOKEN)} |"
-    yield f"|{' --- |' * (len(SPOKEN) + 1)}"
-    for name in names:
-        shown = [_shown(sums.get((name, event)), WHY_NOT.get((name, event), "")) for event in ("", *EVENTS)]
-        yield f"| `{name}` | {' | '.join(shown)} |"
-    yield f"| {', '.join(f'`{name}`' for name in BLAME_NOBODY)} | {' | '.join(['blames nobody'] * len(SPOKEN))} |"
+    for spoken in (SPOKEN, TRAINING_SPOKEN):
+        mine = [name for name in names if _spoken(name) is spoken]
+        if not mine:
+            continue
+        yield f"| | {' | '.join(spoken)} |"
+        yield f"|{' --- |' * (len(spoken) + 1)}"
+        for name in mine:
+            shown = [
+                _shown(sums.get((name, event)), WHY_NOT.get((name, event), ""))
+                for event in ("", *events_of(name))
+            ]
+            yield f"| `{name}` | {' | '.join(shown)} |"
+        if spoken is SPOKEN:
+            nobody = ", ".join(f"`{name}`" for name in BLAME_NOBODY)
+            yield f"| {nobody} | {' | '.join(['blames nobody'] * len(spoken))} |"
+        yield ""
 
 
 def _shown(seen: Told | None, why_not: str) -> str:

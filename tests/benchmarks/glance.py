@@ -40,6 +40,7 @@ ORDER = (
     "selector",
     "straggler",
     "perftracker",
+    "skeletonhunter",
     "fusion",
 )
 SIDES = (
@@ -109,6 +110,11 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "straggler": {"time": "each window by itself"},
         "perftracker": {"time": "one profile each"},
+        "skeletonhunter": {
+            "time": "each window by itself",
+            "beside": "asked of the second generator",
+            **dict.fromkeys(("memory", "growth"), "not measured"),
+        },
         "selector": {
             **dict.fromkeys(("healthy", "healthy_second", "healthy_undecided", "benign"), NOBODY),
             "undecided": "probabilities are asked",

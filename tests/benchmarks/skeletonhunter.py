@@ -33,13 +33,16 @@ from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.training_network import EVENTS, TABLES, TYPES, WINDOW, Shape, scenario, start_of
 from analyzers.simulators.training_traffic import Job, draw
 from ingest.telemetry.windows.offline import read_file
+from tests.benchmarks.glance import counts, told
 from tests.benchmarks.scoring import Tally, spread
+from tests.benchmarks.worlds import reliability
 
 Row = dict[str, Any]
 
 SHAPE = Shape(segments=3, hosts=3, spines=3)
 BENIGN = ("", *EVENTS)
 KINDS = (*TYPES, *TABLES)
+AUTHORS = "98.2 % precision, 99.3 % recall, 95.7 % located (production)"
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ def window_of(trial: Trial) -> tuple[Window, dict[str, Any]]:
     shape = replace(SHAPE, underlay=bool(trial.seed % 2), containers=1 + trial.seed // 2 % 2)
     rows, truth = scenario("trial", trial.seed, trial.kinds, trial.event, shape)
     tables = {
-        kind: read_file(kind, "-", BytesIO("".join(json.dumps(row) + "\n" for row in told).encode()))
-        for kind, told in rows.items()
+        kind: read_file(kind, "-", BytesIO("".join(json.dumps(row) + "\n" for row in some).encode()))
+        for kind, some in rows.items()
     }
     cut = windows(ANALYZER, choose_input(ANALYZER, tables), tables, timedelta(seconds=WINDOW))
     return next(one for one in cut if one.start == start_of(shape.windows - 1)), truth
@@ -129,28 +132,30 @@ def network(trials: int, first: int) -> Iterator[Row]:
         named = found.found + found.false + quiet.false
         where = f"{label} and as many benign windows" if bars else label
         yield share_row(f"precision, {where}", found.found, named, ">= 0.98" if bars else None)
-        yield share_row(
+        recall = share_row(
             f"recall, {label}", found.found, found.found + found.missed, ">= 0.99" if bars else None
         )
+        yield recall | ({} if bars else told("skeletonhunter", label, **counts(found)))
         exact = sum(one.exact for one in outcomes)
         yield share_row(
             f"located exactly, of the found, {label}", exact, found.found, ">= 0.957" if bars else None
         )
     for kind in KINDS:
         found = total([one for one in single if one.trial.kinds == (kind,)])
-        yield share_row(f"recall, {kind}", found.found, found.found + found.missed, None)
+        row = share_row(f"recall, {kind}", found.found, found.found + found.missed, None)
+        yield row | told("skeletonhunter", kind.replace("_", " "), **counts(found), published=AUTHORS)
     for event in BENIGN:
-        told = total([one for one in calm if one.trial.event == event])
-        yield share_row(
-            f"windows that accuse anyone, {event or 'no event'}", told.accused, told.windows, "<= 0.05"
+        seen = total([one for one in calm if one.trial.event == event])
+        accused = [seen.accused, seen.windows]
+        cells: dict[str, Any] = {"benign": accused}
+        if not event:
+            cells = {"healthy": accused, "healthy_undecided": [seen.undecided, seen.windows]}
+        row = share_row(
+            f"windows that accuse anyone, {event or 'no event'}", seen.accused, seen.windows, "<= 0.05"
         )
+        yield row | told("skeletonhunter", **cells)
     stated = [pair for one in (*single, *double, *calm) for pair in one.stated]
-    yield share_row("suspects at fault, stated .95 and above", *_kept(stated, 0.95), None)
-
-
-def _kept(stated: Sequence[tuple[float, bool]], least: float) -> tuple[int, int]:
-    chosen = [right for said, right in stated if said >= least]
-    return sum(chosen), len(chosen)
+    yield from reliability("skeletonhunter, simulator", stated, of="skeletonhunter")
 
 
 JOBS = (
@@ -199,11 +204,11 @@ def skeletons(trials: int, first: int) -> Iterator[Row]:
             replace(job, forward=forward, sample=sample, seconds=300.0 if sample < 1 else 600.0)
             for job in JOBS
         ]
-        told = spread(run_job, [(first + n, job) for n in range(trials) for job in jobs])
-        everything += told
+        made = spread(run_job, [(first + n, job) for n in range(trials) for job in jobs])
+        everything += made
         label = f"stages {forward:g} s, samples {sample:g} s"
-        yield share_row(f"DP, PP and TP right, dense, {label}", sum(one[0] for one in told), len(told), None)
-        stated = [one[2] for one in told if not one[1]]
+        yield share_row(f"DP, PP and TP right, dense, {label}", sum(one[0] for one in made), len(made), None)
+        stated = [one[2] for one in made if not one[1]]
         reached = float(np.mean(stated)) if stated else 0.0
         note = f"mean of {len(stated)} skeletons, hosts in any order"
         yield {
@@ -216,9 +221,9 @@ def skeletons(trials: int, first: int) -> Iterator[Row]:
         "DP, PP and TP right, dense, all", sum(one[0] for one in everything), len(everything), ">= 0.95"
     )
     experts = [replace(job, seconds=300.0, uneven=uneven) for job in JOBS[:4] for uneven in (0.2, 0.4)]
-    told = spread(run_job, [(first + n, job) for n in range(trials) for job in experts])
+    mixed = spread(run_job, [(first + n, job) for n in range(trials) for job in experts])
     yield share_row(
-        "no skeleton stated, mixture of experts", sum(one[1] for one in told), len(told), ">= 0.95"
+        "no skeleton stated, mixture of experts", sum(one[1] for one in mixed), len(mixed), ">= 0.95"
     )
     for stages in (1, 2, 4, 8, 16):
         hosts = 2048 // 8
@@ -311,10 +316,10 @@ def speed() -> Iterator[Row]:
         "unit": "s CPU",
         "bar": "<= 8",
         "note": note,
-    }
+    } | told("skeletonhunter", seconds=f"{cpu:.1f} (40,000 cards, 80,000 pairs)")
 
 
-def main(trials: int = 12, first: int = 0) -> list[Row]:
+def main(trials: int = 4, first: int = 0) -> list[Row]:
     start = FIRST_REPORTING_SEED + first
     return [*speed(), *skeletons(max(2, trials // 4), start), *network(trials, start)]
 

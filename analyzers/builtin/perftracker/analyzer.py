@@ -54,7 +54,7 @@ HISTORY = 1
 
 ANALYZER = Analyzer(
     name="perftracker",
-    version="1.1.0",
+    version="1.2.0",
     title="Names the function and the worker that slow a training job, from function profiles",
     inputs=(Input("function_profile", (PROFILES,)),),
     params=PARAMS,

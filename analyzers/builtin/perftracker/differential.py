@@ -42,7 +42,7 @@ _POINTS = 192
 _PYTHON = 0.01
 _PER_WIDTH, _MOST_LATE = 0.7, 8.0
 """Nats for each robust deviation by which a worker waits less than its peers: an exponential tail; and the most."""
-_SLOWER = 0.25
+_SLOWER = 0.5
 """Share of `least_share` from which a longer path counts where the resource is used less, too."""
 _SAME = 0.5
 """Workers that differ by this share of another's deviation are alike it."""

@@ -27,7 +27,7 @@ SlowJob = tuple[Pace, Slowdown]
 SURE = 0.9
 MOST_SUSPECTS = 20
 _PRESENT = 0.9
-_LOWERED = {"history": 0.5, "sampling": 0.5, "noise": 1.0, "pace": 0.0}
+_LOWERED = {"history": 0.5, "sampling": 0.5, "noise": 1.0, "pace": 2.5}
 """Nats that the odds of a probability lose where an assumption does not hold."""
 
 
