@@ -154,6 +154,7 @@ class _OfPart:
     resolved_at: datetime | None
     found: bool | None
     """Whether the cause was confirmed to be this part; None where nobody said, or said a class such as firmware."""
+    unchanged: bool = False
 
     @property
     def counts(self) -> bool:
@@ -170,12 +171,15 @@ def _of_parts(incidents: Iterable[ReportedIncident]) -> Iterator[_OfPart]:
         if part is None or part.partition("/")[0] not in PART_KINDS:
             continue
         found = None if cause is None or (cause != "none" and cause != part) else cause == part
-        yield _OfPart(part, state.opened_at, state.resolved_at, found)
+        answers = () if state.remediation is None else state.remediation.answers
+        kinds = {answer.said for answer in answers}
+        unchanged = "returned" in kinds and "replaced" not in kinds
+        yield _OfPart(part, state.opened_at, state.resolved_at, found, unchanged)
 
 
 def _repairs(incidents: Sequence[_OfPart], history: _History) -> list[Json]:
     resolved = [
-        PartIncident(one.part, one.opened_at, one.resolved_at, one.found)
+        PartIncident(one.part, one.opened_at, one.resolved_at, one.found, one.unchanged)
         for one in incidents
         if one.resolved_at is not None and one.found is not None
     ]
@@ -201,6 +205,7 @@ def _repairs(incidents: Sequence[_OfPart], history: _History) -> list[Json]:
             "incidents": one.incidents,
             "no_fault_found": one.no_fault_found,
             "came_back": one.came_back,
+            "returned_unchanged": one.returned_unchanged,
             "share": round(one.share, 4),
             "low": round(one.low, 4),
             "high": round(one.high, 4),

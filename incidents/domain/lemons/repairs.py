@@ -14,18 +14,21 @@ BACK_WITHIN = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class PartIncident:
-    """A resolved incident of a part. `found` says whether the part was confirmed as the cause; False is `none`."""
+    """A resolved incident of a part. `found` says whether the part was confirmed as the cause; False is `none`.
+    `unchanged`: the cluster drained the node and returned it without replacing anything."""
 
     part: str
     opened_at: datetime
     resolved_at: datetime
     found: bool
+    unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RepairRate:
     """Of `incidents` resolved incidents of some parts, in how many nothing was found and how many came back within
-    `BACK_WITHIN`; `low` and `high` are the 95 % interval (Wilson 1927) of the share of either."""
+    `BACK_WITHIN`; `low` and `high` are the 95 % interval (Wilson 1927) of the share of either. `returned_unchanged`
+    counts those whose node the cluster returned without a replacement, found or not."""
 
     name: str
     incidents: int
@@ -33,6 +36,7 @@ class RepairRate:
     came_back: int
     low: float
     high: float
+    returned_unchanged: int = 0
 
     @property
     def share(self) -> float:
@@ -58,5 +62,7 @@ def repair_rates(
         own = [one for one in resolved if one.part in members]
         if own:
             missed, returned = sum(not one.found for one in own), sum(one in back for one in own)
-            rates.append(RepairRate(name, len(own), missed, returned, *wilson(missed + returned, len(own))))
+            low, high = wilson(missed + returned, len(own))
+            unchanged = sum(one.unchanged for one in own)
+            rates.append(RepairRate(name, len(own), missed, returned, low, high, unchanged))
     return sorted(rates, key=lambda one: (-one.incidents, one.name))
