@@ -39,6 +39,7 @@ ORDER = (
     "colocation",
     "selector",
     "straggler",
+    "metric_blame",
     "perftracker",
     "skeletonhunter",
     "fusion",

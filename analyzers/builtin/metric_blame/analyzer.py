@@ -35,7 +35,7 @@ COMPONENT = (
 
 PARAMS = (
     Param("persist_seconds", 90.0, "how long a change has to be kept up, in seconds", low=30, high=86_400),
-    Param("min_evidence", 5.0, "least evidence against chance of a symptom, in nats", low=1, high=50),
+    Param("min_evidence", 7.0, "least evidence against chance of a symptom, in nats", low=1, high=50),
     Param("min_history", 12, "least readings of a series before the window", low=6, high=10_000),
     Param("component_label", "", "label that names the component (default: the first known one)"),
     Param("internal", "", "words of metrics of a component's own resources, separated by commas"),
@@ -46,7 +46,7 @@ HISTORY = 12
 
 ANALYZER = Analyzer(
     name="metric_blame",
-    version="1.0.1",
+    version="1.0.2",
     title="Names the service or component whose metrics changed first and most, from metrics and the call graph",
     inputs=(Input("metric_and_topology", (SERIES, NEEDS)), Input("metric", (SERIES,))),
     params=PARAMS,

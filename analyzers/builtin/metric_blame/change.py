@@ -26,12 +26,14 @@ Floats = NDArray[np.float64]
 
 FARTHEST = 1000.0
 """Deviations beyond are as good as this one."""
-_LIGHT, _HEAVY = 0.12, 0.6
+_LIGHT, _HEAVY = 0.2, 0.6
 _LOWER, _UPPER = 0.85, 0.97
 _LEAST_SHARE, _LEAST_PEERS = 0.02, 0.25
 """A scale is at least this share of the median, and of the middle scale of the same metric elsewhere."""
 _LEAST_MISSING = 0.002
 """Least scale of a share of errors, or of what is missing to availability; that of errors counted is one."""
+_RECENT = 2
+"""Windows before this one that the tail is not taken from, where three times as many are known."""
 _BOUT = 0.5
 """A change lasts while a reading deviates by half of what was kept up, and began with the first of those."""
 _SURGE = 1.2
@@ -86,13 +88,16 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
     median, scale = _normal(values[:, : seen.now], identities)
     deviation = np.clip((values - median[:, None]) / scale[:, None], -FARTHEST, FARTHEST)
     deviation = _carried(deviation)
+    columns = len(seen.starts) - seen.now
+    # A fault that lasts is in the last windows of the history too: those say nothing of chance.
+    calm = seen.now - _RECENT * columns if seen.now >= 3 * _RECENT * columns else seen.now
     tests = len(rows) * max(1, (len(seen.starts) - seen.now) // length)
     filled = np.nan_to_num(deviation, nan=0.0)
     found = []
     for sign in (1.0, -1.0):
         kept = _sustained(sign * filled, length)
         size = kept[:, seen.now :].max(axis=1)
-        nats = _nats(kept[:, : seen.now], size, tests)
+        nats = _nats(kept[:, :calm], size, tests)
         for at, identity in enumerate(identities):
             if sign > 0 or (size[at] > 0 and identity.sort in ("other", "load")):
                 found.append(

@@ -1,0 +1,293 @@
+"""How often `metric_blame` names the right service, on simulated applications and on PetShop, beside BARO.
+
+python -m tests.benchmarks.metric_blame [--trials N] [--first SEED] [--calibrate]
+
+With PETSHOP_DIR (the directory `low_traffic` of amazon-science/petshop-root-cause-analysis) the recorded issues are
+judged too: windows of 25 minutes, five hours of the recording without issues before each, per metric of the symptom.
+The eight issues of `train` were looked at while the method was made; those of `test` were not. Twins are windows of the
+recording without issues, with the five hours before. Figures use seeds from `FIRST_REPORTING_SEED` on; `--calibrate`
+prints the score table from others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analyzers.builtin.metric_blame import ANALYZER
+from analyzers.builtin.metric_blame.analysis import evidence_of
+from analyzers.builtin.metric_blame.blame import judge
+from analyzers.builtin.metric_blame.change import changes
+from analyzers.builtin.metric_blame.series import observe
+from analyzers.builtin.stats.probability import wilson
+from analyzers.contract import Window
+from analyzers.offline import choose_input
+from analyzers.params import check_params
+from analyzers.simulators.services.application import (
+    EVENTS,
+    FAULTS,
+    FIRST_REPORTING_SEED,
+    Preset,
+    Run,
+    draw_fault,
+    run,
+    window_of,
+)
+from ingest.integrations import metric_columns
+from ingest.telemetry.windows.offline import read_file, reduce
+from tests.benchmarks.metric_blame_rivals import BASELINES
+from tests.benchmarks.scoring import spread
+from tests.benchmarks.worlds import reliability
+
+Row = dict[str, Any]
+
+SIZES = (10, 16, 32)
+PETSHOP = "PETSHOP_DIR"
+LENGTH = timedelta(minutes=25)
+READINGS, PAST = 5, 12
+PARAMS = check_params(ANALYZER, {})
+
+
+@dataclass(frozen=True)
+class Job:
+    seed: int
+    kind: str = ""
+    event: str = ""
+    calls: bool = True
+    unseen: float = 0.0
+
+
+@dataclass
+class Result:
+    truth: str
+    named: str
+    status: str
+    score: float
+    beside: dict[str, bool] = field(default_factory=dict)
+
+
+def world(job: Job) -> Run:
+    rng = np.random.default_rng([job.seed, 77])
+    preset = Preset(services=SIZES[job.seed % len(SIZES)], unseen=job.unseen)
+    begins = preset.seconds - 600.0
+    faults = (draw_fault(preset, rng, job.kind, (begins + 10, begins + 180)),) if job.kind else ()
+    return run(preset, rng, faults, job.event)
+
+
+def run_trial(job: Job) -> Result:
+    made = world(job)
+    window = window_of(made, calls=job.calls)
+    truth = made.name(made.faults[-1].service) if job.kind else ""
+    return _judged(window, truth)
+
+
+def _judged(window: Window, truth: str) -> Result:
+    verdict = ANALYZER.analyze(window, PARAMS)
+    first = verdict.suspects[0] if verdict.suspects else None
+    beside = {name: list(method(window)) == [truth] for name, method in BASELINES.items()}
+    return Result(
+        truth,
+        first.component if first else "",
+        verdict.status,
+        (first.score or 0.0) if first else 0.0,
+        beside,
+    )
+
+
+def cells_of(trials: int, first: int) -> dict[str, list[Job]]:
+    seeds = range(first, first + trials)
+    cells = {kind: [Job(seed, kind) for seed in seeds] for kind in FAULTS}
+    cells |= {f"{kind}, no calls": [Job(seed, kind, calls=False) for seed in seeds] for kind in FAULTS}
+    cells["a fifth unseen"] = [Job(seed, FAULTS[seed % len(FAULTS)], unseen=0.2) for seed in seeds]
+    cells["a fault in the history"] = [Job(seed, FAULTS[seed % 6], "earlier_fault") for seed in seeds]
+    cells["healthy"] = [Job(seed) for seed in seeds]
+    return cells | {f"benign {event}": [Job(seed, event=event) for seed in seeds] for event in EVENTS}
+
+
+def figures(trials: int, first: int = FIRST_REPORTING_SEED) -> Iterator[Row]:
+    cells = cells_of(trials, first)
+    results = iter(spread(run_trial, [job for found in cells.values() for job in found]))
+    stated: list[tuple[float, bool]] = []
+    for name, jobs in cells.items():
+        found = [next(results) for _ in jobs]
+        stated += [(one.score, one.named == one.truth) for one in found if one.named]
+        if not jobs[0].kind:
+            accused = sum(bool(one.named) for one in found)
+            yield _share(f"metric_blame: windows that name somebody, {name}", accused, len(found), "<= 0.05")
+            continue
+        named = [one for one in found if one.named]
+        right = sum(one.named == one.truth for one in found)
+        yield _share(f"metric_blame: {name}, precision", right, len(named))
+        yield _share(f"metric_blame: {name}, recall", right, len(found), note=_beside(found))
+    yield from reliability("metric_blame, simulator", stated, of="metric_blame")
+
+
+def _beside(found: Sequence[Result]) -> str:
+    counts = Counter(name for one in found for name, right in one.beside.items() if right)
+    return "; ".join(f"{name} {counts[name]} of {len(found)}" for name in BASELINES)
+
+
+def _share(name: str, hits: int, of: int, bar: str | None = None, note: str = "") -> Row:
+    low, high = wilson(hits, of)
+    said = f"[{low:.3f}, {high:.3f}], {hits} of {of}" + (f"; {note}" if note else "")
+    value = round(hits / of, 4) if of else 0.0
+    return {"name": name, "value": value, "unit": "", "bar": bar, "interval": [low, high], "note": said}
+
+
+def calibration(trials: int) -> list[tuple[float, float]]:
+    """Pairs of evidence in nats and the share that was right, made monotone; from tuning seeds."""
+    kinds = (*FAULTS, *FAULTS, "")
+    jobs = [
+        Job(
+            seed, kinds[seed % len(kinds)], ("", *EVENTS)[seed // 13 % 7], seed % 3 > 0, 0.2 * (seed % 5 == 0)
+        )
+        for seed in range(trials)
+    ]
+    pairs = [pair for pair in spread(_doubt, jobs) if pair is not None]
+    pooled: list[list[float]] = []
+    for low, high in pairwise([-9.0, -1.0, 0.0, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 99.0]):
+        mine = [(at, hit) for at, hit in pairs if low <= at < high]
+        if not mine:
+            continue
+        pooled.append([float(np.mean([at for at, _ in mine])), float(sum(hit for _, hit in mine)), len(mine)])
+        while len(pooled) > 1 and pooled[-2][1] / pooled[-2][2] > pooled[-1][1] / pooled[-1][2]:
+            _, more, of = pooled.pop()
+            pooled[-1] = [pooled[-1][0], pooled[-1][1] + more, pooled[-1][2] + of]
+    return [(round(at, 2), round((hits + 0.5) / (n + 1), 3)) for at, hits, n in pooled]
+
+
+def _doubt(job: Job) -> tuple[float, bool] | None:
+    """Evidence of the first candidate where callers fare worse, and whether it was at fault."""
+    made = world(job)
+    seen = observe(window_of(made, calls=job.calls), PARAMS)
+    outcome = judge(seen, changes(seen, seen.columns(float(PARAMS["persist_seconds"])), 12))
+    if outcome.symptom is None or outcome.symptom.external < float(PARAMS["min_evidence"]):
+        return None
+    most = max(max(one.external, one.internal) for one in outcome.components.values())
+    truth = made.name(made.faults[-1].service) if job.kind else ""
+    return evidence_of(outcome, most), outcome.candidates[0].component.name == truth
+
+
+def petshop(directory: Path) -> Iterator[Row]:
+    normal = metric_columns.parse(gzip.decompress((directory / "noissue/metrics.csv.gz").read_bytes()))
+    calls = _calls(directory)
+    found: dict[tuple[str, str], list[Result]] = {}
+    took: list[float] = []
+    for part in ("train", "test"):
+        for issue in sorted((directory / part).iterdir()):
+            target = json.loads((issue / "target.json").read_text())
+            window = _window(metric_columns.parse((issue / "metrics.csv").read_bytes()), normal, calls)
+            began = time.process_time()
+            result = _judged(window, _named(target["root_cause"]["node"]))
+            took.append(time.process_time() - began)
+            found.setdefault((part, target["target"]["metric"]), []).append(result)
+    for (part, metric), results in found.items():
+        right = sum(one.named == one.truth for one in results)
+        name = f"metric_blame: PetShop low_traffic, {part}, {metric}, top-1"
+        yield _share(name, right, len(results), note=_beside(results))
+    twins = [_judged(window, "") for window in _twins(normal, calls)]
+    accused = sum(bool(one.named) for one in twins)
+    yield _share("metric_blame: PetShop low_traffic, change-free twins accused", accused, len(twins))
+
+
+def _twins(normal: metric_columns.Table, calls: Sequence[Row]) -> Iterator[Window]:
+    for at in range(PAST * READINGS, len(normal.times) - READINGS + 1, READINGS):
+        now = replace(normal, times=normal.times[at : at + READINGS], cells=normal.cells[at : at + READINGS])
+        past = replace(normal, times=normal.times[:at], cells=normal.cells[:at])
+        yield _window(now, past, calls)
+
+
+def _window(now: metric_columns.Table, past: metric_columns.Table, calls: Sequence[Row]) -> Window:
+    """Five readings with the last sixty of `past`, moved to just before them."""
+    kept = replace(past, times=past.times[-PAST * READINGS :], cells=past.cells[-PAST * READINGS :])
+    shift = timedelta(microseconds=(min(now.times) - max(kept.times)) // 1000) - timedelta(minutes=5)
+    rows = [*metric_columns.rows(kept, shift), *metric_columns.rows(now)]
+    for row in rows:
+        row["labels"] = {**row["labels"], "service": row["labels"]["service"].replace(" ", "_")}
+    tables = {"metric": _read("metric", rows), "topology": _read("topology", calls)}
+    one = choose_input(ANALYZER, tables)
+    start = datetime.fromtimestamp(min(now.times) // 10**9, UTC)
+    windows = []
+    for back in range(PAST, -1, -1):
+        begin = start - back * LENGTH
+        windows.append(
+            Window(begin, begin + LENGTH, "petshop", one.name, reduce(one, tables, begin, begin + LENGTH))
+        )
+    return replace(windows[-1], history=tuple(windows[:-1]))
+
+
+def _read(kind: str, rows: Sequence[Row]) -> Any:
+    return read_file(kind, "-", BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
+
+
+def _named(node: str) -> str:
+    return "service/" + node.replace(" ", "_")
+
+
+def _calls(directory: Path) -> list[Row]:
+    with (directory / "graph.csv").open() as file:
+        header, *lines = list(csv.reader(file))
+    return [
+        {
+            "time": 0,
+            "component": _named(line[0]),
+            "depends_on": [_named(to) for to, on in zip(header[1:], line[1:], strict=True) if float(on)],
+        }
+        for line in lines
+    ]
+
+
+def speed() -> Row:
+    """CPU milliseconds of a diagnosis of 63 services with eight series each and twelve windows of history."""
+    rng = np.random.default_rng(FIRST_REPORTING_SEED)
+    preset = Preset(services=63)
+    fault = draw_fault(preset, rng, "delay", (preset.seconds - 590.0, preset.seconds - 500.0))
+    window = window_of(run(preset, rng, (fault,)))
+    took = []
+    for _ in range(7):
+        began = time.process_time()
+        ANALYZER.analyze(window, PARAMS)
+        took.append(time.process_time() - began)
+    value = round(1000 * sorted(took)[3], 1)
+    return {
+        "name": "metric_blame: CPU of 504 series, median of 7",
+        "value": value,
+        "unit": "ms",
+        "bar": "<= 100",
+    }
+
+
+def main(trials: int = 60) -> list[Row]:
+    rows = [*figures(trials), speed()]
+    if os.environ.get(PETSHOP):
+        rows += petshop(Path(os.environ[PETSHOP]))
+    return rows
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--calibrate", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.calibrate:
+        for pair in calibration(arguments.trials):
+            print(pair)
+    else:
+        from tests.benchmarks.__main__ import line
+
+        for row in main(arguments.trials):
+            print(line(row), flush=True)
