@@ -24,6 +24,8 @@ from analyzers.simulators import (
 )
 from analyzers.simulators.availability_events import outage_scenario, uptime_scenario
 from analyzers.simulators.bounces import bounce_scenario
+from analyzers.simulators.changes.metrics import EVENTS as CHANGE_EVENTS
+from analyzers.simulators.changes.metrics import scenario as change_scenario
 from analyzers.simulators.collectives.rows import EVENTS as COLLECTIVE_EVENTS
 from analyzers.simulators.collectives.rows import collective_scenario
 from analyzers.simulators.deepview import (
@@ -418,6 +420,20 @@ _ALL = (
         "130 minutes of metrics of 16 services under a load that changes.",
         lambda name, seed, event: service_scenario(name, seed, None, event),
         application.EVENTS,
+    ),
+    Scenario(
+        "changepoint_step",
+        "CPU and latency of a service rise",
+        "Six hours of five metrics of six services; in the last one CPU and latency of one service rise by four "
+        "standard deviations.",
+        lambda name, seed, event: change_scenario(name, seed, "step", event),
+    ),
+    Scenario(
+        "changepoint_healthy",
+        "Services that do what they always did",
+        "Six hours of five metrics of six services.",
+        lambda name, seed, event: change_scenario(name, seed, "", event),
+        tuple(one for one in CHANGE_EVENTS if one not in ("diurnal", "nightly_job")),
     ),
     Scenario(
         "c4d_hang",

@@ -1,0 +1,116 @@
+"""Changes by component: which are common to all, which are for the better, and which components they name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analyzers.builtin.changepoint.detect import Change, Detected
+from analyzers.builtin.changepoint.series import Observed
+from analyzers.builtin.nodes.samples import direction_of
+
+COMMON = 0.5
+"""Share of the components with a metric that change alike from which on the change is common to all."""
+LEAST_COMMON = 4
+_TOGETHER_SECONDS = 900
+"""Onsets no further apart than this happen at the same time."""
+AT_EARLIER_TIMES = "the level is the one of the same time a day before"
+DRIFTS = "the metric drifts, without a step"
+BETTER = "the metric changed for the better"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A component with its changes, the one with the most evidence first; `since` is the earliest of them."""
+
+    component: str
+    changes: tuple[Change, ...]
+
+    @property
+    def since(self) -> Change:
+        return min(self.changes, key=lambda one: (one.at, one.last, one.series))
+
+    @property
+    def evidence(self) -> float:
+        return self.changes[0].evidence
+
+
+@dataclass(frozen=True, slots=True)
+class CommonChange:
+    """A metric that changed alike on `changed` of `components`."""
+
+    name: str
+    changes: tuple[Change, ...]
+    changed: int
+    components: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    named: tuple[Changed, ...]
+    common: tuple[CommonChange, ...]
+    cleared: tuple[tuple[Change, str], ...]
+    steady: tuple[str, ...]
+    """Components none of whose judged series changed."""
+
+
+def conclude(seen: Observed, found: Detected) -> Outcome:
+    common = _common(seen, found)
+    aside = {one.series for each in common for one in each.changes}
+    cleared = [(one, AT_EARLIER_TIMES) for one in found.daily] + [(one, DRIFTS) for one in found.drifts]
+    by_component = defaultdict[str, list[Change]](list)
+    for one in found.changes:
+        if one.series in aside:
+            continue
+        if _is_better(seen, one):
+            cleared.append((one, BETTER))
+        else:
+            by_component[seen.series[one.series].component].append(one)
+    named = [
+        Changed(name, tuple(sorted(changes, key=lambda one: (-one.evidence, seen.series[one.series].name))))
+        for name, changes in by_component.items()
+    ]
+    moved = {seen.series[one.series].component for one in (*found.changes, *found.daily, *found.drifts)}
+    judged = {seen.series[at].component for at in found.judged.tolist()}
+    return Outcome(
+        tuple(sorted(named, key=lambda one: (-one.evidence, one.component))),
+        common,
+        tuple(cleared),
+        tuple(sorted(judged - moved)),
+    )
+
+
+def _common(seen: Observed, found: Detected) -> tuple[CommonChange, ...]:
+    having = defaultdict[str, set[str]](set)
+    for at in found.judged.tolist():
+        having[seen.series[at].name].add(seen.series[at].component)
+    changes = defaultdict[tuple[str, bool], list[Change]](list)
+    for one in found.changes:
+        changes[seen.series[one.series].name, one.shift > 0].append(one)
+    common = []
+    for (name, _), alike in sorted(changes.items()):
+        together = _at_the_same_time(seen, alike)
+        components = {seen.series[one.series].component for one in together}
+        if len(components) >= max(LEAST_COMMON, COMMON * len(having[name])):
+            common.append(CommonChange(name, tuple(together), len(components), len(having[name])))
+    return tuple(common)
+
+
+def _at_the_same_time(seen: Observed, changes: Sequence[Change]) -> list[Change]:
+    """The largest number of changes whose onsets lie within a quarter of an hour."""
+    within = seen.columns(_TOGETHER_SECONDS)
+    ordered = sorted(changes, key=lambda one: (one.at, one.series))
+    best = list[Change]()
+    start = 0
+    for end, one in enumerate(ordered):
+        while ordered[start].at < one.at - within:
+            start += 1
+        if end + 1 - start > len(best):
+            best = ordered[start : end + 1]
+    return best
+
+
+def _is_better(seen: Observed, one: Change) -> bool:
+    worse = {"higher": -1, "lower": 1, "zero": 1}.get(direction_of("", seen.series[one.series].name) or "", 0)
+    return worse * one.shift < 0

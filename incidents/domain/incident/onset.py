@@ -1,0 +1,229 @@
+"""Since when an incident lasts, and whether a change that was reported can be its cause.
+
+A change is tested on three grounds, each with its figures:
+
+- Order: a cause comes before its effect. The onset is an interval, so the order may be unknown.
+- Control: of the components that were changed more shifted than of those that were not, by Fisher's exact test.
+- Dose: components that were changed earlier shifted earlier, by Kendall's rank test (exact, from four components on).
+
+A change that merely happened to come before is told from a cause by its lag: `coincidence` is the probability that one
+of the changes of what failed lies within the lag before a moment chosen by chance, at the rate that it is changed at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+Verdict = Literal["supported", "contradicted", "cannot be tested"]
+Source = Literal["metrics", "analyzer", "alert", "opened"]
+
+SIGNIFICANT = 0.05
+RESOLUTION = timedelta(minutes=1)
+"""Onsets are dated in slices of a minute: a change within the slice comes before it."""
+AROUND = timedelta(minutes=15)
+"""Shifts up to so long after the onset belong to it."""
+LEAST_CONTROLS = 3
+LEAST_RANKED = 4
+_ALIKE = 0.5
+"""Components that were not changed behave alike from this share of those that were on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """When it began: by `at`, between `low` and `high` (95 %, from metrics). Without `low` only the latest moment is
+    known. `detail` says what showed it, `source` what kind of record that is.
+    """
+
+    at: datetime
+    low: datetime | None
+    high: datetime
+    source: Source
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricOnset:
+    """A metric of a component shifted by `shift` standard deviations, between `low` and `high` (95 %)."""
+
+    component: str
+    metric: str
+    low: datetime
+    at: datetime
+    high: datetime
+    shift: float
+
+
+@dataclass(frozen=True, slots=True)
+class MetricShifts:
+    """What an analysis of metrics says: every shift, and the components without one."""
+
+    shifts: tuple[MetricOnset, ...] = ()
+    steady: frozenset[str] = frozenset()
+
+    def of(self, components: Sequence[str]) -> MetricOnset | None:
+        """The earliest shift of any of the components."""
+        found = [one for one in self.shifts if one.component in components]
+        return min(found, key=lambda one: (one.at, one.high, one.metric)) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTest:
+    """`reasons` are sentences with the figures, the deciding one first. Shares are (shifted, judged), of what was
+    changed and of what was not; p-values are None where that ground cannot be tested."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    lag_seconds: float | None = None
+    coincidence: float | None = None
+    changed: tuple[int, int] = (0, 0)
+    control: tuple[int, int] = (0, 0)
+    control_p: float | None = None
+    dose_p: float | None = None
+
+
+def onset(
+    causes: Sequence[str],
+    shifts: MetricShifts,
+    failing_since: datetime | None,
+    first_alert: datetime | None,
+    opened_at: datetime,
+) -> Onset:
+    """Of metrics of the causes where one shifted before the incident opened, else of the first failing row, the first
+    alert, or the opening."""
+    shift = shifts.of(causes)
+    if shift is not None and shift.low <= opened_at:
+        detail = f"{shift.metric} of {shift.component}"
+        return Onset(shift.at, shift.low, shift.high, "metrics", detail)
+    if failing_since is not None and (first_alert is None or failing_since <= first_alert):
+        return Onset(failing_since, None, failing_since, "analyzer", "first failing row of a run")
+    if first_alert is not None:
+        return Onset(first_alert, None, first_alert, "alert", "first alert")
+    return Onset(opened_at, None, opened_at, "opened", "incident opened")
+
+
+def judge_change(
+    changed_at: Mapping[str, datetime], began: Onset, shifts: MetricShifts, per_hour: float
+) -> ChangeTest:
+    """The test of a change that was made to components at these moments (one, or a rollout); `per_hour` is the rate at
+    which what failed is changed."""
+    at = min(changed_at.values())
+    if began.high < at:
+        late = _span(at - began.high)
+        return ChangeTest("contradicted", (f"The onset is over {late} before the change.",))
+    if began.low is None or began.low < at - RESOLUTION:
+        return ChangeTest("cannot be tested", (_order_unknown(began),))
+    lag = max(began.at - at, timedelta())
+    coincidence = 1 - math.exp(-per_hour * max(lag, RESOLUTION).total_seconds() / 3600)
+    moved = {
+        one.component for one in shifts.shifts if at - RESOLUTION <= one.at and one.low <= began.high + AROUND
+    }
+    judged = {one.component for one in shifts.shifts} | shifts.steady
+    targets, others = judged & changed_at.keys(), judged - changed_at.keys()
+    changed, control = (len(targets & moved), len(targets)), (len(others & moved), len(others))
+    control_p = fisher(*changed, *control) if targets and len(others) >= LEAST_CONTROLS else None
+    dose_p = _dose(changed_at, shifts)
+    order = f"The onset is {_span(lag)} after the change; by chance with a probability of {coincidence:.2g}."
+    sentences = (order, *_compared(changed, control, control_p), *_ranked(dose_p))
+    verdict, why = _decided(changed, control, control_p, dose_p, coincidence)
+    return ChangeTest(
+        verdict,
+        (why, *sentences),
+        lag.total_seconds(),
+        coincidence,
+        changed,
+        control,
+        control_p,
+        dose_p,
+    )
+
+
+def _decided(
+    changed: tuple[int, int],
+    control: tuple[int, int],
+    control_p: float | None,
+    dose_p: float | None,
+    coincidence: float,
+) -> tuple[Verdict, str]:
+    if control_p is not None and changed[0] and control[0] >= LEAST_CONTROLS and _is_alike(changed, control):
+        return "contradicted", "What was not changed behaves alike."
+    if changed[1] >= LEAST_CONTROLS and _at_most(changed) < _ALIKE:
+        return "contradicted", "Most of what was changed did not shift."
+    if coincidence > SIGNIFICANT:
+        return "cannot be tested", "It may have come before by chance."
+    if any(p is not None and p <= SIGNIFICANT for p in (control_p, dose_p)):
+        return "supported", "It came shortly before, and what was changed differs from what was not."
+    return "cannot be tested", "Too few components with metrics to compare with."
+
+
+def _is_alike(changed: tuple[int, int], control: tuple[int, int]) -> bool:
+    return control[0] * changed[1] >= _ALIKE * changed[0] * control[1]
+
+
+def _at_most(share: tuple[int, int]) -> float:
+    """Upper end of the one-sided 95 % interval of a share (Clopper and Pearson), by bisection."""
+    hits, of = share
+    low, high = hits / of, 1.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        below = sum(math.comb(of, k) * middle**k * (1 - middle) ** (of - k) for k in range(hits + 1))
+        low, high = (middle, high) if below > SIGNIFICANT else (low, middle)
+    return high
+
+
+def fisher(hits: int, of: int, other_hits: int, others: int) -> float:
+    """Probability of at least so many hits among `of`, if all have the same chance (Fisher's exact test, one-sided)."""
+    every, total = hits + other_hits, of + others
+    ways = sum(math.comb(of, k) * math.comb(others, every - k) for k in range(hits, min(of, every) + 1))
+    return ways / math.comb(total, every)
+
+
+def _dose(changed_at: Mapping[str, datetime], shifts: MetricShifts) -> float | None:
+    """One-sided p of the ranks of changes and of onsets agreeing by chance; None with few or with ties only."""
+    pairs = [(at, one.at) for name, at in changed_at.items() if (one := shifts.of((name,))) is not None]
+    if len({at for at, _ in pairs}) < LEAST_RANKED:
+        return None
+    swapped = sum(
+        (a - b).total_seconds() * (x - y).total_seconds() <= 0
+        for n, (a, x) in enumerate(pairs)
+        for b, y in pairs[:n]
+    )
+    return _as_few_swaps(len(pairs), swapped)
+
+
+def _as_few_swaps(size: int, most: int) -> float:
+    """Share of the orders of `size` things that have at most so many pairs swapped."""
+    counts = [1]
+    for n in range(2, size + 1):
+        counts = [sum(counts[max(0, k - n + 1) : k + 1]) for k in range(len(counts) + n - 1)]
+    return sum(counts[: most + 1]) / math.factorial(size)
+
+
+def _order_unknown(began: Onset) -> str:
+    if began.low is None:
+        return "No metric of what failed says when it began, only the latest moment is known."
+    return "The change lies within the interval of the onset."
+
+
+def _compared(changed: tuple[int, int], control: tuple[int, int], p: float | None) -> tuple[str, ...]:
+    if not changed[1] and not control[1]:
+        return ()
+    said = (
+        f"{changed[0]} of {changed[1]} changed components with metrics shifted, "
+        f"{control[0]} of {control[1]} others"
+    )
+    return (said + (f" (p {p:.2g})." if p is not None else "."),)
+
+
+def _ranked(p: float | None) -> tuple[str, ...]:
+    return () if p is None else (f"What was changed earlier shifted earlier (p {p:.2g}).",)
+
+
+def _span(span: timedelta) -> str:
+    seconds = span.total_seconds()
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
