@@ -29,11 +29,12 @@ from incidents.domain.values import rfc3339
 from incidents.escalation.queries import LATE, EscalationStatus, Next, escalation_status, escalation_status_at
 from incidents.incident.view import Shared, failure_shown, moment
 from incidents.notifications.queries import failed_calls, unreachable
-from incidents.queries import Entry, Incident, Opinion, View, accounted, changes_before, views_of_teams
+from incidents.onsets import Beginning, beginning
+from incidents.queries import Entry, Incident, Opinion, View, accounted, views_of_teams
 from incidents.scorecards.queries import Card, scorecards
 from incidents.suppression.suppressor import overridden
 from ingest.api.pagination import PageError, page_at, parse_start
-from ingest.queries import Alert, Position, ReportedChange
+from ingest.queries import Alert, Position
 
 MOST_JOINS = 6
 """Reasons for joining that the page lists."""
@@ -89,7 +90,7 @@ class IncidentPage:
     joins: Sequence[tuple[str, int]]
     shared: Shared | None
     pending_resolutions: int
-    changes: Sequence[ReportedChange]
+    beginning: Beginning
     history: History
     moments: Sequence[Mapping[str, str]]
     moment_place: int
@@ -143,7 +144,7 @@ def incident_page(
         joins=Counter(one.why for one in shown.alerts if one.why).most_common(MOST_JOINS),
         shared=None if as_of else _shared(reference, state, shown),
         pending_resolutions=0 if as_of or state.state != "resolved" else queries.being_settled(reference),
-        changes=changes_before(state, as_of),
+        beginning=beginning(state, as_of),
         history=history(entries, kinds),
         moments=result,
         moment_place=place_of(result, as_of),

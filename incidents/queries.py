@@ -289,18 +289,23 @@ def changes_before(it: Incident, as_of: Position | None = None) -> list[Reported
     """The latest changes about an incident's component, or about what its alerts name, from a day before it began until
     it was resolved; with `as_of`, at which it was as given, those that were known then.
     """
-    alerts, _ = members(it.id, MOST_ALERTS, as_of=as_of)
-    labels = [("component", name) for name in it.cause]
-    labels += [("component", one.alert.component or "") for one in alerts]
-    labels += [label for one in alerts for label in one.alert.labels.items()]
-    labels += it.labels.items()
-    names = names_of_changed(labels)
+    names = names_about(it, as_of)
     if not names:
         return []
     began = min([it.opened_at, *([it.failing_since] if it.failing_since else [])])
     until = it.resolved_at or timezone.now()
     known_by = None if as_of is None else moment_of(as_of)
     return changes(began - BEFORE, until if known_by is None else min(until, known_by), names, MOST, known_by)
+
+
+def names_about(it: Incident, as_of: Position | None = None) -> list[str]:
+    """What changes about an incident may name: its component, and what its alerts name, in lower case."""
+    alerts, _ = members(it.id, MOST_ALERTS, as_of=as_of)
+    labels = [("component", name) for name in it.cause]
+    labels += [("component", one.alert.component or "") for one in alerts]
+    labels += [label for one in alerts for label in one.alert.labels.items()]
+    labels += it.labels.items()
+    return names_of_changed(labels)
 
 
 # Team odds

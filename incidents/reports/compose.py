@@ -57,7 +57,7 @@ def compose(
         "position": str(upto),
         "runs": counted(runs),
         "blamed": _owned(schedule.team, blamed(runs))[:MOST_BLAMED],
-        "incidents": listed(incidents, start, end),
+        "incidents": listed(incidents, start, end, upto),
         "response": response(incidents, start, end),
         "analyses": _analyses(schedule, start, end, upto, tell),
         "scorecards": [

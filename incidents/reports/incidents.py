@@ -20,11 +20,14 @@ from incidents.domain.incident.state import Incident
 from incidents.domain.values import SEVERITIES, optional_rfc3339, rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import stream_of
+from incidents.onsets import onset_of
 from ingest.queries import Position, read_streams
 
 Json = dict[str, Any]
 AT_ONCE = 500
 """Incidents whose events are read with one query."""
+MOST_DATED = 100
+"""Incidents of which a report says since when they last: a storm has thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +75,31 @@ def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     return (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
 
 
-def listed(incidents: Iterable[ReportedIncident], start: datetime, end: datetime) -> Json:
-    """The incidents opened and resolved in `[start, end)`."""
+def listed(
+    incidents: Iterable[ReportedIncident], start: datetime, end: datetime, upto: Position | None = None
+) -> Json:
+    """The incidents opened and resolved in `[start, end)`; with `upto`, at most MOST_DATED of those opened say since
+    when they last, from what was known then."""
     every = list(incidents)
+    opened = [one for one in every if start <= one.state.opened_at < end]
+    dated = 0 if upto is None else MOST_DATED
     return {
-        "opened": [_line(one) for one in every if start <= one.state.opened_at < end],
+        "opened": [
+            {**_line(one), "since": _since(one.state, upto) if place < dated else None}
+            for place, one in enumerate(opened)
+        ],
         "resolved": [_line(one) for one in every if _resolved_in(one, start, end)],
+    }
+
+
+def _since(state: Incident, upto: Position | None) -> Json:
+    found = onset_of(state, upto)
+    return {
+        "at": rfc3339(found.at),
+        "low": optional_rfc3339(found.low),
+        "high": rfc3339(found.high),
+        "source": found.source,
+        "detail": found.detail,
     }
 
 

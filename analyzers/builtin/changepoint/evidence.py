@@ -14,8 +14,9 @@ from analyzers.builtin.changepoint.detect import Change
 from analyzers.builtin.changepoint.findings import Changed, Outcome
 from analyzers.builtin.changepoint.series import Observed
 from analyzers.builtin.text import NATS, figure
-from analyzers.builtin.vega import SCHEMA, instant, time_axis
+from analyzers.builtin.vega import SCHEMA, time_axis
 from analyzers.contract import Evidence, chart, table
+from ingest.log.types import rfc3339
 
 Json = dict[str, Any]
 
@@ -34,11 +35,11 @@ def pieces(seen: Observed, outcome: Outcome) -> tuple[Evidence, ...]:
 
 
 def begins(seen: Observed, column: int) -> str:
-    return instant(seen.starts[min(column, len(seen.starts) - 1)])
+    return rfc3339(seen.starts[min(column, len(seen.starts) - 1)])
 
 
 def ends(seen: Observed, column: int) -> str:
-    return instant(seen.starts[min(column, len(seen.starts) - 1)] + seen.width)
+    return rfc3339(seen.starts[min(column, len(seen.starts) - 1)] + seen.width)
 
 
 def _onsets(seen: Observed, outcome: Outcome) -> tuple[Evidence, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,8 +15,8 @@ from rest_framework.response import Response
 from incidents import queries
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, limit_of, parameters
 from incidents.commands import InvalidValueError
-from incidents.domain.values import parse_rfc3339, rfc3339
-from incidents.queries import changes_before
+from incidents.domain.values import optional_rfc3339, parse_rfc3339, rfc3339
+from incidents.onsets import beginning
 from ingest.queries import ReportedChange, changes
 
 SPAN = timedelta(days=1)
@@ -36,6 +37,46 @@ class ChangeShape(s.Serializer[Any]):
     integration = s.CharField(help_text="the key that it came with")
     received_at = s.DateTimeField()
     receipt = s.CharField()
+
+
+class TestShape(s.Serializer[Any]):
+    """Whether a change can be the cause. Counts are [shifted, judged], of components with metrics."""
+
+    verdict = s.ChoiceField(choices=["supported", "contradicted", "cannot be tested"])
+    reasons = s.ListField(child=s.CharField(), help_text="sentences with the figures, the deciding one first")
+    lag_seconds = s.FloatField(allow_null=True, help_text="from the change to the onset")
+    coincidence = s.FloatField(
+        allow_null=True, help_text="probability that a change comes so shortly before a moment by chance"
+    )
+    changed = s.ListField(child=s.IntegerField(), help_text="of the components that were changed")
+    control = s.ListField(child=s.IntegerField(), help_text="of the components that were not")
+    control_p = s.FloatField(allow_null=True, help_text="Fisher's exact test, one-sided")
+    dose_p = s.FloatField(
+        allow_null=True, help_text="what was changed earlier shifted earlier: Kendall, exact"
+    )
+
+
+class OnsetShape(s.Serializer[Any]):
+    """Since when the incident lasts. `low` and `high` are the ends of a 95 % interval; without `low` only the latest
+    moment is known."""
+
+    at = s.DateTimeField()
+    low = s.DateTimeField(allow_null=True)
+    high = s.DateTimeField()
+    source = s.ChoiceField(  # type: ignore[assignment]  # DRF takes fields out of the class
+        choices=["metrics", "analyzer", "alert", "opened"]
+    )
+    detail = s.CharField(help_text="the metric and its component, or which record is the first")
+    run = s.CharField(allow_null=True, help_text="the run of `changepoint` whose metrics were looked at")
+
+
+class IncidentChangeShape(ChangeShape):
+    test = TestShape()
+
+
+class IncidentChangeListShape(s.Serializer[Any]):
+    onset = OnsetShape()
+    results = IncidentChangeShape(many=True)
 
 
 class ChangeListShape(s.Serializer[Any]):
@@ -67,13 +108,18 @@ class IncidentChangesView(IncidentAPI):
     @extend_schema(
         operation_id="incidents_changes",
         parameters=[AS_OF],
-        responses={200: ChangeListShape, **ERRORS, **MISSING},
+        responses={200: IncidentChangeListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Changes about what the incident is about, from a day before it began until it was resolved."""
+        """Since when the incident lasts, and changes about it from a day before until it was resolved, each tested
+        as its cause."""
         as_of = as_of_in(parameters(request, "as_of"))
-        it = queries.get(reference, as_of).incident
-        return Response({"results": [as_json(one) for one in changes_before(it, as_of)]})
+        found = beginning(queries.get(reference, as_of).incident, as_of)
+        began = {**asdict(found.onset), "run": found.run}
+        for name in ("at", "low", "high"):
+            began[name] = optional_rfc3339(began[name])
+        results = [{**as_json(one.change), "test": asdict(one.test)} for one in found.changes]
+        return Response({"onset": began, "results": results})
 
 
 def _before(until: datetime) -> datetime:

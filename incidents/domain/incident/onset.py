@@ -16,11 +16,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
+
+from incidents.domain.values import parse_rfc3339
 
 Verdict = Literal["supported", "contradicted", "cannot be tested"]
 Source = Literal["metrics", "analyzer", "alert", "opened"]
 
+SHIFTS, STEADY = "Onsets", "Components without a change"
+"""Tables of the verdicts of `changepoint`."""
 SIGNIFICANT = 0.05
 RESOLUTION = timedelta(minutes=1)
 """Onsets are dated in slices of a minute: a change within the slice comes before it."""
@@ -83,6 +87,20 @@ class ChangeTest:
     control: tuple[int, int] = (0, 0)
     control_p: float | None = None
     dose_p: float | None = None
+
+
+def shifts_in(evidence: Sequence[dict[str, Any]]) -> MetricShifts:
+    """The shifts and the steady components that a verdict of `changepoint` lists."""
+    tables = {one["title"]: one["rows"] for one in evidence if one["kind"] == "table"}
+    return MetricShifts(
+        tuple(
+            MetricOnset(
+                row[0], row[1], parse_rfc3339(row[2]), parse_rfc3339(row[3]), parse_rfc3339(row[4]), row[8]
+            )
+            for row in tables.get(SHIFTS, ())
+        ),
+        frozenset(row[0] for row in tables.get(STEADY, ())),
+    )
 
 
 def onset(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 
+import numpy as np
 import pytest
 from scipy.stats import fisher_exact
 
@@ -113,7 +114,7 @@ def test_without_metrics_only_a_change_after_the_first_alert_is_decided() -> Non
 
 
 def test_exact_tests_agree_with_the_library_and_with_enumeration() -> None:
-    assert fisher(3, 4, 1, 9) == pytest.approx(fisher_exact([[3, 1], [1, 8]], "greater").pvalue)
+    assert fisher(3, 4, 1, 9) == pytest.approx(fisher_exact(np.array([[3, 1], [1, 8]]), "greater").pvalue)
     orders = list(permutations(range(5)))
     swaps = [sum(one[a] > one[b] for a in range(5) for b in range(a + 1, 5)) for one in orders]
     for most in range(11):

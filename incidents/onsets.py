@@ -1,0 +1,140 @@
+"""Since when an incident lasts and which changes can be its cause, from what is stored. Nothing here writes.
+
+Metrics speak through the newest run of `changepoint` over the moment at which the incident opened: its verdict lists
+every shift with the interval of its onset, and the components without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from analyzers import queries as analyzers
+from incidents.domain.incident.onset import (
+    ChangeTest,
+    MetricShifts,
+    Onset,
+    judge_change,
+    onset,
+    shifts_in,
+)
+from incidents.queries import (
+    MOST_ALERTS,
+    Incident,
+    changes_before,
+    members,
+    names_about,
+)
+from ingest.queries import Position, ReportedChange, changes, moment_of, names_of_changed
+
+ANALYZER = "changepoint"
+_RUNS = 3
+_RATED_OVER = timedelta(days=30)
+_MOST_RATED = 500
+_ROLLOUT = timedelta(hours=24)
+_MOST_OF_A_ROLLOUT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TestedChange:
+    """A change about an incident, and what its test as a cause found."""
+
+    change: ReportedChange
+    test: ChangeTest
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Since when an incident lasts, the changes about it (the latest first), and the run that the metrics are of."""
+
+    onset: Onset
+    changes: tuple[TestedChange, ...]
+    run: str | None
+
+
+def beginning(it: Incident, as_of: Position | None = None) -> Beginning:
+    """Of an incident now, or of one as given at `as_of` from what was known then."""
+    names = frozenset(names_about(it, as_of))
+    run, shifts = _shifts(it, names, None if as_of is None else moment_of(as_of))
+    began = _onset(it, names, shifts, as_of)
+    found = changes_before(it, as_of)
+    per_hour = _rate(it, sorted(names)) if found else 0.0
+    judged = {one.component for one in shifts.shifts} | shifts.steady
+    tests = tuple(
+        TestedChange(one, judge_change(_made(one, it, judged), began, shifts, per_hour)) for one in found
+    )
+    return Beginning(began, tests, run)
+
+
+def onset_of(it: Incident, as_of: Position | None = None) -> Onset:
+    """Since when an incident lasts, without its changes."""
+    names = frozenset(names_about(it, as_of))
+    _, shifts = _shifts(it, names, None if as_of is None else moment_of(as_of))
+    return _onset(it, names, shifts, as_of)
+
+
+def _onset(it: Incident, names: frozenset[str], shifts: MetricShifts, as_of: Position | None) -> Onset:
+    alerts, _ = members(it.id, MOST_ALERTS, as_of=as_of)
+    starts = [one.alert.starts_at for one in alerts if one.alert.starts_at is not None]
+    first_alert = min(starts) if starts else (it.opened_at if alerts else None)
+    return onset(_named(names, shifts), shifts, it.failing_since, first_alert, it.opened_at)
+
+
+def _named(names: frozenset[str], shifts: MetricShifts) -> tuple[str, ...]:
+    """The components that shifted and are called by one of the names, whole or without their kind."""
+    found = {one.component for one in shifts.shifts}
+    return tuple(sorted(one for one in found if not names.isdisjoint(names_of_changed([("component", one)]))))
+
+
+def _shifts(
+    it: Incident, names: frozenset[str], known_by: datetime | None
+) -> tuple[str | None, MetricShifts]:
+    """Of the newest finished run over the opening of the incident in which what it is about shifted, else of the
+    newest."""
+    runs = analyzers.runs().filter(
+        analyzer=ANALYZER,
+        state="done",
+        repeats=None,
+        window_start__lte=it.opened_at,
+        window_end__gt=it.opened_at,
+    )
+    if it.region:
+        runs = runs.filter(region=it.region)
+    if known_by is not None:
+        runs = runs.filter(finished_at__lte=known_by)
+    newest: tuple[str | None, MetricShifts] = None, MetricShifts()
+    for run in runs.order_by("-window_end", "-created_at")[:_RUNS]:
+        verdict = analyzers.verdict(run)
+        if verdict is None:
+            continue
+        found = shifts_in(verdict["evidence"])
+        if _named(names, found):
+            return str(run.id), found
+        newest = newest if newest[0] else (str(run.id), found)
+    return newest
+
+
+def _rate(it: Incident, names: Sequence[str]) -> float:
+    """Changes an hour of what the incident is about, over 30 days before it opened; at least one in that time."""
+    found = changes(it.opened_at - _RATED_OVER, it.opened_at, names, _MOST_RATED)
+    return max(1, len(found)) / (_RATED_OVER.total_seconds() / 3600)
+
+
+def _made(one: ReportedChange, it: Incident, judged: set[str]) -> dict[str, datetime]:
+    """When each component was changed: a sender reports one change for each component of a rollout, with the same
+    summary."""
+    made = dict.fromkeys(_components(one, judged) or it.cause or ("",), one.at)
+    if not judged:
+        return made
+    for other in changes(one.at - _ROLLOUT, one.at + _ROLLOUT, None, _MOST_OF_A_ROLLOUT):
+        if (other.integration, other.summary) == (one.integration, one.summary):
+            for name in _components(other, judged):
+                made[name] = min(other.at, made.get(name, other.at))
+    return made
+
+
+def _components(one: ReportedChange, judged: set[str]) -> set[str]:
+    """The component that a change names, and what has metrics under the name of its source."""
+    named = {one.component} if one.component else set()
+    return named | {name for name in judged if name.partition("/")[2].lower() == one.source.lower()}

@@ -1,0 +1,96 @@
+"""Since when an incident lasts, and its changes tested as causes: on its page, in the API and of the past."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from analyzers.runs.requests import RunRequest, request_run
+from analyzers.simulators.changes.metrics import Fleet, fleet, rows_of
+from incidents import queries
+from incidents.follower import follower
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
+from ingest.api import keys
+from ingest.integrations.normalized import Alert, Parsed
+from ingest.log.read import watermark
+from tests.following import follow_to_the_end
+from tests.integration.analyzers.runs.cases import Door, work
+
+pytestmark = pytest.mark.usefixtures("log_database")
+MINUTE = timedelta(minutes=1)
+HOURS = 3
+
+
+@pytest.fixture
+def key() -> str:
+    return keys.create("deployments", ["alerts", "incidents:read"])
+
+
+def report(key: str, summary: str, service: str, at: datetime) -> None:
+    payload = {"summary": summary, "source": service, "timestamp": at.isoformat()}
+    payload["custom_details"] = {"service": service}  # type: ignore[assignment]
+    body = json.dumps({"routing_key": key, "payload": payload})
+    assert Client().post("/v2/change/enqueue", body, content_type="application/json").status_code == 202
+
+
+def an_incident(service: str) -> int:
+    alert = Alert("k", "firing", "Checkout is slow", group="Slow", labels={"service": service})
+    receive(Parsed((alert,)), Delivery("prometheus", "test", "application/json", b"{}"))
+    follow_to_the_end(follower())
+    return queries.list_incidents().items[0].incident.number
+
+
+def about(number: int, key: str, tail: str = "") -> Any:
+    address = f"/api/v1/incidents/{number}/changes{tail}"
+    return Client().get(address, HTTP_AUTHORIZATION=f"Bearer {key}").json()
+
+
+def send_metrics(made: Fleet, start: datetime) -> None:
+    rows = [row for row in rows_of(made, start) if row["name"] == "cpu_usage"]
+    Door().post(rows, kind="metric")
+
+
+def test_an_incident_says_since_when_and_tests_its_changes(key: str) -> None:
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    start = now - HOURS * 60 * MINUTE
+    made = fleet(np.random.default_rng([3, 1]), "step", services=24, hours=HOURS)
+    service, onset = made.name(made.at), start + made.onset * MINUTE
+    report(key, "Deployed 2.31", service, onset - 3 * MINUTE)
+    report(key, "Rolled back 2.31", service, onset + 4 * MINUTE)
+    number = an_incident(service)
+    before = about(number, key)
+    assert (before["onset"]["source"], before["onset"]["low"]) == ("alert", None)
+    assert [one["test"]["verdict"] for one in before["results"]] == ["cannot be tested"] * 2
+    then = watermark()
+
+    send_metrics(made, start)
+    end = now + 15 * MINUTE
+    request_run(RunRequest("changepoint", start=end - 60 * MINUTE, end=end, report=False), "alice", now)
+    (run,) = work()
+    assert [one["component"] for one in run.blamed] == [f"service/{service}"]
+
+    found = about(number, key)
+    assert (found["onset"]["source"], found["onset"]["run"]) == ("metrics", str(run.id))
+    assert found["onset"]["detail"] == f"cpu_usage of service/{service}"
+    low, high = (datetime.fromisoformat(found["onset"][name]) for name in ("low", "high"))
+    assert low <= onset <= high
+    verdicts = {one["summary"]: one["test"] for one in found["results"]}
+    assert verdicts["Rolled back 2.31"]["verdict"] == "contradicted"
+    assert verdicts["Deployed 2.31"]["verdict"] == "supported"
+    assert verdicts["Deployed 2.31"]["changed"] == [1, 1]
+    assert verdicts["Deployed 2.31"]["control"] == [0, 23]
+    assert about(number, key, f"?as_of={then}")["onset"]["source"] == "alert"
+
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice"))
+    body = alice.get(f"/incidents/{number}").content.decode()
+    assert 'data-onset="metrics"' in body
+    assert body.count('data-test="supported"') == body.count('data-test="contradicted"') == 1
+    assert "0 of 23 others" in body
