@@ -119,7 +119,8 @@ def _change(seen: Observed, row: int, deviation: Floats, size: float, nats: floa
     if nats > 0:
         first, last = _bout(deviation[seen.now :], size)
         here = seen.values[row, seen.now + first : seen.now + last]
-        value = float(np.median(here[np.isfinite(here)]))
+        read = here[np.isfinite(here)]
+        value = float(np.median(read)) if len(read) else median
     return Change(row, seen.series[row], size, nats, seen.now + first, seen.now + last, median, value)
 
 
