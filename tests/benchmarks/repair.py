@@ -43,7 +43,7 @@ from tests.benchmarks.scoring import spread
 RETURN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 STEP = timedelta(minutes=2)
 BEFORE, LONGEST, FLEET = 120, 2000, 20_000
-FIRST_SEED = 700_000
+FIRST_SEED = 900_000
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ of the part came in bursts before the hand-over (Pearson's dispersion, McCullagh
 1989, 4.5).
 
 p_ok is the rate of the fleet, the larger of its history and of the same hour: an outage that hits everybody says
-nothing against the part. p_bad is halfway from p_ok to the rate of the part before the hand-over, and at
-least `LEAST_ODDS` times the odds of p_ok. Sources in which the part did not fail before the hand-over cannot show that
-the fault is gone and do not count, unless all are like that: then p_bad is `ASSUMED` and the proof says so.
+nothing against the part. p_bad is halfway from p_ok to the lower end of the 95 % interval of the rate that the part had
+before the hand-over, and at least `LEAST_ODDS` times the odds of p_ok. Sources in which the part did not fail before
+the hand-over cannot show that the fault is gone and do not count, unless all are like that: then p_bad is `ASSUMED`
+(where the part failed now and then: at least `LEAST_ODDS`), and the proof says so.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ ASSUMED: Final = 0.2
 SEEN: Final = 2.0
 """A source shows the fault if the part failed there so many times as often as the fleet, and at least twice."""
 BLOCK: Final = 10
+Z: Final = 1.96
 LOWEST, HIGHEST = 1e-4, 0.9
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -54,6 +56,13 @@ class Counts:
     def rate(self) -> float:
         """Failures per attempt, with half a failure and one attempt added; within what the test can use."""
         return min(HIGHEST, max(LOWEST, (self.failures + 0.5) / (self.attempts + 1)))
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % interval of the rate (Wilson, J. Am. Statist. Assoc. 22, 1927)."""
+        n, rate = max(1, self.attempts), self.failures / max(1, self.attempts)
+        middle, spread = rate + Z * Z / (2 * n), Z * math.sqrt(rate * (1 - rate) / n + Z * Z / (4 * n * n))
+        return max(0.0, (middle - spread) / (1 + Z * Z / n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +134,12 @@ def _rate(odds: float) -> float:
 
 
 def unrepaired_rate(source: Source) -> float:
-    """Halfway from the rate of the fleet to that of the part before the hand-over, at least LEAST_ODDS times the odds
-    of the fleet; ASSUMED where the source does not show the fault."""
+    """Halfway from the rate of the fleet to the least that fits the part before the hand-over, at least LEAST_ODDS
+    times the odds of the fleet; ASSUMED where the part had no failure there."""
     healthy = source.fleet.rate
     least = _rate(_odds(healthy) * LEAST_ODDS)
-    if not source.shows_the_fault:
-        return max(least, ASSUMED)
-    return max(least, (healthy + source.counts_before.rate) / 2)
+    before = source.counts_before
+    return max(least, (healthy + before.low) / 2 if before.failures else ASSUMED)
 
 
 def dispersion(rows: Sequence[Row]) -> float:
@@ -242,7 +250,7 @@ def _typical(rows: Sequence[tuple[Row, int]], place: int) -> int:
 def _summary(verdict: str, found: Counts, needed: int | None, assumed: bool) -> str:
     seen = f"{found.failures} of {found.attempts} attempts failed since the return"
     why = (
-        "; no row before the hand-over shows the fault, so an unrepaired part is assumed to fail 20 % of them"
+        "; the rows before the hand-over do not show the fault, so the rate of an unrepaired part is assumed"
     )
     if verdict == "repaired":
         return f"repaired, {seen}{why if assumed else ''}"
