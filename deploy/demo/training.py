@@ -63,10 +63,9 @@ class Training:
         rows = [component(time, "node", node(RAILS * number)) for number in range(NODES)]
         for rank in range(RANKS):
             rows.append(component(time, "nic", nic(rank), [node(rank)]))
-            rows += [
-                component(time, kind, f"{kind}/{rank}", [node(rank)], [nic(rank)])
-                for kind in ("rank", "worker")
-            ]
+            rows.append(component(time, "rank", f"rank/{rank}", [node(rank)], [nic(rank)]))
+            # A profile is of the rank's process: so tied, both are one incident before the card is named.
+            rows.append(component(time, "worker", f"worker/{rank}", [node(rank)], [f"rank/{rank}"]))
         return rows
 
     def minute(self, number: int) -> Mapping[str, list[Row]]:
