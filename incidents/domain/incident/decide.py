@@ -24,6 +24,7 @@ from incidents.domain.incident.alerts import (
     storm_title,
     worst,
 )
+from incidents.domain.incident.conclusion import AS_BEFORE, conclusion, reconsidered
 from incidents.domain.incident.escalation import exhaust, forget, skip_escalation, start, take_step
 from incidents.domain.incident.finding import (
     Finding,
@@ -52,12 +53,9 @@ from incidents.domain.incident.split import open_split_off, split_alerts_off
 from incidents.domain.incident.state import (
     Bodies,
     Incident,
-    Opinions,
     after_word,
-    agreeing,
     at_second,
     blaming,
-    fused,
     opening,
     raise_severity,
     refuse_merged,
@@ -341,6 +339,7 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     shows = worth_showing(state.shown.get(finding.analyzer), finding)
     reference = finding.reference()
     opinion = blaming(state.opinions.get(finding.analyzer), reference, leads, None)
+    opinions = {**state.opinions, finding.analyzer: opinion}
     cause = frozenset(name for name in (component, *ambiguous_with) if name)
     related = related_by(state, finding, relation)
     named = cause | state.related.keys() | related.keys()
@@ -349,7 +348,7 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
         "leads": leads,
         "component": component,
         "ambiguous_with": list(ambiguous_with),
-        **(_conclusion({**state.opinions, finding.analyzer: opinion}, cause, named) if leads else _AS_BEFORE),
+        **(conclusion(opinions, component, cause, named) if leads else AS_BEFORE),
         "evidence": "attached" if shows else "counted",
         "relation": None if relation is None else relation.how,
         "related": related,
@@ -359,37 +358,6 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     if leads and not state.severity_by_person and is_worse(severity, state.severity):
         events.append(raise_severity(severity, state, "the latest finding has a higher severity"))
     return events + (_attached(finding.evidence, finding) if shows else [])
-
-
-_AS_BEFORE: Mapping[str, Any] = {
-    "confidence": None,
-    "analyzer": None,
-    "title": None,
-    "verdict": None,
-    "agreeing": [],
-}
-
-
-def _conclusion(opinions: Opinions, cause: frozenset[str], named: frozenset[str]) -> Mapping[str, Any]:
-    """What the analyzers that blame the cause, or a component related to it, say together: first those that name the
-    cause itself, whose word is the title. None leaves the incident as it is."""
-    together = sorted(agreeing(opinions, named), key=lambda one: not one.cause & cause)
-    if not together:
-        return _AS_BEFORE
-    confidence, names = fused(one.score for one in together), [one.analyzer for one in together]
-    return {
-        "confidence": confidence,
-        "analyzer": names[0],
-        "title": title_of(together[0]) if together[0].cause & cause else None,
-        "verdict": verdict_of(together[0], confidence, names),
-        "agreeing": names,
-    }
-
-
-def _reconsidered(state: Incident, opinions: Opinions) -> Mapping[str, Any]:
-    """What those say who still blame the cause, once one does so no more."""
-    before, after = (agreeing(each, state.named) for each in (state.opinions, opinions))
-    return _AS_BEFORE if len(before) == len(after) else _conclusion(opinions, state.cause, state.named)
 
 
 def _record_finding(state: Incident, command: c.RecordFinding) -> Bodies:
@@ -407,7 +375,7 @@ def _note_no_longer_blamed(state: Incident, command: c.ClearFinding) -> Bodies:
         "schedule": command.schedule,
         "run": command.run,
         "window_end": command.window_end,
-        **_reconsidered(state, {n: without(o, command.schedule) for n, o in state.opinions.items()}),
+        **reconsidered(state, {n: without(o, command.schedule) for n, o in state.opinions.items()}),
     }
     return [("incident.finding_cleared", body)]
 
@@ -420,7 +388,7 @@ def _note_opinion(state: Incident, command: c.NoteOpinion) -> Bodies:
     body = {
         "opinion": opinion.as_json(),
         "previous": None if before is None else before.says,
-        **_reconsidered(state, {**state.opinions, opinion.analyzer: opinion}),
+        **reconsidered(state, {**state.opinions, opinion.analyzer: opinion}),
     }
     return [("incident.opinion_changed", body)]
 

@@ -14,6 +14,7 @@ from incidents.domain.incident.finding import Finding
 from incidents.domain.incident.fusion import candidates, join_of
 from incidents.domain.incident.outcome import analyzer_outcomes
 from incidents.domain.incident.state import Incident
+from incidents.domain.values import rfc3339
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding
 
 RANK, NIC, NODE, LINK, RACK = "rank/17", "nic/n2-1", "node/n2", "link/n2-1~t0", "rack/r1"
@@ -72,6 +73,18 @@ def test_a_related_component_that_is_named_again_agrees() -> None:
     again = after(c.JoinFinding(says("c4d", RANK, 0.95)), state=state)
     assert {one.says for one in again.opinions.values()} == {"blames"}
     assert (again.component, again.title) == (NIC, f"{NIC} is slow")
+
+
+def test_the_verdict_names_the_cause_also_where_only_a_related_component_is_still_blamed() -> None:
+    both = joined(incident("skeletonhunter", NIC), says("c4d", RANK))
+    assert both is not None
+    end = max(one.window_end for one in both.opinions.values()) + timedelta(minutes=5)
+    withdrawn = after(c.ClearFinding("r2", "skeletonhunter", "skeletonhunter", rfc3339(end)), state=both)
+    assert (withdrawn.component, withdrawn.title) == (NIC, f"{NIC} is slow")
+    assert withdrawn.verdict == (
+        f"{NIC} is blamed through a related component: {RANK} is slow, 93 % likely at fault."
+    )
+    assert after(c.JoinFinding(says("c4d", RANK)), state=withdrawn).verdict == withdrawn.verdict
 
 
 def test_an_analyzer_that_names_both_tells_two_faults_apart() -> None:

@@ -1,0 +1,47 @@
+"""The sentence, the probability and the title that an incident shows, from the latest words of its analyzers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from incidents.domain.incident.finding import title_of, verdict_of
+from incidents.domain.incident.state import Incident, Opinions, agreeing, fused
+
+AS_BEFORE: Final[Mapping[str, Any]] = {
+    "confidence": None,
+    "analyzer": None,
+    "title": None,
+    "verdict": None,
+    "agreeing": [],
+}
+
+
+def conclusion(
+    opinions: Opinions, component: str | None, cause: frozenset[str], named: frozenset[str]
+) -> Mapping[str, Any]:
+    """What the analyzers that blame the cause, or a component related to it, say together: first those that name the
+    cause itself, whose word is the title. Where none of them names it the verdict says so. None leaves the incident as
+    it is."""
+    together = sorted(agreeing(opinions, named), key=lambda one: not one.cause & cause)
+    if not together:
+        return AS_BEFORE
+    confidence, names = fused(one.score for one in together), [one.analyzer for one in together]
+    names_cause, verdict = bool(together[0].cause & cause), verdict_of(together[0], confidence, names)
+    if not names_cause and component is not None:
+        verdict = f"{component} is blamed through a related component: {verdict}"
+    return {
+        "confidence": confidence,
+        "analyzer": names[0],
+        "title": title_of(together[0]) if names_cause else None,
+        "verdict": verdict,
+        "agreeing": names,
+    }
+
+
+def reconsidered(state: Incident, opinions: Opinions) -> Mapping[str, Any]:
+    """What those say who still blame the cause, once one does so no more."""
+    before, after = (agreeing(each, state.named) for each in (state.opinions, opinions))
+    if len(before) == len(after):
+        return AS_BEFORE
+    return conclusion(opinions, state.component, state.cause, state.named)
