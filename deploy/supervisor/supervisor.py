@@ -49,7 +49,7 @@ from ingest.commands import heartbeat
 from ingest.db import disk
 
 Say = Callable[[str], None]
-PATIENCE = {"web": 12.0, "otlp": 12.0}
+PATIENCE = {"web": 12.0, "otlp": 12.0, "mail": 12.0}
 """Seconds that a process has to stop before it is killed, else 3. Those that serve finish the requests at hand."""
 START_PATIENCE = 120.0
 LOOK_AROUND = 1.0

@@ -17,7 +17,7 @@ from asyncio import transports
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from django.conf import settings
@@ -47,6 +47,8 @@ MEDIA_TYPE = "message/rfc822"
 TURN = 1.0
 """Seconds between two reports of the event loop's progress."""
 LONGEST_TURN = 10.0
+LAST_WORDS = 2.0
+"""Seconds that a connection has for what it began when the server is told to end."""
 LATER = "451 4.3.0 Not stored: {}. Send it again later"
 
 T = TypeVar("T")
@@ -162,7 +164,7 @@ class _Server(SMTP):
     """One connection. The library bounds a mail, but not a line that never ends; here a connection's bytes are."""
 
     line_length_limit = LONGEST_LINE
-    open = 0
+    open: ClassVar[set[_Server]] = set()
 
     def __init__(self, endpoint: SmtpHandler, tls: ssl.SSLContext | None) -> None:
         super().__init__(
@@ -176,12 +178,11 @@ class _Server(SMTP):
         self._taken = 0
 
     def connection_made(self, transport: transports.BaseTransport) -> None:
-        if self.transport is None:
-            type(self).open += 1
+        self.open.add(self)
         super().connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        type(self).open -= 1
+        self.open.discard(self)
         super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
@@ -226,7 +227,7 @@ async def listen(
     logging.getLogger("mail.log").setLevel(logging.WARNING)  # its lines hold addresses, which are secrets
 
     def connected() -> asyncio.BaseProtocol:
-        return _Full() if _Server.open >= MOST_CONNECTIONS else _Server(endpoint, tls)
+        return _Full() if len(_Server.open) >= MOST_CONNECTIONS else _Server(endpoint, tls)
 
     loop = asyncio.get_running_loop()
     if isinstance(where, socket.socket):
@@ -250,4 +251,19 @@ async def serve(
             await asyncio.wait_for(end.wait(), TURN)
     heartbeat.rest("event loop")
     server.close()
+    await _end_connections()
     endpoint.close()
+
+
+async def _end_connections() -> None:
+    """Wait until senders have said what they came for, then send away those that are left, as RFC 5321 3.8 has it."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LAST_WORDS
+    while _Server.open and loop.time() < until:
+        await asyncio.sleep(0.02)
+    for one in list(_Server.open):
+        if one.transport is not None:
+            transport = cast(transports.WriteTransport, one.transport)
+            transport.write(b"421 4.3.2 The server is restarted; come again later\r\n")
+            transport.close()
+    await asyncio.sleep(0)  # what was written goes out

@@ -243,12 +243,27 @@ def test_the_process_receives_mails_behind_tls_until_it_is_told_to_end(
             said = process.stdout.readline()
             assert said.startswith("mail is received on port ")
             told = a_mail("Fan 2 stands still")
-            assert send(int(said.split()[-1]), address, told, trusting).startswith("250")
-            process.terminate()
+            port = int(said.split()[-1])
+            assert send(port, address, told, trusting).startswith("250")
+            with smtplib.SMTP("localhost", port, timeout=20) as begun:
+                process.terminate()
+                _wait_until_closed(port)
+                assert begun.noop()[0] == 250  # what is begun goes on for a moment
+                assert begun.getreply() == (421, b"4.3.2 The server is restarted; come again later")
             assert process.wait(60) == 0
         finally:
             process.kill()
     assert tickets() == [("Fan 2 stands still", "open")]
+
+
+def _wait_until_closed(port: int) -> None:
+    for _ in range(1_000):
+        try:
+            socket.create_connection(("localhost", port), 5).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.005)
+    pytest.fail("the port stays open")
 
 
 def test_the_process_shows_by_a_heartbeat_that_its_event_loop_goes_on(tmp_path: Path) -> None:
