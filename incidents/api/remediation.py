@@ -17,12 +17,13 @@ from incidents.alerts.receipts import receipt_of
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import AS_OF, ERRORS, IF_MATCH, MISSING, IncidentAPI, as_of_in, parameters
 from incidents.api.inputs import context, fields, time_of
+from incidents.domain.incident.remediation import candidates
 from incidents.domain.remediation.state import ANSWERS
 from incidents.domain.values import InvalidValueError
 from incidents.incident.repository import CommandResult
 from incidents.permissions import allow
 from incidents.remediation import commands
-from incidents.remediation.queries import candidates, delivery_of, order_of, targets_for
+from incidents.remediation.queries import delivery_of, order_of, targets_for
 from ingest.api.authentication import HasScope
 
 REQUEST_SCOPE, ANSWER_SCOPE = "remediation:request", "remediation:answer"

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import transaction
 
 from incidents.domain.incident.commands import AnswerRemediation, HandToCluster
-from incidents.domain.incident.remediation import REQUESTED
+from incidents.domain.incident.remediation import REQUESTED, candidates
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.state import DRAINED, AnswerKind, Remediation
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
@@ -28,7 +28,7 @@ from incidents.incident.repository import (
 )
 from incidents.permissions import allow
 from incidents.remediation import maintenance
-from incidents.remediation.queries import candidates, node_of, targets_for
+from incidents.remediation.queries import node_of, targets_for
 from ingest.commands import retrying
 from ingest.queries import Context, now_utc
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from incidents.domain.incident.remediation import REQUESTED, is_of_a_node
+from incidents.domain.incident.remediation import REQUESTED
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.state import NODE_KINDS
 from incidents.incident.models import TimelineEntry
@@ -17,12 +17,6 @@ from ingest.queries import slots_of, topology_snapshot
 DEFAULT_REGION = "default"
 FURTHEST = 8
 """Steps up the topology in which a node is looked for."""
-
-
-def candidates(incident: Incident) -> list[str]:
-    """The components that the incident blames and that can be handed to a cluster, the leading one first."""
-    named = [incident.component, *incident.ambiguous_with, *sorted(incident.cause)]
-    return [name for name in dict.fromkeys(named) if name is not None and is_of_a_node(name)]
 
 
 def node_of(component: str, region: str | None, at: datetime) -> str | None:

@@ -94,7 +94,7 @@ def test_a_storm_of_symptoms_under_one_cause_that_is_withdrawn() -> None:
     cause = queries.get(str(cause.number)).incident
     assert (cause.state, cause.firing) == ("acknowledged", 0)
     assert each_has_one_home()
-    titles = sorted(view.incident.title.partition(": ")[2] for view in tickets("open"))
+    titles = sorted(view.incident.title.partition(": ")[0] for view in tickets("open"))
     assert titles == ["DiskSlow", "Unreachable"]
     told = [entry.text for entry in queries.timeline(str(cause.number))]
     assert (

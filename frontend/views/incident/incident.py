@@ -22,10 +22,10 @@ from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.commands import Happened, InvalidValueError, without_team
 from incidents.components.mitigation import applies
+from incidents.domain.incident.remediation import candidates
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 from incidents.domain.values import parse_rfc3339
 from incidents.permissions import refusals
-from incidents.remediation.queries import candidates
 
 MORE = ("merge", "set_title", "link")
 """Verbs whose forms share a panel."""
@@ -79,13 +79,17 @@ def render_incident(
         # Fragments are fetched for the same moment.
         "then": f"?as_of={as_of}" if as_of else "",
         "moment_words": _moment_words(given.get("as_of", ""), shown.moments[shown.moment_place]["at"]),
-        **remediation_context(shown.incident, None if as_of else user_name(request)),
+        **_way_of_a_node(shown.incident, None if as_of else user_name(request)),
         **({} if as_of else form_choices(shown.incident, shown.suspects, user_name(request), problem)),
     }
     watch = "" if as_of else shown.incident.id
     return show(
         request, "frontend/incident/incident.html", context, section="inbox", watch=watch, status=status
     )
+
+
+def _way_of_a_node(state: queries.Incident, name: str | None) -> dict[str, Any]:
+    return remediation_context(state, name) if state.remediation or candidates(state) else {}
 
 
 def _moment_words(asked: str, at: str) -> str:

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from django.conf import settings
 from django.utils import timezone
 
+from incidents.domain.incident.remediation import candidates
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.state import IN_PROGRESS, NEXT, AnswerKind, Remediation
 from incidents.permissions import refusals
-from incidents.remediation.queries import candidates, commands_of, delivery_of, node_of, targets_for
+from incidents.remediation.queries import commands_of, delivery_of, node_of, targets_for
 
 StepState = Literal["done", "now", "open", "skipped", "bad"]
 DELIVERIES: Mapping[str, str] = {

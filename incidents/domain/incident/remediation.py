@@ -241,6 +241,12 @@ def refuse_unproved(state: Incident) -> None:
         )
 
 
+def candidates(incident: Incident) -> list[str]:
+    """The components that the incident blames and that can be handed to a cluster, the leading one first."""
+    named = [incident.component, *incident.ambiguous_with, *sorted(incident.cause)]
+    return [name for name in dict.fromkeys(named) if name is not None and is_of_a_node(name)]
+
+
 def is_of_a_node(component: str | None) -> bool:
     """Whether a component can be handed to a cluster: a node, or a part of one."""
     return component is not None and (component.partition("/")[0] in NODE_KINDS or is_part(component))
