@@ -1,4 +1,4 @@
-"""What the demo remembers between starts, in DOSSIER_HOME: login, key, data time."""
+"""What the demo remembers between starts, in DOSSIER_HOME: login, keys, data time."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class Notes:
     key: str
     start: datetime
     sent: int | None = None
+    cluster_key: str = ""
+    """Of the scripted cluster operator; empty in the notes of an older demo, which goes on without one."""
 
     @classmethod
     def load(cls, path: Path) -> Notes | None:

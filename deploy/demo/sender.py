@@ -6,6 +6,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 
@@ -37,6 +38,10 @@ class Sender:
         body = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": idempotency_key}
         return str(self._ask(f"/api/v1/telemetry/{kind}", body, headers)["receipt"])
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Send one JSON object. An answer that is lost repeats the request."""
+        return self._ask(path, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
     def get(self, path: str) -> Any:
         return self._ask(path, None, {})

@@ -19,6 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from deploy import privileges
+from deploy.demo.cluster import ClusterOperator
 from deploy.demo.feed import Feeder
 from deploy.demo.notes import Notes
 from deploy.demo.screen import Screen
@@ -77,11 +78,14 @@ def feed(file: Path, screen: Screen, speed: float) -> None:
     """In a process of its own: send the world, and compare incidents with what is true of it. Goes on for ever."""
     notes = Notes.load(file)
     assert notes is not None
-    sender = Sender(
-        f"http://{reachable(settings.BIND_ADDRESS)}:{settings.PORT}", notes.key, threading.Event()
-    )
+    address = f"http://{reachable(settings.BIND_ADDRESS)}:{settings.PORT}"
+    sender = Sender(address, notes.key, threading.Event())
     feeder = Feeder(notes, sender, screen, speed)
     threading.Thread(target=Witness(sender, screen, feeder.demo).run, daemon=True).start()
+    if notes.cluster_key:
+        cluster = Sender(address, notes.cluster_key, sender.stop)
+        operator = ClusterOperator(cluster, sender, screen, feeder.demo, lambda: notes.sent or 0)
+        threading.Thread(target=operator.run, daemon=True).start()
     feeder.run()
     sender.stop.wait()  # what the endpoint refuses it would refuse again
 
@@ -94,15 +98,22 @@ def begin(path: Path, speed: float) -> Notes:
     )
     user.set_password(password)
     user.save()
-    output = StringIO()
-    name = f"demo-{secrets.token_hex(3)}"
-    call_command("create_key", name, "--scope", "telemetry", "--scope", "incidents:read", stdout=output)
+    key = _key("demo", "telemetry", "incidents:read")
+    cluster_key = _key("demo-cluster", "incidents:read", "remediation:request", "remediation:answer")
     connections.close_all()
     ahead = timedelta(minutes=(MINUTES - HEALTHY) / speed)
     start = (datetime.now(UTC) + ahead - timedelta(minutes=MINUTES)).replace(second=0, microsecond=0)
-    notes = Notes(path, "demo", password, output.getvalue().split()[-1], start)
+    notes = Notes(path, "demo", password, key, start, cluster_key=cluster_key)
     notes.save()
     return notes
+
+
+def _key(name: str, *scopes: str) -> str:
+    """A new key, of that name with something random."""
+    output = StringIO()
+    wanted = [word for scope in scopes for word in ("--scope", scope)]
+    call_command("create_key", f"{name}-{secrets.token_hex(3)}", *wanted, stdout=output)
+    return output.getvalue().split()[-1]
 
 
 def introduce(notes: Notes, screen: Screen) -> None:

@@ -1,0 +1,157 @@
+"""A cluster's operator, scripted: takes the node of the training job's incident all the way, through the public API.
+
+The network card's incident is handed to the cluster, the node drained, the card replaced and the node returned, with a
+key of its own; then a burn-in runs until Dossier has judged it. Whether the proof comes is up to the rows. Each step
+follows from what the API says of the incident, so that a restart goes on and a person may do any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from deploy.demo.burn_in import BurnIn
+from deploy.demo.screen import Screen
+from deploy.demo.sender import RequestRejectedError, Sender, SenderStoppedError
+from deploy.demo.training import UNTIL
+from deploy.demo.world import Demo
+
+PERIOD = 4.0
+"""Seconds between steps, and between rounds of the burn-in."""
+ANALYZERS = frozenset({"c4d", "perftracker", "skeletonhunter"})
+"""All of them have blamed the card before the node is handed over, or the fault is over."""
+MOST_ROUNDS = 12
+PATIENCE = 20
+"""Periods without news after which the operator gives up."""
+NEW_CARD = "nic/MT2648X00404"
+BY = "demo-cluster"
+
+Json = Mapping[str, Any]
+
+
+class ClusterOperator:
+    """`sender` has a key that may hand over and answer, `telemetry` one for rows; `minutes()` of the demo were sent."""
+
+    def __init__(
+        self, sender: Sender, telemetry: Sender, screen: Screen, demo: Demo, minutes: Callable[[], int]
+    ) -> None:
+        self.sender, self.telemetry, self.screen = sender, telemetry, screen
+        self.demo, self.minutes = demo, minutes
+        self.burn_in = BurnIn(demo.training)
+        self.rounds = self.waited = 0
+        self.rejected: tuple[str, ...] = ()
+
+    def run(self) -> None:
+        """Steps until the node is proved or the operator gives up."""
+        try:
+            going = True
+            while going and not self.sender.stop.wait(PERIOD):
+                going = self._step_once()
+        except SenderStoppedError:
+            pass
+
+    def _step_once(self) -> bool:
+        try:
+            return self.step()
+        except RequestRejectedError as error:
+            # An answer that was lost, or a person who was faster: what the API says next decides.
+            self.rejected = (*self.rejected, str(error))
+            if len(self.rejected) > 1:
+                self.screen.say(f"  Cluster: Dossier refused the operator: {error}")
+                return False
+            return True
+
+    def step(self) -> bool:
+        """The next step, where its time has come; False after the last one."""
+        ticket = self._incident()
+        if ticket is None:
+            return not self._tired(f"no incident of {self.demo.training.culprit} to hand over")
+        if ticket["state"] == "resolved":
+            return False
+        found = ticket["remediation"]
+        if found is None:
+            return self._hand_over(ticket)
+        if found["stage"] == "returned":
+            return self._prove(ticket, found)
+        return self._answer(ticket, found)
+
+    def _incident(self) -> Json | None:
+        """The latest incident of the demo that names the card."""
+        path = f"/api/v1/incidents?component={quote(self.demo.training.culprit, safe='')}"
+        found = (
+            one
+            for one in self.sender.get(path)["results"]
+            if datetime.fromisoformat(one["opened_at"]) >= self.demo.start
+        )
+        return next(found, None)
+
+    def _hand_over(self, ticket: Json) -> bool:
+        blamed = {one["analyzer"] for one in ticket["opinions"] if one["first_at"] is not None}
+        if not blamed >= ANALYZERS and self.minutes() < self.demo.minutes:
+            return True
+        body = {
+            "reason": f"slow network card, seen by {', '.join(sorted(blamed))}",
+            "component": self.demo.training.culprit,
+            "target": "",
+            "proof_required": True,
+        }
+        answer = self.sender.post(f"{_path(ticket)}/remediation", body)
+        self._say(ticket, f"node {answer['remediation']['node']} handed to the cluster")
+        return True
+
+    def _answer(self, ticket: Json, found: Json) -> bool:
+        stage, node = found["stage"], found["node"]
+        if stage == "requested" and self.minutes() >= UNTIL:
+            self._post(ticket, found, "drained", note="no jobs on the node")
+            self._say(ticket, f"{node} drained")
+        elif stage == "drained":
+            self._post(ticket, found, "replaced", part=NEW_CARD)
+            self._say(ticket, f"{found['component']} replaced by {NEW_CARD}")
+        elif stage == "replaced" and self.minutes() >= self.demo.minutes:
+            # Rows after the return are of real time: before the stories have caught up with it they would end
+            # windows for which the recorders still have rows to send.
+            self._post(ticket, found, "returned")
+            self._say(ticket, f"{node} returned; burn-in beside {len(self.burn_in.nodes) - 1} neighbours")
+        elif stage in ("refused", "failed"):
+            return False
+        return True
+
+    def _post(self, ticket: Json, found: Json, said: str, **more: str) -> None:
+        body = {"request": found["request"], "said": said, "by": BY, **more}
+        self.sender.post(f"{_path(ticket)}/remediation/answers", body)
+
+    def _prove(self, ticket: Json, found: Json) -> bool:
+        proof = found["proof"]
+        if proof is not None and proof["verdict"] != "unknown":
+            self._say(ticket, f"{found['node']} {proof['summary']}")
+            return False
+        if self.rounds == MOST_ROUNDS:
+            said = "the burn-in was not judged" if proof is None else proof["summary"]
+            return not self._tired(
+                f"no proof of repair of {found['node']} after {self.rounds} rounds: {said}"
+            )
+        at = datetime.now(UTC)
+        replaced = any(one["said"] == "replaced" for one in found["answers"])
+        rows = self.burn_in.rows(self.rounds, at, replaced=replaced)
+        self.telemetry.post_rows("benchmark", rows, f"demo-burn-in-{at:%Y%m%dT%H%M%S%f}")
+        self.rounds, self.waited = self.rounds + 1, 0
+        return True
+
+    def _tired(self, why: str) -> bool:
+        """Counts a period without news once the stories are told; says why at the last."""
+        if self.minutes() < self.demo.minutes:
+            return False
+        self.waited += 1
+        if self.waited == PATIENCE:
+            self.screen.say(f"  Cluster: {why}")
+        return self.waited >= PATIENCE
+
+    def _say(self, ticket: Json, what: str) -> None:
+        self.rejected, self.waited = (), 0
+        self.screen.say(f"  Cluster #{ticket['number']}: {what}")
+
+
+def _path(ticket: Json) -> str:
+    return f"/api/v1/incidents/{ticket['number']}"
