@@ -23,7 +23,7 @@ PERIOD = 4.0
 ANALYZERS = frozenset({"c4d", "perftracker", "skeletonhunter"})
 """All of them have blamed the card before the node is handed over, or the fault is over."""
 MOST_ROUNDS = 12
-PATIENCE = 20
+PATIENCE = 75
 """Periods without news after which the operator gives up."""
 NEW_CARD = "nic/MT2648X00404"
 BY = "demo-cluster"
