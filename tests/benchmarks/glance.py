@@ -39,6 +39,7 @@ ORDER = (
     "colocation",
     "selector",
     "straggler",
+    "changepoint",
     "metric_blame",
     "perftracker",
     "skeletonhunter",
@@ -110,6 +111,10 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
             **dict.fromkeys(("healthy", "healthy_second", "healthy_undecided", "benign"), NOBODY),
         },
         "straggler": {"time": "each window by itself"},
+        "changepoint": {
+            **dict.fromkeys(("precision", "f1", "time"), "series beside CUSUM and PELT, see its page"),
+            **dict.fromkeys(("benign", "seconds", "memory", "growth"), "not measured"),
+        },
         "perftracker": {"time": "one profile each"},
         "skeletonhunter": {
             "time": "each window by itself",
