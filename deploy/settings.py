@@ -398,6 +398,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = None  # each endpoint has its own limit, all else `deploy.middleware.BodyLimit`
+DATA_UPLOAD_MAX_NUMBER_FILES = 4096  # a dump of each rank of a job
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "allauth.account.auth_backends.AuthenticationBackend",

@@ -1,7 +1,8 @@
 """POST /api/v1/telemetry/{kind}/{format}: dumps of PyTorch's flight recorder and traces of its profiler, as rows.
 
 A form with files, as `curl -F file=@...` sends it. Django spools each to disk, and readers take it as a stream, so that
-a trace never lies in memory whole. Stored all or none, under one receipt; the same files again are not stored twice.
+a trace never lies in memory whole; what was spooled is deleted before the answer. Stored all or none, under one
+receipt; the same files again are not stored twice.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import gzip
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from typing import IO, Any, Final, cast
 
 from django.conf import settings
+from django.core.exceptions import TooManyFilesSent
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.http import HttpRequest, HttpResponse
@@ -36,7 +38,6 @@ from ingest.telemetry.store import tables
 from ingest.telemetry.store.tables import bounds
 from ingest.telemetry.store.write import Delivery, find_repeated, receive
 
-MOST_FILES: Final = 4096
 GZIP: Final = b"\x1f\x8b"
 LONGEST_NAME: Final = 200
 MOST_DUMP: Final = 64 * 2**20
@@ -104,7 +105,7 @@ def upload(request: HttpRequest, kind: str, format_: str) -> HttpResponse:
     if not key.allows_kind(kind):
         return problem(403, "Forbidden", f"The key {key.name} may send {', '.join(sorted(key.kinds))} only.")
     try:
-        with admitted(key.name, "telemetry"):
+        with admitted(key.name, "telemetry"), closing(request):
             answer = _stored(request, kind, key, reader)
             return answer if isinstance(answer, Accepted) else noted(answer, key.name, f"{kind}/{format_}")
     except OverloadedError as error:
@@ -161,12 +162,13 @@ def _files(request: HttpRequest) -> list[UploadedFile[Any]]:
     request.upload_handlers = [TemporaryFileUploadHandler(request)]
     try:
         files = [one for name in request.FILES for one in request.FILES.getlist(name)]
+    except TooManyFilesSent as error:
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FILES
+        raise InvalidUploadError(f"the form has more than {most} files") from error
     except OSError as error:
         raise InvalidUploadError(f"the body could not be read to its end: {error}") from error
     if not files:
         raise InvalidUploadError("the form has no file: curl -F file=@FILE")
-    if len(files) > MOST_FILES:
-        raise InvalidUploadError(f"{len(files)} files are more than {MOST_FILES}")
     return files
 
 

@@ -69,12 +69,16 @@ BAD: list[tuple[dict[str, bytes], str]] = [
 ]
 
 
-def test_a_bad_dump_has_one_clear_error_and_stores_nothing(send: Send) -> None:
+def test_a_bad_dump_has_one_clear_error_and_stores_nothing(send: Send, settings: Settings) -> None:
     for files, said in BAD:
         answer = send(DUMPS, **files)
         assert answer.status_code == 400, said
         assert answer.json()["detail"].startswith("Nothing was stored: ")
         assert said in answer.json()["detail"]
+    many = {f"rank_{number}": b"{}" for number in range(101)}
+    assert "rank_0: is no dump" in send(DUMPS, **many).json()["detail"]
+    settings.DATA_UPLOAD_MAX_NUMBER_FILES = 100
+    assert "more than 100 files" in send(DUMPS, **many).json()["detail"]
     assert count("telemetry_collective") == 0
 
 
