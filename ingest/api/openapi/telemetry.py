@@ -1,14 +1,28 @@
-"""The telemetry endpoint in the OpenAPI document, out of the kinds as they are declared: its views are none
-of DRF's.
+"""The telemetry endpoints in the OpenAPI document, out of the kinds and file formats as they are declared: their views
+are none of DRF's.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+
 from ingest.api.admission import ENCODINGS
 from ingest.api.answers import AcceptedRows, KindOfTelemetry, KindsOfTelemetry
-from ingest.api.openapi.generate import RECEIPT, array, header, in_json, operation, schema_of, within
+from ingest.api.openapi.generate import (
+    RECEIPT,
+    array,
+    header,
+    in_json,
+    operation,
+    query_parameter,
+    record,
+    schema_of,
+    within,
+)
+from ingest.api.uploads import FORMATS as UPLOADS
+from ingest.api.uploads import LONGEST_NAME
 from ingest.telemetry.decode.body import FORMATS
 from ingest.telemetry.kinds import KINDS
 
@@ -17,6 +31,25 @@ _BODIES = {
     "application/x-ndjson": {"schema": {"type": "string", "description": "a row a line"}},
     "application/json": {"schema": {**array({"type": "object"}), "minItems": 1}},
     "application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}},
+}
+_WORD = {"type": "string", "maxLength": LONGEST_NAME}
+_JOB = {**query_parameter("job", "name of the training job", {**_WORD, "minLength": 1}), "required": True}
+_UPLOADS: dict[tuple[str, str], tuple[str, list[dict[str, Any]]]] = {
+    ("collective", "flight-recorder"): (
+        "Dumps of PyTorch's flight recorder as JSON, one of each rank, its number at the end of the file's name:"
+        " `nccl_trace_rank_7.json`.",
+        [_JOB],
+    ),
+    ("function_profile", "profiler-trace"): (
+        "Chrome traces of PyTorch's profiler, one of each worker.",
+        [
+            _JOB,
+            query_parameter("role", "what the workers do, such as a pipeline stage; default: `all`", _WORD),
+            query_parameter(
+                "worker", "with one file: its worker; default: the rank that the trace names", _WORD
+            ),
+        ],
+    ),
 }
 
 
@@ -39,7 +72,7 @@ def describe_telemetry(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             ),
             "post": _post(),
         },
-    }
+    } | {f"/api/v1/telemetry/{kind}/{format_}": {"post": _upload(kind, format_)} for kind, format_ in UPLOADS}
     return result
 
 
@@ -71,5 +104,35 @@ def _post() -> dict[str, Any]:
     body = {"required": True, "content": {media_type: _BODIES[media_type] for media_type in FORMATS}}
     return operation("telemetry_send", words, answers, *parameters) | {
         "requestBody": body,
+        "security": [{"integrationKey": []}],
+    }
+
+
+def _upload(kind: str, format_: str) -> dict[str, Any]:
+    words, parameters = _UPLOADS[kind, format_]
+    answers = {
+        "202": {**in_json(schema_of(AcceptedRows), "All rows are on disk."), "headers": RECEIPT},
+        "411": {"description": "The request has no Content-Length. Nothing was stored."},
+        "413": {"description": "The body is larger than DOSSIER_UPLOAD_MAX_BODY. Nothing was stored."},
+        "415": {"description": "The body must be multipart/form-data."},
+        "429": {
+            "description": "More than may be sent at a time: again after `Retry-After`. Nothing was stored."
+        },
+    }
+    files = {
+        **array({"type": "string", "format": "binary"}),
+        "minItems": 1,
+        "maxItems": settings.DATA_UPLOAD_MAX_NUMBER_FILES,
+        "description": "also gzip; every file of the form is read, whatever its field is called",
+    }
+    form = {"multipart/form-data": {"schema": record({"file": files})}}
+    return operation(
+        f"telemetry_upload_{format_.replace('-', '_')}",
+        f"{words} The rows of all files are stored, or none. A key needs the scope `telemetry`. The same files again"
+        " are answered with the first receipt.",
+        answers,
+        *parameters,
+    ) | {
+        "requestBody": {"required": True, "content": form},
         "security": [{"integrationKey": []}],
     }

@@ -29,6 +29,7 @@ from incidents.commands import Report, open_incident
 from incidents.oncall.models import OnCallSchedule
 from incidents.teams.models import Silence
 from ingest.api import keys, root_urls
+from ingest.api.uploads import FORMATS as UPLOADS
 from ingest.queries import Context
 from ingest.telemetry.decode.body import FORMATS
 from ingest.telemetry.kinds import KINDS
@@ -72,11 +73,16 @@ def test_every_operation_answers_as_the_document_says() -> None:
     assert wrong == {}, json.dumps(wrong, indent=2)
 
 
-def test_the_document_has_the_telemetry_endpoint(client: Client) -> None:
-    endpoint = client.get("/api/schema?format=json").json()["paths"]["/api/v1/telemetry/{kind}"]["post"]
+def test_the_document_has_the_telemetry_endpoints(client: Client) -> None:
+    paths = client.get("/api/schema?format=json").json()["paths"]
+    endpoint = paths["/api/v1/telemetry/{kind}"]["post"]
     assert set(endpoint["parameters"][0]["schema"]["enum"]) == set(KINDS)
     assert list(endpoint["requestBody"]["content"]) == list(FORMATS)
     assert {"202", "400", "401", "403", "404", "409", "413", "415", "429"} <= set(endpoint["responses"])
+    for kind, format_ in UPLOADS:
+        upload = paths[f"/api/v1/telemetry/{kind}/{format_}"]["post"]
+        assert list(upload["requestBody"]["content"]) == ["multipart/form-data"]
+        assert {"202", "400", "411", "413", "415", "429"} <= set(upload["responses"])
 
 
 def test_the_document_has_every_endpoint_and_takes_its_own_examples(client: Client) -> None:
