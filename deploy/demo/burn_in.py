@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.simulators.node_benchmarks import METRICS, Defect, Preset, build, results
-from deploy.demo.training import NODES, RAILS, REGION, SLOWER, Training, node
+from deploy.demo.training_job import NODES, RAILS, REGION, SLOWER, Training, node
 
 Row = dict[str, Any]
 PEERS = 7

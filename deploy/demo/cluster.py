@@ -8,6 +8,7 @@ follows from what the API says of the incident, so that a restart goes on and a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +16,7 @@ from urllib.parse import quote
 from deploy.demo.burn_in import BurnIn
 from deploy.demo.screen import Screen
 from deploy.demo.sender import RequestRejectedError, Sender, SenderStoppedError
-from deploy.demo.training import UNTIL
+from deploy.demo.training_job import UNTIL
 from deploy.demo.world import Demo
 
 PERIOD = 4.0
@@ -45,12 +46,10 @@ class ClusterOperator:
 
     def run(self) -> None:
         """Steps until the node is proved or the operator gives up."""
-        try:
-            going = True
+        going = True
+        with suppress(SenderStoppedError):  # the demo ends
             while going and not self.sender.stop.wait(PERIOD):
                 going = self._step_once()
-        except SenderStoppedError:
-            pass
 
     def _step_once(self) -> bool:
         try:

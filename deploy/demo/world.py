@@ -22,7 +22,7 @@ from analyzers.simulators.fleet import build
 from analyzers.simulators.region import BACKGROUND, REGION, World, failure_rows, region_world, stamp
 from deploy.demo.month import DAYS, Month
 from deploy.demo.network import Network
-from deploy.demo.training import Training
+from deploy.demo.training_job import Training
 from deploy.demo.validation import Validation
 
 Row = dict[str, Any]

@@ -23,7 +23,7 @@ def demo() -> Demo:
 
 @pytest.fixture(scope="module")
 def told(demo: Demo) -> list[Batch]:
-    """All that is sent while the stories last, but the training job, which has `test_demo_training`."""
+    """All that is sent while the stories last, but the training job, which has `test_demo_training_job`."""
     return [batch for n in range(demo.minutes) for batch in demo.region_minute(n)]
 
 
