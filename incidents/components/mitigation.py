@@ -16,6 +16,7 @@ from django.conf import settings
 
 from analyzers.contract import Count, Input, Paths, Reduction
 from analyzers.queries import runs, verdict
+from incidents.domain.incident.remediation import is_of_a_node
 from incidents.domain.incident.state import Incident
 from incidents.domain.mitigation import (
     WORTH,
@@ -31,7 +32,8 @@ from incidents.incident.models import IncidentRow
 from ingest.queries import read_window
 
 Json = dict[str, Any]
-PART_KINDS = ("node", "host", "gpu", "nic", "rank", "rank_tx", "rank_rx", "channel", "worker")
+PROCESS_KINDS = ("rank", "rank_tx", "rank_rx", "channel", "worker")
+"""Kinds of components that are processes of a training job."""
 TRAINING = frozenset({"c4d", "perftracker", "skeletonhunter", "straggler"})
 HANGS = frozenset(
     {"operation not launched", "transfer without progress", "operation mismatch", "rows of the node"}
@@ -151,11 +153,12 @@ class Mitigation:
 
 
 def applies(state: Incident) -> bool:
-    """Whether the incident is about a part of a node, or an analyzer of training jobs blames its component."""
+    """Whether the incident is about a node, a part of one or a process of a job, or an analyzer of training jobs blames
+    its component."""
     if state.component is None or state.merged_into is not None:
         return False
     blames = any(name in TRAINING and one.says == "blames" for name, one in state.opinions.items())
-    return blames or state.component.partition("/")[0] in PART_KINDS
+    return blames or is_of_a_node(state.component) or state.component.partition("/")[0] in PROCESS_KINDS
 
 
 def mitigation_of(state: Incident, given: Mapping[str, str], region: str, now: datetime) -> Mitigation:

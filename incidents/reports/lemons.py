@@ -25,7 +25,8 @@ DAYS = 90
 MOST_DAYS = 400
 LEVEL = 0.05
 """Share of false lemons among those named that is accepted."""
-PART_KINDS = ("node", "host", "gpu", "nic", "disk")
+COMPARED_KINDS = ("node", "host", "gpu", "nic", "disk")
+"""Kinds of components of which there are enough alike to compare."""
 MODEL_LABELS = ("sku", "model")
 """Labels of the topology that say which parts are peers: the first that a part has."""
 GROUP_LABELS = ("batch", "firmware", "driver", "vendor")
@@ -78,7 +79,7 @@ def lemons_of(region: str, end: datetime, upto: Position, days: int = DAYS, leve
     for name in sorted(names):
         kind = name.partition("/")[0]
         labels = history.labels.get(name, {})
-        if kind in PART_KINDS:
+        if kind in COMPARED_KINDS:
             peers[kind, next((labels[one] for one in MODEL_LABELS if labels.get(one)), "")].append(name)
     fleets = [
         _fleet(f"{kind} {model}".strip(), parts, history, days, level)
@@ -97,7 +98,7 @@ def _history(region: str, start: datetime, end: datetime, upto: Position) -> _Hi
     sums = read_window(_HISTORY, region, start, end, upto)
     found = _History()
     for one in topology_at(region, end, upto).components.values():
-        if one.name.partition("/")[0] in PART_KINDS:
+        if one.name.partition("/")[0] in COMPARED_KINDS:
             found.labels[one.name] = one.labels
     attempts = sums["attempts"]
     nodes, outcomes = _paths(attempts, "nodes"), attempts.keys["outcome"]
@@ -168,7 +169,7 @@ def _of_parts(incidents: Iterable[ReportedIncident]) -> Iterator[_OfPart]:
             continue
         cause = state.confirmed_cause
         part = cause if cause is not None and is_component(cause) else state.component
-        if part is None or part.partition("/")[0] not in PART_KINDS:
+        if part is None or part.partition("/")[0] not in COMPARED_KINDS:
             continue
         found = None if cause is None or (cause != "none" and cause != part) else cause == part
         answers = () if state.remediation is None else state.remediation.answers

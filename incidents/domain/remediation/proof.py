@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from analyzers.builtin.stats.probability import wilson
 from incidents.domain.values import optional_rfc3339, rfc3339
 
 FALSE_REPAIRED: Final = 0.01
@@ -42,7 +43,6 @@ ASSUMED: Final = 0.2
 SEEN: Final = 2.0
 """A source shows the fault if the part failed there so many times as often as the fleet, and at least twice."""
 BLOCK: Final = 10
-Z: Final = 1.96
 LOWEST, HIGHEST = 1e-4, 0.9
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -60,9 +60,7 @@ class Counts:
     @property
     def low(self) -> float:
         """Lower end of the 95 % interval of the rate (Wilson, J. Am. Statist. Assoc. 22, 1927)."""
-        n, rate = max(1, self.attempts), self.failures / max(1, self.attempts)
-        middle, spread = rate + Z * Z / (2 * n), Z * math.sqrt(rate * (1 - rate) / n + Z * Z / (4 * n * n))
-        return max(0.0, (middle - spread) / (1 + Z * Z / n))
+        return wilson(self.failures, self.attempts)[0]
 
 
 @dataclass(frozen=True, slots=True)
