@@ -37,6 +37,17 @@ OPEN_HOURS = Param(
 )
 
 
+def metric_series(slice: timedelta) -> Reduction:
+    """Every series of metrics as total and count of its samples in slices."""
+    return Reduction(
+        "series",
+        kind="metric",
+        group_by=("name", "labels"),
+        aggregates={"total": Sum("value"), "samples": Count()},
+        slice=slice,
+    )
+
+
 SLICE = timedelta(seconds=30)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.changepoint.analyzer import SLICE
-from analyzers.builtin.paths import numbered, texts, whole
-from analyzers.builtin.stats.changepoint import growth_of
-from analyzers.contract import Params, Sums, Window
+from analyzers.builtin.metric_series import columns_of, growth_of, means, slices_of
+from analyzers.contract import Params, Window
 from ingest.integrations.normalized import component_of
 
 Floats = NDArray[np.float64]
@@ -61,64 +60,31 @@ class Observed:
 
 def observe(window: Window, params: Params) -> Observed:
     windows = (*window.history, window)
-    slices = [max(1, -(-one.length // SLICE)) for one in windows]
-    pooled = max(1, -(-_searched(slices) // MOST_COLUMNS))
-    counts = [-(-one // pooled) for one in slices]
-    width = pooled * SLICE
-    starts = tuple(
-        one.start + at * width for one, count in zip(windows, counts, strict=True) for at in range(count)
+    pooled = max(1, -(-_searched(slices_of(windows, SLICE)) // MOST_COLUMNS))
+    columns = columns_of(windows, SLICE, pooled)
+    keys, values = means(
+        [one.sums["series"] for one in windows], columns, lambda name, labels: (name, labels)
     )
-    places: dict[tuple[str, str], int] = {}
-    tables = [
-        _table(one.sums["series"], places, count, pooled) for one, count in zip(windows, counts, strict=True)
-    ]
-    values = np.full((len(places), len(starts)), np.nan)
-    at = 0
-    for table, count in zip(tables, counts, strict=True):
-        values[: len(table), at : at + count] = table
-        at += count
-    identities = [_identity(name, labels, str(params["component_label"])) for name, labels in places]
+    identities = [_identity(name, labels, str(params["component_label"])) for name, labels in keys]
     order = sorted(
         (at for at, one in enumerate(identities) if one.component),
         key=lambda at: (identities[at].component, identities[at].name, identities[at].rest),
     )
     named = tuple(identities[at] for at in order)
     return Observed(
-        starts,
-        width,
-        len(starts) - _searched(counts),
-        len(starts) - counts[-1],
+        columns.starts,
+        columns.width,
+        len(columns.starts) - _searched(columns.counts),
+        columns.now,
         named,
         _as_rates(named, values[order]),
         len(identities) - len(order),
     )
 
 
-def _searched(counts: list[int]) -> int:
+def _searched(counts: Sequence[int]) -> int:
     """Columns that are searched: two windows, at most two thirds of what is known."""
     return min(2 * counts[-1], 2 * sum(counts) // 3)
-
-
-def _table(sums: Sums, places: dict[tuple[str, str], int], columns: int, pooled: int) -> Floats:
-    """Means by series and column; series are numbered in `places`, which grows."""
-    if not sums.rows:
-        return np.full((len(places), columns), np.nan)
-    names, name = numbered(texts(sums, "name"))
-    labels, label = numbered(texts(sums, "labels"))
-    distinct, code = np.unique(name * len(labels) + label, return_inverse=True)
-    place = np.array(
-        [
-            places.setdefault((names[one // len(labels)], labels[one % len(labels)]), len(places))
-            for one in distinct.tolist()
-        ],
-        dtype=np.int64,
-    )
-    cell = place[code] * columns + whole(sums, "slice") // pooled
-    size = len(places) * columns
-    samples = np.bincount(cell, np.asarray(sums.values["samples"], dtype=np.float64), size)
-    total = np.bincount(cell, np.asarray(sums.values["total"], dtype=np.float64), size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(samples > 0, total / samples, np.nan).reshape(len(places), columns)
 
 
 def _identity(name: str, text: str, label: str) -> Identity:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from analyzers.contract import Analyzer, Count, Deferred, Input, Param, Reduction, Sum
+from analyzers.builtin.reductions import metric_series
+from analyzers.contract import Analyzer, Count, Deferred, Input, Param, Reduction
 
 SLICE = timedelta(seconds=30)
 
-SERIES = Reduction(
-    "series",
-    kind="metric",
-    group_by=("name", "labels"),
-    aggregates={"total": Sum("value"), "samples": Count()},
-    slice=SLICE,
-)
-"""Every series as total and count of its samples in slices of thirty seconds."""
+SERIES = metric_series(SLICE)
 
 NEEDS = Reduction(
     "needs",

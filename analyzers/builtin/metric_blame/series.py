@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.metric_blame.analyzer import COMPONENT, SLICE
 from analyzers.builtin.metric_blame.indicators import Sort, sort_of
+from analyzers.builtin.metric_series import columns_of, growth_of, slices_of
 from analyzers.builtin.paths import texts, whole
-from analyzers.builtin.stats.changepoint import growth_of
 from analyzers.contract import Params, Paths, Sums, Window
 
 Floats = NDArray[np.float64]
@@ -73,19 +73,14 @@ def observe(window: Window, params: Params) -> Observed:
     known = sorted({*calls, *(one for needed in calls.values() for one in needed)})
     identify = _Identifier(params, known)
     read = [_read(one.sums["series"], identify) for one in windows]
-    slices = [max(1, -(-one.length // SLICE)) for one in windows]
-    pooled = max(_usual_gap(read), -(-slices[-1] // MOST_COLUMNS))
-    counts = [-(-one // pooled) for one in slices]
-    table = _Table(read, counts, pooled)
-    width = pooled * SLICE
-    starts = tuple(
-        one.start + at * width for one, count in zip(windows, counts, strict=True) for at in range(count)
-    )
+    pooled = max(_usual_gap(read), -(-slices_of(windows, SLICE)[-1] // MOST_COLUMNS))
+    columns = columns_of(windows, SLICE, pooled)
+    table = _Table(read, columns.counts, pooled)
     series, values = _derived(table.keys, table.totals, table.samples)
     return Observed(
-        starts,
-        width,
-        len(starts) - counts[-1],
+        columns.starts,
+        columns.width,
+        columns.now,
         series,
         values,
         calls,

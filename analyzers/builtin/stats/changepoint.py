@@ -92,18 +92,6 @@ def independent_share(rho: Floats) -> Floats:
     return (1 - rho) / (1 + rho)
 
 
-def growth_of(totals: Floats) -> Floats:
-    """What counters grew by since their last reading, a column; NaN where one was set back, or not read."""
-    there = np.isfinite(totals)
-    columns = np.arange(totals.shape[1])
-    last = np.maximum.accumulate(np.where(there, columns, -1), axis=1)
-    before = np.concatenate([np.full((len(totals), 1), -1), last[:, :-1]], axis=1)
-    known = there & (before >= 0)
-    grown = totals - np.take_along_axis(totals, np.maximum(before, 0), axis=1)
-    found = grown / np.maximum(columns - before, 1)
-    return np.asarray(np.where(known & (found >= 0), found, np.nan))
-
-
 @dataclass(frozen=True, slots=True)
 class RunLengths:
     """What is known of each series at each column; shapes (series, columns).

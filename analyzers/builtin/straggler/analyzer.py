@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from analyzers.contract import Analyzer, Count, Deferred, Input, Param, Reduction, Sum
+from analyzers.builtin.reductions import metric_series
+from analyzers.contract import Analyzer, Deferred, Input, Param
 
 SLICE = timedelta(seconds=10)
 
-SERIES = Reduction(
-    "series",
-    kind="metric",
-    group_by=("name", "labels"),
-    aggregates={"total": Sum("value"), "samples": Count()},
-    slice=SLICE,
-)
-"""Every series as its mean in slices of ten seconds."""
+SERIES = metric_series(SLICE)
 
 NODE = (
     "node,nodename,node_name,host,hostname,host_name,machine,server,exported_instance,instance,worker,rank,"

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.metric_series import columns_of, growth_of, means, slices_of
 from analyzers.builtin.nodes.samples import direction_of, words_given, words_of
-from analyzers.builtin.paths import numbered, texts, whole
+from analyzers.builtin.paths import numbered
 from analyzers.builtin.straggler.analyzer import COHORT, NODE, SLICE
-from analyzers.contract import Params, Sums, Window
+from analyzers.contract import Params, Window
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -119,27 +120,16 @@ class Observed:
 
 def observe(window: Window, params: Params) -> Observed:
     windows = (*window.history, window)
-    slices = [max(1, -(-one.length // SLICE)) for one in windows]
-    pooled = max(1, -(-slices[-1] // MOST_COLUMNS))
-    counts = [-(-one // pooled) for one in slices]
-    width = pooled * SLICE
-    starts = tuple(
-        one.start + at * width for one, count in zip(windows, counts, strict=True) for at in range(count)
-    )
+    pooled = max(1, -(-slices_of(windows, SLICE)[-1] // MOST_COLUMNS))
+    columns = columns_of(windows, SLICE, pooled)
     identify = _Identifier(str(params["node_label"]), str(params["peer_labels"]))
-    places: dict[tuple[str, Identity], int] = {}
-    tables = [
-        _table(one.sums["series"], identify, places, count, pooled)
-        for one, count in zip(windows, counts, strict=True)
-    ]
-    values = np.full((len(places), len(starts)), np.nan)
-    at = 0
-    for table, count in zip(tables, counts, strict=True):
-        values[: len(table), at : at + count] = table
-        at += count
+    keys, values = means(
+        [one.sums["series"] for one in windows], columns, lambda name, labels: (name, identify(labels))
+    )
+    places = {key: at for at, key in enumerate(keys)}
     grids, paces = _grouped(places, values, params)
     nodes = tuple(sorted({one.node for _, one in places if one.node}))
-    return Observed(starts, width, len(starts) - counts[-1], grids, paces, nodes, len(places))
+    return Observed(columns.starts, columns.width, columns.now, grids, paces, nodes, len(places))
 
 
 class _Identifier:
@@ -175,30 +165,6 @@ def _component(label: str, value: str) -> str:
     return f"node/{re.sub(r':[0-9]+$', '', value)}"
 
 
-def _table(
-    sums: Sums, identify: _Identifier, places: dict[tuple[str, Identity], int], columns: int, pooled: int
-) -> Floats:
-    """Means by series and column; series are numbered in `places`, which grows."""
-    if not sums.rows:
-        return np.full((len(places), columns), np.nan)
-    names, name = numbered(texts(sums, "name"))
-    labels, label = numbered(texts(sums, "labels"))
-    distinct, code = np.unique(name * len(labels) + label, return_inverse=True)
-    place = np.array(
-        [
-            places.setdefault((names[one // len(labels)], identify(labels[one % len(labels)])), len(places))
-            for one in distinct.tolist()
-        ],
-        dtype=np.int64,
-    )
-    cell = place[code] * columns + whole(sums, "slice") // pooled
-    size = len(places) * columns
-    samples = np.bincount(cell, np.asarray(sums.values["samples"], dtype=np.float64), size)
-    total = np.bincount(cell, np.asarray(sums.values["total"], dtype=np.float64), size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(samples > 0, total / samples, np.nan).reshape(len(places), columns)
-
-
 def _grouped(
     places: Mapping[tuple[str, Identity], int], values: Floats, params: Params
 ) -> tuple[tuple[Grid, ...], tuple[Pace, ...]]:
@@ -231,23 +197,11 @@ def _grid(name: str, cohort: Cohort, members: Sequence[Identity], table: Floats,
     nodes, owner = numbered([members[at].node for at in kept])
     taken = table[kept]
     if name.endswith(_COUNTER):
-        taken = _growth(taken)
+        taken = growth_of(taken)
     side = {"higher": -1, "lower": 1}.get(direction_of("", name, higher=_HIGHER) or "", 0)
     return Grid(
         name, cohort, nodes, owner, tuple(members[at].member for at in kept), taken, side, _gap(taken), wanted
     )
-
-
-def _growth(totals: Floats) -> Floats:
-    """What each counter grew by since its last reading, a column; NaN where it was set back, or not read."""
-    there = np.isfinite(totals)
-    columns = np.arange(totals.shape[1])
-    last = np.maximum.accumulate(np.where(there, columns, -1), axis=1)
-    before = np.concatenate([np.full((len(totals), 1), -1), last[:, :-1]], axis=1)
-    known = there & (before >= 0)
-    grown = totals - np.take_along_axis(totals, np.maximum(before, 0), axis=1)
-    found = grown / np.maximum(columns - before, 1)
-    return np.asarray(np.where(known & (found >= 0), found, np.nan))
 
 
 def _gap(table: Floats) -> int:

@@ -13,7 +13,6 @@ from analyzers.builtin.stats import changepoint
 from analyzers.builtin.stats.changepoint import (
     RunLengths,
     credible,
-    growth_of,
     independent_share,
     reference_of,
     run_lengths,
@@ -135,11 +134,6 @@ def test_series_are_judged_alone_whatever_stands_beside_them(monkeypatch: pytest
     apart = judged(values)
     assert np.array_equal(together.odds, apart.odds)
     assert np.array_equal(together.beginning, apart.beginning)
-
-
-def test_counters_grow_and_are_set_back() -> None:
-    totals = np.array([[1.0, 3.0, np.nan, 7.0, 1.0, 2.0]])
-    assert growth_of(totals).tolist()[0][1:] == pytest.approx([2, math.nan, 2, math.nan, 1], nan_ok=True)
 
 
 def test_the_interval_is_the_shortest_that_holds_its_share() -> None:
