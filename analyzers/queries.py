@@ -9,6 +9,8 @@ from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
 from analyzers.registry import problems as analyzer_problems
 from analyzers.runner import AnalysisError
+from analyzers.runs.evidence_export import EvidenceExportError, evidence_file, evidence_key
+from analyzers.runs.evidence_file import Subject as EvidenceSubject
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.replay import (
     NothingToReplayError,
@@ -51,6 +53,8 @@ __all__ = [
     "Calculator",
     "Cause",
     "Curve",
+    "EvidenceExportError",
+    "EvidenceSubject",
     "Judged",
     "Named",
     "NothingToReplayError",
@@ -71,6 +75,8 @@ __all__ = [
     "analyzer",
     "analyzer_problems",
     "analyzers",
+    "evidence_file",
+    "evidence_key",
     "faulty_analyzers",
     "is_installed",
     "is_repeatable",

@@ -32,6 +32,7 @@ urlpatterns = [
     path("incidents/<int:number>/similar", similar.similar, name="similar"),
     path("incidents/<int:number>/split_off", split.split_off, name="split_off"),
     path("incidents/<int:number>/blast-radius", similar.blast, name="blast"),
+    path("incidents/<int:number>/evidence-file", downloads.evidence, name="evidence_file"),
     path("incidents/<int:number>/mitigation", mitigation.mitigation, name="mitigation"),
     path("incidents/<int:number>/teams", similar.teams, name="likely_teams"),
     path(

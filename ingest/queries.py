@@ -38,7 +38,8 @@ from ingest.log.read import (
 )
 from ingest.log.read import lags as follower_lags
 from ingest.log.read import places as follower_places
-from ingest.log.seals import newest_seal, unsealed_since
+from ingest.log.seals import UncoveredEventError, newest_seal, unsealed_since
+from ingest.log.seals import prove as prove_event
 from ingest.log.types import (
     Body,
     Context,
@@ -117,6 +118,7 @@ __all__ = [
     "TelemetryReceipt",
     "Topology",
     "TopologySnapshot",
+    "UncoveredEventError",
     "WithoutAlert",
     "alert_briefs",
     "alert_components",
@@ -166,6 +168,7 @@ __all__ = [
     "path_sums",
     "placed_names",
     "position_at",
+    "prove_event",
     "read_all",
     "read_stream",
     "read_streams",

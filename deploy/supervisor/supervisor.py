@@ -270,6 +270,7 @@ class Supervisor:
         if not secret.exists():
             secret.touch(mode=0o600)
             secret.write_text(settings.SECRET_KEY)
+            settings.SECRET_KEY_IS_STORED = True  # the processes are forks of this one
         processes.forget(self.home.root)
         replacement.forget(self.home)
         for name in ("metrics", "heartbeats"):

@@ -20,6 +20,7 @@ from incidents.api.components.views import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.bulk import BulkView
+from incidents.api.incident.evidence_file import EvidenceFileView, EvidenceKeyView
 from incidents.api.incident.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 from incidents.api.inputs import context, reference, sequence, time_of
 from incidents.api.oncall import views
@@ -226,6 +227,12 @@ urlpatterns = [
     path("incidents/<str:reference>", IncidentView.as_view(), name="api-incident"),
     path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),
+    path(
+        "incidents/<str:reference>/evidence-file",
+        EvidenceFileView.as_view(),
+        name="api-incident-evidence-file",
+    ),
+    path("evidence-key", EvidenceKeyView.as_view(), name="api-evidence-key"),
     path("incidents/<str:reference>/mitigation", MitigationView.as_view(), name="api-incident-mitigation"),
     path("incidents/<str:reference>/escalation", EscalationView.as_view(), name="api-incident-escalation"),
     path(

@@ -14,44 +14,29 @@ events between the previous seal's end and the watermark and holds
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import datetime
-from hashlib import sha256
-from typing import Any
 
 from django.db import connection, transaction
 
 from ingest.db import database
 from ingest.log import append, read
 from ingest.log.events import SEALED
-from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, StreamVersionError
+from ingest.log.inclusion import MOST_LATER, STREAM, Cover, Inclusion, Line, Link, StoredEvent
+from ingest.log.types import (
+    Body,
+    Context,
+    Event,
+    Head,
+    NewEvent,
+    Position,
+    StreamVersionError,
+    read_body,
+    time_text,
+)
 
-STREAM = "log"
 COVER = 1000
 """Events under one seal, which bounds the size of its `heads` (about 80 bytes a stream)."""
-SHORT = 16
-
-Link = tuple[str, int, bytes, Position]
-"""Stream, version, hash and position of an event: all that a seal is about."""
-
-
-@dataclass(slots=True)
-class Cover:
-    """The running sum of a seal."""
-
-    root: str
-    events: int = 0
-    heads: dict[str, list[Any]] = field(default_factory=dict)
-
-    def add(self, links: Iterable[Link]) -> None:
-        digest = sha256(self.root.encode())
-        for stream, version, hash_, position in links:
-            digest.update(f"\n{position} {stream}@{version} {hash_.hex()}".encode())
-            self.events += 1
-            if version > self.heads.get(stream, (0,))[0]:
-                self.heads[stream] = [version, hash_.hex()[:SHORT]]
-        self.root = digest.hexdigest()
 
 
 def seal(actor: str = "system:log") -> list[Event]:
@@ -121,3 +106,60 @@ def links(after: Position, upto: Position, limit: int) -> Iterator[Link]:
         )
         for stream, version, hash_, epoch, txid, seq in cursor.fetchall():
             yield stream, version, bytes(hash_), Position(epoch, int(txid), seq)
+
+
+class UncoveredEventError(LookupError):
+    """No seal covers the event yet; the next one will."""
+
+
+def prove(stream: str, version: int) -> Inclusion:
+    """Proof that an event stands under a seal. Raises UncoveredEventError, and LookupError for an unknown event."""
+    event, position = _stored(stream, version)
+    seal, body = _seal_over(position)
+    if seal is None:
+        raise UncoveredEventError(f"{stream}@{version} is not sealed yet")
+    before = _stored(STREAM, seal.version - 1)[0].body if seal.version > 1 else None
+    lines = [
+        Line(str(at), name, number, digest.hex())
+        for name, number, digest, at in links(
+            Position.parse(body["from"]), Position.parse(body["upto"]), body["events"]
+        )
+    ]
+    last = min(seal.version + MOST_LATER, read.head(STREAM).version)
+    later = [_stored(STREAM, number)[0] for number in range(seal.version + 1, last + 1)]
+    return Inclusion(event, "" if before is None else read_body(before)["root"], lines, seal, later)
+
+
+def _stored(stream: str, version: int) -> tuple[StoredEvent, Position]:
+    """An event as it is stored, and where it stands."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT e.type, e.schema, e.body, e.actor, e.cause, e.trace, e.occurred_at, e.recorded_at, e.epoch,"
+            " e.txid::text, e.seq, coalesce(encode(b.hash, 'hex'), '') FROM log_event e LEFT JOIN log_event b"
+            " ON b.stream = e.stream AND b.version = e.version - 1 WHERE e.stream = %s AND e.version = %s",
+            (stream, version),
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise LookupError(f"there is no event {stream}@{version}")
+    type_, schema, body, actor, cause, trace, occurred_at, recorded_at, epoch, txid, seq, previous = row
+    stored = StoredEvent(
+        stream, version, type_, schema, body, actor, cause, trace, time_text(occurred_at), time_text(recorded_at),
+        previous,
+    )  # fmt: skip
+    return stored, Position(epoch, int(txid), seq)
+
+
+def _seal_over(position: Position) -> tuple[StoredEvent | None, Body]:
+    """The first seal that covers a position. It stands behind it, and seldom is it not the next."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT version, body FROM log_event WHERE stream = %s AND (epoch, txid, seq) > (%s, %s::xid8, %s)"
+            " ORDER BY version",
+            (STREAM, position.epoch, str(position.txid), position.seq),
+        )
+        for version, text in cursor:
+            body = read_body(text)
+            if Position.parse(body["upto"]) >= position:
+                return _stored(STREAM, version)[0], body
+    return None, {}

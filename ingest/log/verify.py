@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from ingest.log import dating, noted_seals, seals, timestamps, types
+from ingest.log import dating, inclusion, noted_seals, seals, timestamps, types
 from ingest.log.copies import check_copies
 from ingest.log.types import Body, Head, Position
 
@@ -135,11 +135,12 @@ def _verify_seals() -> tuple[int, str | None]:
     root, upto, count, newest = "", Position.START, 0, None
     with connection.chunked_cursor() as cursor:
         cursor.execute(
-            "SELECT version, body, hash FROM log_event WHERE stream = %s ORDER BY version", (seals.STREAM,)
+            "SELECT version, body, hash FROM log_event WHERE stream = %s ORDER BY version",
+            (inclusion.STREAM,),
         )
         for version, text, hash_ in _rows(cursor, 10):
             body: Body = types.read_body(text)
-            seal_id = f"{seals.STREAM}@{version}"
+            seal_id = f"{inclusion.STREAM}@{version}"
             if body["from"] != str(upto):
                 raise LogIntegrityError(
                     seal_id, f"begins at {body['from']}, but the seal before ends at {upto}"
@@ -154,7 +155,7 @@ def _verify_seal(seal_id: str, body: Body, root: str) -> None:
     begin, upto = Position.parse(body["from"]), Position.parse(body["upto"])
     # One more than was sealed is enough to see that there are too many.
     found = list(seals.links(begin, upto, body["events"] + 1))
-    cover = seals.Cover(root)
+    cover = inclusion.Cover(root)
     cover.add(found)
     if (cover.root, cover.events, cover.heads) == (body["root"], body["events"], body["heads"]):
         return
@@ -185,7 +186,7 @@ def _expect_noted(file: Path) -> None:
     covered = 0 if seal is None else int(seal.partition(":")[0].partition("@")[2])
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT body FROM log_event WHERE stream = %s AND version = %s", (seals.STREAM, covered)
+            "SELECT body FROM log_event WHERE stream = %s AND version = %s", (inclusion.STREAM, covered)
         )
         row = cursor.fetchone()
         upto = Position.parse(types.read_body(row[0])["upto"]) if row else Position.START
@@ -193,7 +194,7 @@ def _expect_noted(file: Path) -> None:
             "SELECT stream || '@' || version FROM log_event"
             " WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND stream <> %s"
             " AND recorded_at < clock_timestamp() - %s * interval '1 second' ORDER BY epoch, txid, seq LIMIT 1",
-            (upto.epoch, str(upto.txid), upto.seq, seals.STREAM, UNSEALED),
+            (upto.epoch, str(upto.txid), upto.seq, inclusion.STREAM, UNSEALED),
         )
         late = cursor.fetchone()
     if late is not None:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
@@ -15,6 +17,8 @@ from analyzers import queries as analyzers
 from frontend.evidence import Piece, csv_cell, rows_of
 from frontend.views.pages import page, show
 from incidents import queries
+from incidents.evidence_file import evidence_file
+from ingest.queries import now_utc
 
 ROWS = 50
 """Rows of each sum that the page shows; the file has them all."""
@@ -49,6 +53,18 @@ def run_csv(_: HttpRequest, id: UUID, place: int) -> HttpResponse:
 
 @page
 @require_safe
+def evidence(request: HttpRequest, number: int) -> HttpResponse:
+    """The verdicts on an incident as one signed file (`analyzers.runs.evidence_file`)."""
+    try:
+        body = evidence_file(str(number), now_utc())
+    except analyzers.EvidenceExportError as refused:
+        messages.error(request, str(refused))
+        return redirect("incident", number)
+    return _attachment(f"incident-{number}-evidence.json", "application/json", body)
+
+
+@page
+@require_safe
 def inputs(request: HttpRequest, id: UUID) -> HttpResponse:
     """The window that a run judged, as its analyzer got it: `?sum=` answers one of its sums as CSV."""
     run = analyzers.runs().filter(pk=id).first()
@@ -78,14 +94,13 @@ def _all(one: analyzers.Sums) -> tuple[list[str], list[list[Any]]]:
 
 def _csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> HttpResponse:
     file = f"{slugify(name)[:120] or 'evidence'}.csv"
-    response = HttpResponse(
-        content_type="text/csv; charset=utf-8",
-        headers={
-            "Content-Disposition": f'attachment; filename="{file}"',
-            "X-Content-Type-Options": "nosniff",
-        },
-    )
+    response = _attachment(file, "text/csv; charset=utf-8")
     writer = csv.writer(response)
     writer.writerow([csv_cell(name) for name in columns])
     writer.writerows([csv_cell(cell) for cell in row] for row in rows)
     return response
+
+
+def _attachment(name: str, content_type: str, body: bytes = b"") -> HttpResponse:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    return HttpResponse(body, content_type=content_type, headers=headers)

@@ -11,7 +11,7 @@ import pytest
 
 from incidents.worker import sweeps
 from ingest.db import database
-from ingest.log import append, seals
+from ingest.log import append, inclusion
 from ingest.log.types import Context, Head, NewEvent
 
 HOUR = timedelta(hours=1)
@@ -44,7 +44,7 @@ def test_events_are_not_dated_in_the_future(log_database: str) -> None:
     del log_database
     body = {"from": "0", "upto": "0", "events": 0, "root": "", "heads": {}, "previous": None}
     (event,) = append.append(
-        seals.STREAM, [NewEvent("log.sealed", body, database.now())], Head.NEW, Context("system:test")
+        inclusion.STREAM, [NewEvent("log.sealed", body, database.now())], Head.NEW, Context("system:test")
     )
     assert abs(event.recorded_at - datetime.now(UTC)) < HOUR / 2
     assert abs(event.occurred_at - datetime.now(UTC)) < HOUR / 2
