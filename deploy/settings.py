@@ -514,6 +514,7 @@ SPECTACULAR_SETTINGS = {
         "ingest.api.openapi.schema.describe_errors",
         "ingest.api.openapi.alerts.describe_alert_endpoints",
         "incidents.api.alerts.alertmanager_schema.describe_alertmanager",
+        "incidents.api.alerts.opsgenie_schema.describe_opsgenie",
         "ingest.api.openapi.generate.add_schemas",
     ],
     "ENUM_NAME_OVERRIDES": {

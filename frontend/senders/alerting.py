@@ -174,6 +174,39 @@ datasources:
         "`node`, `component`, ….",
     ),
     Sender(
+        "opsgenie-clients",
+        "Opsgenie clients",
+        "alerts",
+        ("opsgenie-alerts",),
+        "opsgenie",
+        "Whatever speaks Opsgenie's Alert API: create, close, acknowledge, note, list (`/v2/alerts`). The API key is "
+        "the integration key; notes need the scope `incidents:write`, lists `incidents:read`. Tags, details, snoozing, "
+        "assigning and changing the message of an open alert are not served (404), so leave `update_alerts` of "
+        "Alertmanager off.",
+        (
+            ("the client's settings", f"API address  {HTTPS}\nAPI key      {KEY}\n"),
+            (
+                "alertmanager.yml, if you have Opsgenie there",
+                f"opsgenie_configs:\n  - api_key: {KEY}\n    api_url: {HTTPS}/\n",
+            ),
+            (
+                "try it",
+                f"""curl {HTTPS}/v2/alerts -H 'Authorization: GenieKey {KEY}' -H 'Content-Type: application/json' -d '{{
+  "message": "CPU is hot", "alias": "srv1/cpu", "entity": "srv-1", "priority": "P1"}}'
+curl {HTTPS}/v2/alerts/srv1%2Fcpu/close?identifierType=alias -X POST -H 'Authorization: GenieKey {KEY}'
+""",
+            ),
+        ),
+        f"202 with `requestId`, as Opsgenie answers. {COMMITTED} `/v2/alerts/requests/ID` and the receipt of that id "
+        "say what became of it. 422 says what is wrong.",
+        BODY,
+        "429, which Opsgenie's clients wait out and try again.",
+        "`alias` is the key; without one each request is an alert of its own. P1 is critical, P2 an error, P3 (and "
+        "none) a warning, P4 and P5 information. `close` and `DELETE` end it, `acknowledge` acknowledges the incident "
+        "if it is its only alert; closing what is not open changes nothing and is answered with 202, as there. The "
+        f"first team of `responders` is the label `team`, which routing rules may ask for. {INCIDENT}",
+    ),
+    Sender(
         "cloudevents",
         "CloudEvents",
         "alerts",

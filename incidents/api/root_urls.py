@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from incidents.api.alerts import alertmanager
+from incidents.api.alerts import alertmanager, opsgenie
 
 urlpatterns = [
     path("api/v2/alerts", alertmanager.alerts, name="alertmanager-alerts"),
@@ -13,4 +13,16 @@ urlpatterns = [
     path("api/v2/receivers", alertmanager.receivers, name="alertmanager-receivers"),
     path("api/v2/silences", alertmanager.silences, name="alertmanager-silences"),
     path("api/v2/silence/<str:id>", alertmanager.silence, name="alertmanager-silence"),
+    path("v2/alerts", opsgenie.alerts, name="opsgenie-alerts"),
+    path("v2/alerts/count", opsgenie.count, name="opsgenie-count"),
+    path("v2/alerts/requests/<str:receipt>", opsgenie.request_status, name="opsgenie-request"),
+    path("v2/alerts/<path:identifier>/notes", opsgenie.notes, name="opsgenie-notes"),
+    path("v2/alerts/<path:identifier>/close", opsgenie.act, {"action": "close"}, name="opsgenie-close"),
+    path(
+        "v2/alerts/<path:identifier>/acknowledge",
+        opsgenie.act,
+        {"action": "acknowledge"},
+        name="opsgenie-acknowledge",
+    ),
+    path("v2/alerts/<str:identifier>", opsgenie.alert, name="opsgenie-alert"),
 ]

@@ -267,13 +267,21 @@ _SHOWN = (
 
 
 def current_alerts(
-    condition: str, values: Sequence[Any], order: str = "id", limit: int | None = None
+    condition: str, values: Sequence[Any], order: str = "id", limit: int | None = None, offset: int = 0
 ) -> list[CurrentAlert]:
     """The alerts that fit a condition, written in SQL over the columns of `alert`."""
     sql = _select(condition, order)
     with connection.cursor() as cursor:
-        cursor.execute(sql if limit is None else f"{sql} LIMIT {int(limit)}", values)
+        cursor.execute(sql if limit is None else f"{sql} LIMIT {int(limit)} OFFSET {int(offset)}", values)
         return [_current_alert(*row) for row in cursor.fetchall()]
+
+
+def count_alerts(condition: str, values: Sequence[Any]) -> int:
+    """How many alerts fit a condition, as that of `current_alerts`."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM alert WHERE {condition}", values)
+        (count,) = cursor.fetchone()
+        return int(count)
 
 
 def current_alerts_in_parts(

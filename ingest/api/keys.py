@@ -232,10 +232,11 @@ def why_not(header: str | None) -> str:
 
 
 def authenticate(header: str | None) -> Key | None:
-    """The key of an Authorization header `Bearer KEY`, or `Basic` with the key as the password; None for others."""
+    """The key of an Authorization header `Bearer KEY`, `GenieKey KEY` as clients of Opsgenie write it, or `Basic` with
+    the key as the password; None for others."""
     scheme, _, parts = (header or "").partition(" ")
     match scheme.lower():
-        case "bearer":
+        case "bearer" | "geniekey":
             return find(parts.strip())
         case "basic":
             try:

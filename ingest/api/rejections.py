@@ -29,7 +29,7 @@ MOST: Final = 10_000
 LOST: Final = frozenset({400, 413, 415, 422})
 """Statuses at an endpoint of alerts that senders take for final: what was sent is lost."""
 ALERT_FORMATS: Final = frozenset(
-    {"alertmanager-api", "alertmanager", "grafana", "generic", "cloudevents", "pagerduty"}
+    {"alertmanager-api", "alertmanager", "grafana", "generic", "cloudevents", "pagerduty", "opsgenie"}
 )
 WARNED_FOR: Final = timedelta(hours=1)
 """For how long a refusal of alerts fires; another one prolongs it."""

@@ -17,7 +17,7 @@ from msgspec import structs
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt
 from ingest.alerts.store import receive
 from ingest.api.models import IntegrationKey
-from ingest.integrations import grafana, mail, pagerduty, prometheus, recognition
+from ingest.integrations import grafana, mail, opsgenie, pagerduty, prometheus, recognition
 from ingest.integrations.cloudevents import alerts as cloudevent_alerts
 from ingest.integrations.cloudevents.parse import UnsupportedContentTypeError, events
 from ingest.integrations.generic import apply
@@ -70,6 +70,10 @@ def _pagerduty(now: datetime) -> Any:
         "dedup_key": "dossier-test",
         "payload": payload,
     }
+
+
+def _opsgenie(_: datetime) -> Any:
+    return {"message": TITLE, "alias": "dossier-test", "priority": "P5", "source": "dossier-test"}
 
 
 def _generic(_: datetime) -> Any:
@@ -130,6 +134,7 @@ _ENDPOINTS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datet
     "alertmanager": (_alertmanager, lambda body, _: prometheus.webhook(body)),
     "grafana": (_grafana, lambda body, _: grafana.webhook(body)),
     "pagerduty": (_pagerduty, lambda body, _: Parsed((pagerduty.event(body, "dossier-test").alert,))),
+    "opsgenie": (_opsgenie, lambda body, _: Parsed((opsgenie.created(body, "dossier-test"),))),
     "generic": (_generic, lambda body, _: apply.receive(DEFAULT, body).parsed),
     "cloudevents": (
         _cloudevent,

@@ -181,6 +181,14 @@ def component_of(labels: Mapping[str, str]) -> str | None:
     return None
 
 
+_HOST = re.compile(r"(?=.*[0-9.-])[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+def host_of(text: str) -> str | None:
+    """`host/TEXT` for what may be the name of a host: one word with a digit, dot or hyphen. `Website` is none."""
+    return f"host/{text}" if _HOST.fullmatch(text) and is_component(f"host/{text}") else None
+
+
 # Texts
 # ----------------------------------------------------------------------------------------------------------
 def key_of(text: str) -> str:

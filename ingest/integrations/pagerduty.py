@@ -26,6 +26,7 @@ from ingest.integrations.normalized import (
     Severity,
     Status,
     component_of,
+    host_of,
     instant,
     is_address,
     key_of,
@@ -44,8 +45,6 @@ ACTIONS: Final[Mapping[str, Status]] = {
     "resolve": "resolved",
 }
 WITHOUT_KEY = "dsr_…"
-_HOST = re.compile(r"(?=.*[0-9.-])[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-"""What may be the name of a host: one word, with a digit, dot or hyphen. `Alertmanager` and `Website` are none."""
 
 
 class InvalidEventError(InvalidPayloadError):
@@ -215,13 +214,8 @@ def _component(body: Mapping[str, Any], payload: Mapping[str, Any], labels: Mapp
         if is_component(text) and not is_address(text):
             return text
     named = component_of({name: text for name, text in labels.items() if name not in ("source", "component")})
-    if (
-        named is None
-        and _HOST.fullmatch(source)
-        and source != body.get("client")
-        and is_component(f"host/{source}")
-    ):
-        return f"host/{source}"
+    if named is None and source != body.get("client"):
+        return host_of(source)
     return named
 
 

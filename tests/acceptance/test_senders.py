@@ -69,12 +69,15 @@ def are(stack: Stack, key: str, wanted: Mapping[str, tuple[str, str | None]]) ->
 def test_a_stock_prometheus_and_an_alertmanager_fire_and_resolve_tickets(
     stack: Stack, admin: str, key: str, tmp_path: Path
 ) -> None:
-    """Prometheus itself; an Alertmanager by its webhook, and as to PagerDuty. At once: all of it is waiting."""
+    """Prometheus itself; an Alertmanager by its webhook, as to PagerDuty and as to Opsgenie. All of it is waiting."""
     other = made(stack, admin, "as to PagerDuty", "alerts")
     pagerduty = {"routing_key": other, "url": f"{stack.address}/v2/enqueue", "description": "PagerDuty said"}
+    third = made(stack, admin, "as to Opsgenie", "alerts")
+    opsgenie = {"api_key": third, "api_url": f"{stack.address}/", "message": "Opsgenie said"}
     receivers = [
         {"name": "webhook", "webhook_configs": [{"url": f"{stack.address}/integrations/alertmanager/{key}"}]},
         {"name": "pagerduty", "pagerduty_configs": [pagerduty]},
+        {"name": "opsgenie", "opsgenie_configs": [opsgenie]},
     ]
     direct = {
         "static_configs": [{"targets": [f"localhost:{stack.port}"]}],
@@ -92,7 +95,8 @@ def test_a_stock_prometheus_and_an_alertmanager_fire_and_resolve_tickets(
             for state in ("open", "resolved"):
                 wanted = {"DiskFull": (state, "host/db-1"), "NicFlaps": (state, "host/db-1")}
                 wait_for(partial(are, stack, key, wanted), PATIENCE, f"{state} incidents")
-                wait_for(partial(is_only, stack, key, "PagerDuty said", state), PATIENCE, f"one {state}")
+                for title in ("PagerDuty said", "Opsgenie said"):
+                    wait_for(partial(is_only, stack, key, title, state), PATIENCE, f"one {state}")
 
 
 def is_only(stack: Stack, key: str, title: str, state: str) -> bool:

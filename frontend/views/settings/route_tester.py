@@ -27,6 +27,7 @@ _FORMATS: Final = {
     "alertmanager-api": "Prometheus or vmalert, as to an Alertmanager",
     "grafana": "Grafana",
     "pagerduty": "PagerDuty, Events v2",
+    "opsgenie": "Opsgenie, create alert",
     "generic": "any JSON",
     "cloudevents": "CloudEvents",
     "otlp": "OpenTelemetry, logs as JSON",

@@ -64,8 +64,10 @@ _WORDS: Final = {
     400: "Invalid; the answer names the field and the reason. Nothing was stored.",
     401: "Missing or invalid key. Nothing was stored.",
     403: "The key lacks the scope. Nothing was stored.",
+    409: "What it is about does not allow it. Nothing was stored.",
     413: "Body too large, as sent or after decompression. Nothing was stored.",
     415: "Unsupported media type or encoding. Nothing was stored.",
+    422: "Invalid; the message says what is wrong. Nothing was stored.",
     429: "Rate limit reached: retry after `Retry-After`. Nothing was stored.",
     503: "Overloaded, or the database is unavailable: retry after `Retry-After`. Nothing was stored.",
 }

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.integrations import grafana, pagerduty, prometheus
+from ingest.integrations import grafana, opsgenie, pagerduty, prometheus
 from ingest.integrations.generic import apply
 from ingest.integrations.normalized import (
     LONGEST_LINE,
@@ -48,12 +48,22 @@ def _change(body: bytes) -> list[Alert]:
     return []
 
 
+OPEN = Alert("a", "firing", "Disk is full")
+
+
+def _note(body: bytes) -> list[Alert]:
+    opsgenie.note_of(body)
+    return []
+
+
 ENDPOINTS: dict[str, Callable[[bytes], Any]] = {
     "prometheus": lambda body: prometheus.alerts(body, datetime(2026, 1, 31, tzinfo=UTC)).alerts,
     "alertmanager": lambda body: prometheus.webhook(body).alerts,
     "grafana": lambda body: grafana.webhook(body).alerts,
     "pagerduty": _event,
     "pagerduty change": _change,
+    "opsgenie": lambda body: [opsgenie.created(body, "new"), opsgenie.acted(body, OPEN, "resolved")],
+    "opsgenie note": _note,
     "generic": lambda body: apply.receive(HOW, body).parsed.alerts,
 }
 
@@ -106,7 +116,18 @@ EVENT = _half_right(
     client=ODD,
     client_url=ODD,
 )
-BODIES = st.one_of(ANY, st.lists(ALERT, max_size=3), MESSAGE, EVENT)
+OPSGENIE = _half_right(
+    message=ODD,
+    alias=ODD,
+    priority=st.sampled_from(["P1", "p9"]) | ODD,
+    entity=ODD,
+    details=ANY,
+    tags=ANY,
+    responders=ANY,
+    note=ODD,
+    user=ODD,
+)
+BODIES = st.one_of(ANY, st.lists(ALERT, max_size=3), MESSAGE, EVENT, OPSGENIE)
 
 
 def taken(endpoint: str, body: bytes) -> Iterable[Alert]:

@@ -1,0 +1,326 @@
+"""Opsgenie's Alert API for what sends to it: `/v2/alerts`, with the integration key as the GenieKey.
+
+Paths, shapes and status codes follow https://docs.opsgenie.com/docs/alert-api. There a request is only queued when it
+is answered; here what was answered with 202 is committed, and the request's id is its receipt.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from msgspec import UNSET
+
+from incidents import commands, queries
+from incidents.alerts.receipts import outcomes_of, receipt_of
+from incidents.api.alerts.opsgenie_shapes import (
+    Accepted,
+    AlertAnswer,
+    AlertCount,
+    AlertPage,
+    CountAnswer,
+    Paging,
+    Refusal,
+    RequestAnswer,
+    RequestStatus,
+    listed,
+    whole,
+)
+from incidents.domain.values import InvalidValueError
+from ingest.alerts.deliveries import DeliveryReceipt
+from ingest.alerts.rows import CurrentAlert, count_alerts, current_alerts, id_of
+from ingest.api.alerts import (
+    AlertEndpoint,
+    RequestRefusedError,
+    body_of,
+    key_of,
+    refused,
+    serve,
+)
+from ingest.api.answers import in_json
+from ingest.api.keys import Key
+from ingest.integrations import normalized, opsgenie
+from ingest.integrations.normalized import InvalidPayloadError, Parsed, Refused, Status
+from ingest.queries import Context
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
+
+NAME: Final = "opsgenie"
+MOST: Final = 100
+"""Alerts of a page, as there."""
+FARTHEST: Final = 20_000
+"""Offset and limit together, as there."""
+ACTIONS: Final[Mapping[str, Status]] = {"close": "resolved", "acknowledge": "acknowledged"}
+SORTS: Final = {
+    "createdAt": "coalesce(starts_at, changed_at)",
+    "updatedAt": "changed_at",
+    "lastOccurredAt": "last_seen",
+    "alias": "key",
+    "message": "title",
+    "status": "status",
+}
+NEEDED: Final = ("alerts", "incidents:read", "incidents:write")
+"""Scopes of a key with which all of it works; to create, close and acknowledge the first will do."""
+
+
+# Create, close, acknowledge
+# ----------------------------------------------------------------------------------------------------------
+@csrf_exempt
+def alerts(request: HttpRequest) -> HttpResponse:
+    """GET /v2/alerts lists, POST creates."""
+    if request.method == "GET":
+        return _read(request, _list)
+    new_alias = str(uuid.uuid4())
+    return _send(request, ("GET", "POST"), lambda body, _: Parsed((opsgenie.created(body, new_alias),)))
+
+
+@csrf_exempt
+def alert(request: HttpRequest, identifier: str) -> HttpResponse:
+    """GET /v2/alerts/ID shows an alert; DELETE ends it: what happened stays in the log."""
+    if request.method == "GET":
+        return _read(request, _show, identifier)
+    return _send(request, ("GET", "DELETE"), lambda _, key: _acted(request, key, identifier, b"", "resolved"))
+
+
+@csrf_exempt
+def act(request: HttpRequest, identifier: str, action: str) -> HttpResponse:
+    """POST /v2/alerts/ID/close and …/acknowledge."""
+    status = ACTIONS[action]
+    return _send(request, ("POST",), lambda body, key: _acted(request, key, identifier, body, status))
+
+
+def _send(
+    request: HttpRequest, methods: tuple[str, ...], parse: Callable[[bytes, Key], Parsed]
+) -> HttpResponse:
+    endpoint = AlertEndpoint(NAME, methods, parse, _accepted, _refuse, overloaded=429)
+    return serve(endpoint, request, partial(key_of, request))
+
+
+def _acted(request: HttpRequest, key: Key, identifier: str, body: bytes, status: Status) -> Parsed:
+    """The alert as it is closed or acknowledged; left out, with the reason, where there is none of that name."""
+    found = _found(request, identifier, key)
+    if found is None:
+        return Parsed((), left_out=(Refused(0, "", f"there is no alert {identifier[:100]} of this key"),))
+    return Parsed((opsgenie.acted(body, found.alert, status),))
+
+
+def _accepted(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:  # noqa: ARG001
+    return in_json(Accepted("Request will be processed", 0.0, taken.receipt), 202)
+
+
+def _refuse(status: int, message: str) -> HttpResponse:
+    """As Opsgenie: a body that cannot be read is a 422."""
+    return in_json(
+        Refusal(message, 0.0, str(uuid.uuid4())), 422 if status == HTTPStatus.BAD_REQUEST else status
+    )
+
+
+# Notes
+# ----------------------------------------------------------------------------------------------------------
+@csrf_exempt
+def notes(request: HttpRequest, identifier: str) -> HttpResponse:
+    """POST /v2/alerts/ID/notes: a comment on the alert's incident."""
+    return _read(request, _note, identifier, method="POST", scope="incidents:write")
+
+
+def _note(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
+    text = opsgenie.note_of(body_of(request))
+    found = _existing(request, identifier, key)
+    number = queries.ticket_numbers([found.id]).get(found.id)
+    if number is None:
+        if found.status == "resolved":
+            raise RequestRefusedError(
+                409, "The alert is closed and opened no incident: nothing can be noted."
+            )
+        # Followers make the incident a moment after the alert was answered.
+        raise RequestRefusedError(503, "The incident of this alert is not open yet: send the note again.")
+    incident = queries.get(str(number)).incident
+    done = commands.comment(incident.id, text, Context(f"key:{key.name}"))
+    return in_json(Accepted("Request will be processed", 0.0, receipt_of(incident.id, done.events)), 202)
+
+
+# Reads
+# ----------------------------------------------------------------------------------------------------------
+@csrf_exempt
+def count(request: HttpRequest) -> HttpResponse:
+    return _read(request, _count)
+
+
+@csrf_exempt
+def request_status(request: HttpRequest, receipt: str) -> HttpResponse:
+    """GET /v2/alerts/requests/ID: what became of a request."""
+    return _read(request, _request_status, receipt, scope="alerts")
+
+
+View = Callable[..., HttpResponse]
+
+
+def _read(
+    request: HttpRequest, view: View, *args: str, method: str = "GET", scope: str = "incidents:read"
+) -> HttpResponse:
+    """What a view answers to a key with the scope; errors as Opsgenie writes them."""
+    try:
+        if request.method != method:
+            raise RequestRefusedError(405, f"Only {method} here.")
+        key = key_of(request)
+        if key is None:
+            raise RequestRefusedError(401, "Could not authenticate: this needs a good integration key.")
+        if not key.allows(scope):
+            needed = f"the scopes {', '.join(NEEDED)}"
+            raise RequestRefusedError(
+                403, f"The key {key.name} lacks the scope {scope}; all of it works with {needed}."
+            )
+        return view(request, key, *args)
+    except InvalidValueError as error:
+        return _refuse(400, str(error))
+    except (
+        RequestRefusedError,
+        BodyTooLargeError,
+        InvalidBodyError,
+        InvalidPayloadError,
+        OperationalError,
+        InterfaceError,
+    ) as error:
+        answer = refused(_refuse, error, overloaded=429)
+        if answer.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            answer["Allow"] = method
+        elif answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+            answer["Retry-After"] = "2"
+        return answer
+
+
+def _list(request: HttpRequest, _: Key) -> HttpResponse:
+    condition, values = _condition(request.GET.get("query", ""))
+    limit, offset = _number(request, "limit", 20, MOST), _number(request, "offset", 0, FARTHEST)
+    if offset + limit > FARTHEST:
+        raise InvalidValueError("offset", f"and limit together must be at most {FARTHEST}")
+    rows = current_alerts(condition, values, _order(request), limit + 1, offset)
+    paging = _paging(request, limit, offset, more=len(rows) > limit)
+    return in_json(AlertPage([listed(row) for row in rows[:limit]], paging, 0.0, str(uuid.uuid4())))
+
+
+def _paging(request: HttpRequest, limit: int, offset: int, *, more: bool) -> Paging:
+    def address(at: int) -> str:
+        asked = request.GET.copy()
+        asked["offset"], asked["limit"] = str(at), str(limit)
+        return f"{settings.PUBLIC_URL}/v2/alerts?{asked.urlencode()}"
+
+    return Paging(address(0), address(offset + limit) if more else UNSET)
+
+
+def _count(request: HttpRequest, _: Key) -> HttpResponse:
+    condition, values = _condition(request.GET.get("query", ""))
+    return in_json(CountAnswer(AlertCount(count_alerts(condition, values)), 0.0, str(uuid.uuid4())))
+
+
+def _show(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
+    return in_json(AlertAnswer(whole(_existing(request, identifier, key)), 0.0, str(uuid.uuid4())))
+
+
+def _request_status(request: HttpRequest, key: Key, receipt: str) -> HttpResponse:  # noqa: ARG001
+    found = outcomes_of(receipt)
+    if found is None or (found[0] != f"key:{key.name}" and not key.allows("incidents:read")):
+        raise RequestRefusedError(404, f"There is no request {receipt[:100]}.")
+    outcome = found[1]
+    (first,) = outcome.get("alerts", [])[:1] or [None]
+    good = first is not None or outcome["kind"] == "incident"
+    return in_json(
+        RequestAnswer(
+            RequestStatus(
+                status=outcome["outcome"],
+                success=good,
+                is_success=good,
+                processed_at=outcome["recorded_at"],
+                alert_id=first["alert"] if first else "",
+            ),
+            0.0,
+            receipt,
+        )
+    )
+
+
+# Which alerts
+# ----------------------------------------------------------------------------------------------------------
+_CLAUSE = re.compile(r'\s*(\w+)\s*[:=]\s*(?:"([^"]*)"|(\S+))\s*(?:AND\b|$)', re.IGNORECASE)
+_CONDITIONS: Final = {
+    "alias": "key = %s",
+    "priority": "upper(labels::jsonb ->> 'priority') = upper(%s)",
+    "entity": "labels::jsonb ->> 'entity' = %s",
+    "tag": "%s = ANY(string_to_array(labels::jsonb ->> 'tags', ', '))",
+    "message": "position(lower(%s) in lower(title)) > 0",
+    "source": "labels::jsonb ->> 'source' = %s",
+}
+_STATUSES: Final = {
+    "open": "status <> 'resolved'",
+    "closed": "status = 'resolved'",
+    "acked": "status = 'acknowledged'",
+    "unacked": "status = 'firing'",
+}
+
+
+def _condition(query: str) -> tuple[str, list[str]]:
+    """A query of Opsgenie's in SQL, as far as it is clauses joined by AND."""
+    conditions, values, at = ["true"], [], 0
+    while query[at:].strip():
+        clause = _CLAUSE.match(query, at)
+        name = clause[1].lower() if clause else ""
+        value = (clause[2] if clause[2] is not None else clause[3]) if clause else ""
+        if name == "status" and value.lower() in _STATUSES:
+            conditions.append(_STATUSES[value.lower()])
+        elif name in _CONDITIONS:
+            conditions.append(_CONDITIONS[name])
+            values.append(value)
+        else:
+            known = ", ".join(f"status:{word}" for word in _STATUSES)
+            raise InvalidValueError(
+                "query",
+                f"cannot be read at {query[at:][:60].strip()!r}: it takes {known} and"
+                f" {', '.join(f'{word}:VALUE' for word in _CONDITIONS)}, joined by AND",
+            )
+        assert clause is not None
+        at = clause.end()
+    return " AND ".join(conditions), values
+
+
+def _order(request: HttpRequest) -> str:
+    sort, order = request.GET.get("sort", "createdAt"), request.GET.get("order", "desc")
+    if sort not in SORTS:
+        raise InvalidValueError("sort", f"must be one of {', '.join(SORTS)}")
+    if order not in ("asc", "desc"):
+        raise InvalidValueError("order", "must be asc or desc")
+    return f"{SORTS[sort]} {order}, id"
+
+
+def _number(request: HttpRequest, name: str, default: int, most: int) -> int:
+    text = request.GET.get(name, str(default))
+    if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) > most:
+        raise InvalidValueError(name, f"must be a number up to {most}")
+    return int(text)
+
+
+def _existing(request: HttpRequest, identifier: str, key: Key) -> CurrentAlert:
+    found = _found(request, identifier, key)
+    if found is None:
+        raise RequestRefusedError(404, f"There is no alert {identifier[:100]} of this key.")
+    return found
+
+
+def _found(request: HttpRequest, identifier: str, key: Key) -> CurrentAlert | None:
+    """The key's own alert of an id or an alias, as `identifierType` says; the id by default, as there."""
+    kind = request.GET.get("identifierType", "id")
+    if kind not in ("id", "alias"):
+        raise InvalidPayloadError("identifierType", f"must be id or alias here, not {kind[:20]!r}")
+    id_ = id_of(key.name, normalized.key_of(identifier)) if kind == "alias" else identifier
+    try:
+        uuid.UUID(id_)
+    except ValueError:
+        return None
+    found = current_alerts("id = %s::uuid AND integration = %s", (id_, key.name))
+    return found[0] if found else None

@@ -1,0 +1,129 @@
+"""Opsgenie's Alert API in the OpenAPI document, in the shapes of Opsgenie's own."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from incidents.api.alerts.opsgenie_shapes import (
+    Accepted,
+    AlertAnswer,
+    AlertPage,
+    CountAnswer,
+    Refusal,
+    RequestAnswer,
+)
+from ingest.api.openapi.alerts import IN_HEADER, refusals
+from ingest.api.openapi.generate import (
+    TEXT,
+    array,
+    in_json,
+    operation,
+    query_parameter,
+    record,
+    schema_of,
+    within,
+)
+from ingest.integrations.opsgenie import PRIORITIES
+
+_FORM: Final = {"application/json": {"schema": schema_of(Refusal)}}
+_IDENTIFIER: Final = within("identifier", TEXT)
+_KIND: Final = query_parameter(
+    "identifierType", "what the identifier is; the id by default", {"type": "string", "enum": ["id", "alias"]}
+)
+_QUERY: Final = query_parameter("query", "such as status:open AND priority:P1")
+_NUMBER: Final = {"type": "integer", "minimum": 0}
+_PAGE: Final = [
+    _QUERY,
+    query_parameter("limit", "alerts of a page, up to 100; 20 by default", _NUMBER),
+    query_parameter("offset", "how many are left out before", _NUMBER),
+    query_parameter("sort", "by what; createdAt by default"),
+    query_parameter("order", "asc, or desc by default"),
+]
+_ACTION: Final = record({"user": TEXT, "source": TEXT, "note": TEXT}, [])
+_ALERT: Final = record(
+    {
+        "message": TEXT,
+        "alias": TEXT,
+        "description": TEXT,
+        "responders": array({"type": "object"}),
+        "tags": array(TEXT),
+        "details": {"type": "object"},
+        "entity": TEXT,
+        "source": TEXT,
+        "priority": {"type": "string", "enum": list(PRIORITIES)},
+        "user": TEXT,
+        "note": TEXT,
+    },
+    ["message"],
+)
+
+
+def describe_opsgenie(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular."""
+    one = (_IDENTIFIER, _KIND)
+    result["paths"] |= {
+        "/v2/alerts": {
+            "get": _read("alerts", "Alerts, the latest first.", AlertPage, *_PAGE),
+            "post": _send("create", "An alert, as to Opsgenie.", _ALERT),
+        },
+        "/v2/alerts/count": {"get": _read("count", "How many alerts fit a query.", CountAnswer, _QUERY)},
+        "/v2/alerts/requests/{receipt}": {
+            "get": _read(
+                "request", "What became of a request.", RequestAnswer, within("receipt", TEXT), missing=True
+            )
+        },
+        "/v2/alerts/{identifier}": {
+            "get": _read("alert", "One alert.", AlertAnswer, *one, missing=True),
+            "delete": _send("delete", "An alert is over; it stays in the log.", None, *one),
+        },
+        "/v2/alerts/{identifier}/close": {"post": _send("close", "An alert is over.", _ACTION, *one)},
+        "/v2/alerts/{identifier}/acknowledge": {
+            "post": _send("acknowledge", "Somebody looks after an alert.", _ACTION, *one)
+        },
+        "/v2/alerts/{identifier}/notes": {"post": _note(*one)},
+    }
+    return result
+
+
+def _read(
+    name: str, words: str, shape: Any, *parameters: dict[str, Any], missing: bool = False
+) -> dict[str, Any]:
+    no = refusals(_FORM, 401, 403, 422, 429)
+    return _operation(name, words, {"200": in_json(schema_of(shape)), **no}, *parameters, missing=missing)
+
+
+def _send(
+    name: str, words: str, body: dict[str, Any] | None, *parameters: dict[str, Any], missing: bool = False
+) -> dict[str, Any]:
+    no = refusals(
+        _FORM,
+        401,
+        403,
+        413,
+        415,
+        422,
+        429,
+    )
+    answers = {"202": in_json(schema_of(Accepted), "It is on disk."), **no}
+    described = _operation(name, words, answers, *parameters, missing=missing)
+    if body is None:
+        return described
+    return {**described, "requestBody": {"content": {"application/json": {"schema": body}}}}
+
+
+def _note(*parameters: dict[str, Any]) -> dict[str, Any]:
+    body = record({"note": TEXT, "user": TEXT}, ["note"])
+    described = _send("note", "A comment on the incident of an alert.", body, *parameters, missing=True)
+    closed = "The alert is closed and opened no incident."
+    described["responses"] |= refusals(
+        _FORM, 409, 503, _409=closed, _503="Its incident is not open yet: send again."
+    )
+    return described
+
+
+def _operation(
+    name: str, words: str, answers: dict[str, Any], *parameters: dict[str, Any], missing: bool
+) -> dict[str, Any]:
+    if missing:
+        answers = {**answers, "404": {"description": "There is no such alert.", "content": dict(_FORM)}}
+    return {**operation(f"opsgenie_{name}", words, answers, *parameters), "security": IN_HEADER}

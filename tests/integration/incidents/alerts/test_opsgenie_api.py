@@ -1,0 +1,134 @@
+"""Opsgenie's Alert API: what its clients create, close, acknowledge, note and list."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+
+from incidents import queries
+from incidents.follower import follower
+from ingest.api import keys
+from tests.following import follow_to_the_end
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+class Caller:
+    def __init__(self, name: str, *scopes: str) -> None:
+        self.key = keys.create(name, scopes)
+
+    def __call__(self, method: str, path: str, body: Any = None) -> Any:
+        sent = "" if body is None else body if isinstance(body, str) else json.dumps(body)
+        return Client().generic(
+            method,
+            f"/v2/alerts{path}",
+            sent,
+            "application/json",
+            headers={"Authorization": f"GenieKey {self.key}"},
+            CONTENT_LENGTH=str(len(sent)),
+        )
+
+    def done(self, method: str, path: str, body: Any = None) -> str:
+        """The id of a request that is accepted, once the followers are through."""
+        answer = self(method, path, body)
+        assert answer.status_code == 202, answer.content
+        assert answer.json()["result"] == "Request will be processed"
+        follow_to_the_end(follower())
+        return str(answer.json()["requestId"])
+
+
+@pytest.fixture
+def call() -> Caller:
+    return Caller("genie", "alerts", "incidents:read", "incidents:write")
+
+
+def state() -> tuple[str, str, str]:
+    incident = queries.get("1").incident
+    return incident.state, incident.severity, incident.component or ""
+
+
+def test_an_alert_opens_an_incident_is_acknowledged_noted_and_closed(call: Caller) -> None:
+    alias = "srv/cpu 1"
+    at = f"/{quote(alias, safe='')}"
+    request = call.done(
+        "POST", "", {"message": "CPU is hot", "alias": alias, "entity": "srv-1", "priority": "P1"}
+    )
+    assert state() == ("open", "critical", "host/srv-1")
+    status = call("GET", f"/requests/{request}").json()["data"]
+    assert (status["success"], status["status"]) == (True, "1 fired")
+    whole = f"/{status['alertId']}"
+    assert call("GET", whole).json()["data"]["alias"] == alias
+    call.done("POST", f"{at}/acknowledge?identifierType=alias", "")
+    assert state()[0] == "acknowledged"
+    call.done("POST", f"{at}/notes?identifierType=alias", {"note": "fan is dead", "user": "alice"})
+    assert any("alice: fan is dead" in json.dumps(event.body) for event in queries.incident_events("1"))
+    shown = call("GET", whole).json()["data"]
+    assert (shown["status"], shown["acknowledged"], shown["priority"]) == ("open", True, "P1")
+    call.done("POST", f"{at}/close?identifierType=alias", {"note": "fan replaced", "user": "bob"})
+    assert state()[0] == "resolved"
+    closed = call("GET", whole).json()["data"]
+    assert (closed["status"], closed["description"]) == ("closed", "bob: fan replaced")
+    again = call.done("POST", f"{at}/close?identifierType=alias", "")
+    assert call("GET", f"/requests/{again}").json()["data"]["status"] == "1 repeated"
+
+
+def test_lists_are_filtered_sorted_and_paged(call: Caller) -> None:
+    for number in range(3):
+        call.done(
+            "POST", "", {"message": f"Disk {number}", "alias": f"d{number}", "tags": ["disk", f"t{number}"]}
+        )
+    call.done("DELETE", "/d2?identifierType=alias")
+
+    def aliases(**asked: Any) -> list[str]:
+        answer = call("GET", f"?{'&'.join(f'{k}={quote(str(v))}' for k, v in asked.items())}")
+        assert answer.status_code == 200, answer.content
+        return [one["alias"] for one in answer.json()["data"]]
+
+    assert aliases(sort="alias", order="asc") == ["d0", "d1", "d2"]
+    assert aliases(query="status:open", sort="alias") == ["d1", "d0"]
+    assert aliases(query='tag:t2 AND message:"disk 2" AND status: closed') == ["d2"]
+    assert call("GET", "/count?query=status%3Aopen").json()["data"] == {"count": 2}
+    page = call("GET", "?limit=2&sort=alias&order=asc").json()
+    assert [one["alias"] for one in page["data"]] == ["d0", "d1"]
+    rest = call("GET", page["paging"]["next"].partition("/v2/alerts")[2]).json()
+    assert ([one["alias"] for one in rest["data"]], "next" in rest["paging"]) == (["d2"], False)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "words"),
+    [
+        ("POST", "", {"alias": "a"}, 422, "message"),
+        ("POST", "", "{", 422, "JSON"),
+        ("POST", "/a/close?identifierType=tiny", {}, 422, "identifierType"),
+        ("GET", "?query=detail.x%3A1", None, 422, "status:open"),
+        ("GET", "?limit=101", None, 422, "limit"),
+        ("GET", "?sort=rank", None, 422, "sort"),
+        ("GET", "/none?identifierType=alias", None, 404, "none"),
+        ("GET", "/requests/none", None, 404, "none"),
+        ("POST", "/none/notes", {"note": "a"}, 404, "none"),
+        ("PUT", "", {}, 405, "POST"),
+        ("GET", "/a/notes", None, 405, "POST"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_sentence(
+    call: Caller, method: str, path: str, body: Any, status: int, words: str
+) -> None:
+    answer = call(method, path, body)
+    assert answer.status_code == status, answer.content
+    assert words in answer.json()["message"]
+
+
+def test_a_key_acts_on_its_own_alerts_alone_and_needs_its_scopes(call: Caller) -> None:
+    call.done("POST", "", {"message": "Disk", "alias": "d"})
+    other = Caller("other", "alerts")
+    other.done("POST", "/d/close?identifierType=alias", {})
+    assert state()[0] == "open"
+    assert other("GET", "").status_code == 403
+    assert other("POST", "/d/notes", {"note": "a"}).status_code == 403
+    other.key = "dsr_wrong"
+    assert other("POST", "", {"message": "a"}).status_code == 401
+    assert other("GET", "").status_code == 401
