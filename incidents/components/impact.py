@@ -28,9 +28,9 @@ def blast_of(component: str, region: str, at: datetime, upto: Position | None = 
     parents, needs = ((), ()) if own is None else (own.parents, own.depends_on)
     names = [component, *parents, *needs, *(one.component for one in far[:LOOKED_AT])]
     if upto is not None:
-        return blast_graph(component, parents, needs, far, (), {})
+        return blast_graph(component, parents, needs, far, (), {}, listed=own is not None)
     services = touched(component, far, services_by_slug())
-    return blast_graph(component, parents, needs, far, services, _troubles(names))
+    return blast_graph(component, parents, needs, far, services, _troubles(names), listed=own is not None)
 
 
 def _troubles(names: Sequence[str]) -> dict[str, Trouble]:

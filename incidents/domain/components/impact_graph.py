@@ -80,6 +80,8 @@ class BlastGraph:
     more_services: int
     count: int
     """All components that fail with it."""
+    listed: bool
+    """Whether the topology has the component at all, be it without relations."""
 
     @property
     def known(self) -> bool:
@@ -93,6 +95,8 @@ def blast_graph(
     far: Sequence[AffectedComponent],
     services: Sequence[AffectedService],
     troubles: Mapping[str, Trouble],
+    *,
+    listed: bool,
 ) -> BlastGraph:
     """`far` are the components that fail with it, nearest first; `troubles` is told of those that have some."""
     above = [Above(name, "contains this component", troubles.get(name, Trouble())) for name in parents]
@@ -111,6 +115,7 @@ def blast_graph(
         tuple(services[:MOST_SERVICES]),
         len(services[MOST_SERVICES:]),
         len(far),
+        listed,
     )
 
 

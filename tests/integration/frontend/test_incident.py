@@ -215,6 +215,10 @@ def test_what_fails_with_an_unknown_component_is_said_to_be_unknown(alice: Clien
     number = opened("Fans are loud", component="fan/f1")
     assert "is not in the topology" in body_of(alice, f"/incidents/{number}/blast-radius")
     assert "names no component" in body_of(alice, f"/incidents/{opened()}/blast-radius")
+    tell(START, "fan/f1", labels={"rack": "r7"})
+    labelled = body_of(alice, f"/incidents/{number}/blast-radius")
+    assert "without parents, contents or dependencies" in labelled
+    assert "is not in the topology" not in labelled
 
 
 def test_the_past_is_told_from_its_own_moment(alice: Client) -> None:

@@ -15,7 +15,7 @@ def graph(
     touched = [
         AffectedService(f"s{place}", f"Service {place}", "storage", 1, "has it") for place in range(services)
     ]
-    return blast_graph("rack/r1", ["row/1"], ["power/p1"], far, touched, troubles or {})
+    return blast_graph("rack/r1", ["row/1"], ["power/p1"], far, touched, troubles or {}, listed=True)
 
 
 def test_what_fails_is_gathered_by_kind() -> None:
@@ -63,7 +63,7 @@ def test_what_it_rests_on_says_how() -> None:
 
 
 def test_a_component_that_the_topology_does_not_name_is_not_known() -> None:
-    assert not blast_graph("rack/r1", [], [], [], [], {}).known
+    assert not blast_graph("rack/r1", [], [], [], [], {}, listed=True).known
 
 
 def test_no_two_boxes_of_a_drawing_overlap() -> None:
@@ -78,7 +78,7 @@ def test_no_two_boxes_of_a_drawing_overlap() -> None:
 
 
 def test_an_empty_column_takes_no_place() -> None:
-    alone = drawn(blast_graph("rack/r1", [], [], [], [], {"rack/r1": Trouble(1)}))
+    alone = drawn(blast_graph("rack/r1", [], [], [], [], {"rack/r1": Trouble(1)}, listed=True))
     assert [(box.x, box.under) for box in alone.boxes] == [(0, "1 incident")]
 
 
