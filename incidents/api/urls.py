@@ -15,7 +15,6 @@ from incidents.api.alerts.changes import ChangesView, IncidentChangesView
 from incidents.api.alerts.receipts import ReceiptView
 from incidents.api.alerts.views import MemberAlertsView
 from incidents.api.components.grid import GridView
-from incidents.api.components.mitigation import MitigationView
 from incidents.api.components.views import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.incident import serializers as shapes
@@ -23,6 +22,7 @@ from incidents.api.incident.bulk import BulkView
 from incidents.api.incident.evidence_file import EvidenceFileView, EvidenceKeyView
 from incidents.api.incident.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 from incidents.api.inputs import context, reference, sequence, time_of
+from incidents.api.mitigation import MitigationView
 from incidents.api.oncall import views
 from incidents.api.oncall.schedules import CalendarsView, SchedulesView
 from incidents.api.people import MembersView, MemberView, UsersView

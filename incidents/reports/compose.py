@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from analyzers.queries import analyzers, judge_span, runs_with_window_ending
-from incidents.components.mitigation import advice, applies
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.values import rfc3339
+from incidents.mitigation import advice, applies
 from incidents.reports.changes import changes
 from incidents.reports.incidents import ReportedIncident, incidents_of, listed, response
 from incidents.reports.lemons import lemons_of

@@ -21,10 +21,10 @@ from frontend.views.listing import ORDERS, PAGE, Listing, address, listing_of
 from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.commands import Happened, InvalidValueError, without_team
-from incidents.components.mitigation import applies
 from incidents.domain.incident.remediation import candidates
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 from incidents.domain.values import parse_rfc3339
+from incidents.mitigation import applies
 from incidents.permissions import refusals
 
 MORE = ("merge", "set_title", "link")

@@ -10,8 +10,8 @@ from frontend.views.pages import page, show
 from incidents import queries
 from incidents.alerts.correlate import DEFAULT_REGION
 from incidents.commands import InvalidValueError
-from incidents.components.mitigation import applies, mitigation_of
 from incidents.domain.mitigation import NAMES
+from incidents.mitigation import applies, mitigation_of
 
 
 @page

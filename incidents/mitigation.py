@@ -5,7 +5,7 @@ carries its source."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import fmean, median
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
+from numpy.typing import NDArray
 
 from analyzers.contract import Count, Input, Paths, Reduction
 from analyzers.queries import runs, verdict
@@ -280,7 +281,8 @@ def _ranks(state: Incident) -> dict[str, Default]:
 
 
 def _jobs(state: Incident, region: str, now: datetime) -> dict[str, Default]:
-    """The size of the newest job on the incident's node, the time between its attempts and between its failures."""
+    """The size of the job on the incident's node when it was last blamed, the time between its attempts and between its
+    failures."""
     nodes = {
         name
         for name in (state.component, *state.ambiguous_with)
@@ -288,7 +290,8 @@ def _jobs(state: Incident, region: str, now: datetime) -> dict[str, Default]:
     }
     if not nodes:
         return {}
-    sums = read_window(_ATTEMPTS, region, now - JOBS_BEFORE, now)["attempts"]
+    judged = min(state.last_blamed or state.opened_at, now)
+    sums = read_window(_ATTEMPTS, region, judged - JOBS_BEFORE, now)["attempts"]
     paths = sums.keys["nodes"]
     assert isinstance(paths, Paths)
     rows = [row for row in range(sums.rows) if nodes & set(paths[row])]
@@ -296,12 +299,12 @@ def _jobs(state: Incident, region: str, now: datetime) -> dict[str, Default]:
         return {}
     start, end = (np.asarray(sums.keys[name], dtype=np.int64) for name in ("start", "end"))
     jobs, outcomes = (np.asarray(sums.keys[name]).tolist() for name in ("job", "outcome"))
-    newest = max(rows, key=lambda row: int(end[row]))
-    count = len(paths[newest])
+    ran = _at(rows, start, end, round(judged.timestamp() * 1e6))
+    count = len(paths[ran])
     found: dict[str, Default] = {
         "gpus": (
             count * float(settings.GPUS_PER_NODE),
-            f"data: {count} nodes of {jobs[newest]}, setting: {settings.GPUS_PER_NODE} GPUs each",
+            f"data: {count} nodes of {jobs[ran]}, setting: {settings.GPUS_PER_NODE} GPUs each",
         )
     }
     failed = [row for row in rows if outcomes[row] == "failed"]
@@ -323,3 +326,13 @@ def _jobs(state: Incident, region: str, now: datetime) -> dict[str, Default]:
     if len(gaps) >= LEAST_GAPS:
         found["restart_minutes"] = (round(median(gaps), 1), f"data: median of {len(gaps)} restarts in 7 days")
     return found
+
+
+def _at(rows: Sequence[int], start: NDArray[np.int64], end: NDArray[np.int64], moment: int) -> int:
+    """The attempt that ran at a moment (microseconds), of several the one that began last; else the last one that had
+    ended by then, else the first one after it."""
+    running = [row for row in rows if start[row] <= moment < end[row]]
+    if running:
+        return max(running, key=lambda row: int(start[row]))
+    ended = [row for row in rows if end[row] <= moment]
+    return max(ended, key=lambda row: int(end[row])) if ended else min(rows, key=lambda row: int(start[row]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from incidents import commands
+from incidents import commands, queries
 from incidents.commands import Report
+from incidents.mitigation import mitigation_of
 from ingest.api import keys
 from ingest.queries import Context
 
@@ -90,3 +92,13 @@ def test_the_expected_loss_is_shown_with_inputs_from_recorded_data_and_can_be_ch
     wrong = alice.get(f"{block}?gpus=many").content.decode()
     assert "Not calculated. Gpus: must be a number from 1 to 1e+06." in wrong
     assert alice.get(f"/incidents/{disk}/mitigation").status_code == 404
+
+    small = {**attempt("eval", 0, "completed", 10), "nodes": ["node/n7"]}
+    Client().post("/api/v1/telemetry/job_attempt", json.dumps([small]), "application/json", headers=bearer)
+    state = queries.get(str(number)).incident
+    blamed = replace(state, last_blamed=NOW - timedelta(hours=2))
+    sizes = [
+        mitigation_of(one, {}, "default", NOW + timedelta(seconds=1)).values[0].value
+        for one in (state, blamed)
+    ]
+    assert sizes == [8.0, 512.0], "the job that ran when the node was blamed, not the newest"

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from incidents import queries
 from incidents.alerts.correlate import DEFAULT_REGION
 from incidents.api.incident.views import ERRORS, MISSING, ConflictError, IncidentAPI, parameters
-from incidents.components.mitigation import FIELDS, NETWORK, applies, mitigation_of
+from incidents.mitigation import FIELDS, NETWORK, applies, mitigation_of
 
 
 class OptionShape(s.Serializer[Any]):
