@@ -1,7 +1,8 @@
 """A cluster's operator, scripted: takes the node of the training job's incident all the way, through the public API.
 
 The network card's incident is handed to the cluster, the node drained, the card replaced and the node returned, with a
-key of its own; then a burn-in runs until Dossier has judged it. Whether the proof comes is up to the rows. Each step
+key of its own; then a burn-in runs until Dossier has judged it, and the job goes on until nothing blames the card any
+more and the incident is resolved. Whether the proof comes is up to the rows, of the burn-in and of the job. Each step
 follows from what the API says of the incident, so that a restart goes on and a person may do any of them.
 """
 
@@ -16,8 +17,8 @@ from urllib.parse import quote
 from deploy.demo.burn_in import BurnIn
 from deploy.demo.screen import Screen
 from deploy.demo.sender import RequestRejectedError, Sender, SenderStoppedError
-from deploy.demo.training_job import UNTIL
-from deploy.demo.world import Demo
+from deploy.demo.training_job import LEFT, UNTIL
+from deploy.demo.world import MINUTE, Demo
 
 PERIOD = 4.0
 """Seconds between steps, and between rounds of the burn-in."""
@@ -42,10 +43,11 @@ class ClusterOperator:
         self.demo, self.minutes = demo, minutes
         self.burn_in = BurnIn(demo.training)
         self.rounds = self.waited = 0
+        self.proved = False
         self.rejected: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Steps until the node is proved or the operator gives up."""
+        """Steps until the incident is resolved or the operator gives up."""
         going = True
         with suppress(SenderStoppedError):  # the demo ends
             while going and not self.sender.stop.wait(PERIOD):
@@ -67,13 +69,16 @@ class ClusterOperator:
         ticket = self._incident()
         if ticket is None:
             return not self._tired(f"no incident of {self.demo.training.culprit} to hand over")
-        if ticket["state"] == "resolved":
-            return False
         found = ticket["remediation"]
+        if ticket["state"] == "resolved":
+            if self.proved:
+                self._say(ticket, f"resolved by {ticket['resolved_by']}")
+            return False
         if found is None:
             return self._hand_over(ticket)
         if found["stage"] == "returned":
-            return self._prove(ticket, found)
+            self._let_job_go_on(found)
+            return self._watch(ticket) if self.proved else self._prove(ticket, found)
         return self._answer(ticket, found)
 
     def _incident(self) -> Json | None:
@@ -121,19 +126,35 @@ class ClusterOperator:
         body = {"request": found["request"], "said": said, "by": BY, **more}
         self.sender.post(f"{_path(ticket)}/remediation/answers", body)
 
+    def _let_job_go_on(self, found: Json) -> None:
+        """From the minute after the return; in real time, so not before the stories are told."""
+        if self.demo.training.back is None:
+            returned = datetime.fromisoformat(found["answers"][-1]["at"])
+            minute = int((returned - self.demo.start) / MINUTE) + 1
+            self.demo.training.go_on(max(minute, self.demo.minutes), replaced=_is_replaced(found))
+
+    def _watch(self, ticket: Json) -> bool:
+        """False once the job has ended and the incident is open still; says why it is."""
+        back = self.demo.training.back
+        if back is None or self.minutes() < back + LEFT:
+            return True
+        why = self.sender.get(f"{_path(ticket)}/remediation")["left_open"]
+        self._say(ticket, why or "still open")
+        return False
+
     def _prove(self, ticket: Json, found: Json) -> bool:
         proof = found["proof"]
         if proof is not None and proof["verdict"] != "unknown":
             self._say(ticket, f"{found['node']} {proof['summary']}")
-            return False
+            self.proved = proof["verdict"] == "repaired"
+            return self.proved
         if self.rounds == MOST_ROUNDS:
             said = "the burn-in was not judged" if proof is None else proof["summary"]
             return not self._tired(
                 f"no proof of repair of {found['node']} after {self.rounds} rounds: {said}"
             )
         at = datetime.now(UTC)
-        replaced = any(one["said"] == "replaced" for one in found["answers"])
-        rows = self.burn_in.rows(self.rounds, at, replaced=replaced)
+        rows = self.burn_in.rows(self.rounds, at, replaced=_is_replaced(found))
         self.telemetry.post_rows("benchmark", rows, f"demo-burn-in-{at:%Y%m%dT%H%M%S%f}")
         self.rounds, self.waited = self.rounds + 1, 0
         return True
@@ -150,6 +171,10 @@ class ClusterOperator:
     def _say(self, ticket: Json, what: str) -> None:
         self.rejected, self.waited = (), 0
         self.screen.say(f"  Cluster #{ticket['number']}: {what}")
+
+
+def _is_replaced(found: Json) -> bool:
+    return any(one["said"] == "replaced" for one in found["answers"])
 
 
 def _path(ticket: Json) -> str:

@@ -3,14 +3,16 @@
 One job seen by three recorders: collectives of the data-parallel groups, one on each rail (C4D), probes between
 neighbours of these rings (SkeletonHunter) and profiles of all workers (PerfTracker). Rank, worker, card and endpoint
 of one number are on rail number modulo 8. Recorders work for a part of the time, as in a fleet: collectives are
-recorded in the minutes `RECORDED`, a profile is made now and then.
+recorded in the minutes `RECORDED` and after the return of the node, a profile is made now and then.
+
+The job stands still from the drain of the node until its return, and then goes on for `LEFT` minutes, with the card
+that is in the node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,14 @@ NODES, RAILS, SEGMENT, SPINES = 64, 8, 16, 4
 RANKS = NODES * RAILS
 SINCE, UNTIL = 182, 196
 """Minutes of the demo in which the card is slow: until its node is drained."""
-BACK = 208
-"""Minute in which the job goes on, with a new card."""
-PROBED = range(150, 225)
+PROBED = range(150, UNTIL)
 RECORDED = range(180, 188)
-PROFILED = (152, 162, 172, 183, 188, 212, 220)
+PROFILED = (152, 162, 172, 183, 188)
+LEFT = 20
+"""Minutes that the job still takes after the return of the node."""
+RECORDED_AFTER = range(6)
+PROFILED_AFTER = (1, 7, 13)
+"""Minutes after the return."""
 SLOWER, DELAY, COST = 2.5, 40.0, 0.2
 """Transfers take so many times as long, answers so many microseconds more, and an iteration such a share more."""
 EVERY, PROBES = 30.0, 10
@@ -48,6 +53,19 @@ class Training:
         rng = np.random.default_rng([seed, 513])
         self.base = rng.uniform(12, 18, (RANKS, 2))
         self.sigma = rng.uniform(0.05, 0.1, (RANKS, 2))
+        self.back: int | None = None
+        """Minute in which the job goes on; None while its node is away."""
+        self.replaced = False
+        self._recorded: dict[int, Mapping[int, list[Row]]] = {}
+
+    def go_on(self, minute: int, *, replaced: bool) -> None:
+        """The node is back before `minute`; `replaced`: whether the slow card is out."""
+        self.replaced = replaced  # first: another thread asks for rows once `back` is there
+        self.back = minute
+
+    def runs(self, number: int) -> bool:
+        """Whether the job runs in a minute."""
+        return number in PROBED or (self.back is not None and 0 <= number - self.back < LEFT)
 
     @property
     def culprit(self) -> str:
@@ -70,23 +88,28 @@ class Training:
 
     def minute(self, number: int) -> Mapping[str, list[Row]]:
         """Rows by kind of one minute; none while the job does not run."""
+        after = number - (number + 1 if self.back is None else self.back)
         made: dict[str, list[Row]] = {
             "endpoint": self._endpoints(number),
-            "probe": self._probes(number) if runs(number) else [],
-            "collective": self._collectives.get(number, []) if number in RECORDED else [],
-            "function_profile": self._profile(number) if number in PROFILED else [],
+            "probe": self._probes(number) if self.runs(number) else [],
+            "collective": self._collectives(number, after),
+            "function_profile": self._profile(number)
+            if number in PROFILED or after in PROFILED_AFTER
+            else [],
         }
         return {kind: [{**row, "region": REGION} for row in rows] for kind, rows in made.items() if rows}
 
     def _slow(self, number: float) -> bool:
-        return SINCE <= number < UNTIL
+        is_back = self.back is not None and number >= self.back
+        return SINCE <= number < UNTIL or (is_back and not self.replaced)
 
     def _endpoints(self, number: int) -> list[Row]:
-        """All register when the job starts, and leave while it does not run."""
-        if number not in (PROBED.start, UNTIL, BACK, PROBED.stop - 1):
+        """All register when the job starts, and leave when it stops."""
+        starts, stops = (self.runs(number) and not self.runs(number + step) for step in (-1, 1))
+        if not starts and not stops:
             return []
-        active = {} if runs(number) and number + 1 < PROBED.stop else {"active": False}
-        at = stamp(self.start, number + (0.998 if number + 1 == PROBED.stop else 0.001))
+        active = {} if starts else {"active": False}
+        at = stamp(self.start, number + (0.001 if starts else 0.998))
         return [
             {
                 "time": at,
@@ -129,21 +152,36 @@ class Training:
                     )
         return sorted(rows, key=lambda row: str(row["time"]))
 
-    @cached_property
-    def _collectives(self) -> Mapping[int, list[Row]]:
-        """Rows by minute: one simulated run of the job, as far as it is recorded."""
-        rng = np.random.default_rng([self.seed, 515])
-        fault = Trouble("slow_nic", (self.rank,), 60.0 * (SINCE - RECORDED.start), strength=SLOWER)
-        columns = recorded(SHAPE, rng, 60.0 * len(RECORDED), (fault,), skew=0.05)
+    def _collectives(self, number: int, after: int) -> list[Row]:
+        if number in RECORDED:
+            return self._run(RECORDED, SINCE).get(number, [])
+        if self.back is None or after not in RECORDED_AFTER:
+            return []
+        minutes = range(self.back, self.back + len(RECORDED_AFTER))
+        return self._run(minutes, None if self.replaced else self.back).get(number, [])
+
+    def _run(self, minutes: range, slow_since: int | None) -> Mapping[int, list[Row]]:
+        """Rows by minute: one simulated run of the job in these minutes, made once."""
+        if minutes.start in self._recorded:
+            return self._recorded[minutes.start]
+        rng = np.random.default_rng([self.seed, 515, *([] if minutes == RECORDED else [minutes.start])])
+        seconds = 60.0 * len(minutes)
+        faults = (
+            ()
+            if slow_since is None
+            else (Trouble("slow_nic", (self.rank,), 60.0 * (slow_since - minutes.start), strength=SLOWER),)
+        )
+        columns = recorded(SHAPE, rng, seconds, faults, skew=0.05)
         across = np.char.startswith(columns["communicator"].astype(str), "dp-")
-        there = across & (columns["start"] >= 0) & (columns["start"] < 60.0 * len(RECORDED))
+        there = across & (columns["start"] >= 0) & (columns["start"] < seconds)
         columns = {name: column[there] for name, column in columns.items()}
         columns["node"] = np.array([node(rank) for rank in columns["rank"].tolist()], dtype=object)
-        began = self.start.timestamp() + 60.0 * RECORDED.start
+        began = self.start.timestamp() + 60.0 * minutes.start
         by_minute: dict[int, list[Row]] = {}
-        for row in collective_rows(columns, JOB, 60.0 * len(RECORDED), began):
+        for row in collective_rows(columns, JOB, seconds, began):
             at = int((datetime.fromisoformat(row["time"]) - self.start).total_seconds() // 60)
             by_minute.setdefault(at, []).append(row)
+        self._recorded = {minutes.start: by_minute}
         return by_minute
 
     def _profile(self, number: int) -> list[Row]:
@@ -152,10 +190,6 @@ class Training:
         made = profiles.profile(PROFILE, rng, faults)
         at = stamp(self.start, number + 0.5)
         return [{**row, "time": at, "job": JOB} for row in profiles.rows_of(made)]
-
-
-def runs(number: int) -> bool:
-    return number in PROBED and not UNTIL <= number < BACK
 
 
 def node(rank: int) -> str:

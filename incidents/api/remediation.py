@@ -17,7 +17,7 @@ from incidents.alerts.receipts import receipt_of
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import AS_OF, ERRORS, IF_MATCH, MISSING, IncidentAPI, as_of_in, parameters
 from incidents.api.inputs import context, fields, time_of
-from incidents.domain.incident.remediation import candidates
+from incidents.domain.incident.remediation import candidates, left_open
 from incidents.domain.remediation.state import ANSWERS
 from incidents.domain.values import InvalidValueError
 from incidents.incident.repository import CommandResult
@@ -88,6 +88,7 @@ class RemediationPageShape(s.Serializer[Any]):
     slurm = s.DictField(allow_null=True)
     commands = CommandLineShape(many=True)
     delivery = DeliveryShape(allow_null=True, help_text="of the request to its target")
+    left_open = s.CharField(allow_null=True, help_text="why it is open although the repair is proved")
 
 
 ANSWERED = {
@@ -195,4 +196,5 @@ def _shown(view: queries.View) -> dict[str, Any]:
         "remediation": None if state.remediation is None else state.remediation.as_json(),
         **order,
         "delivery": None if delivery is None else delivery.as_json(),
+        "left_open": left_open(state),
     }

@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import structlog
 from django.db import OperationalError, transaction
+from django.db.models import Q
 
-from incidents.domain.incident.commands import JudgeRepair
+from incidents.domain.incident.commands import AutoResolve, JudgeRepair
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.proof import judge
 from incidents.domain.remediation.state import Remediation
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
 from incidents.incident.repository import record
+from incidents.incident.telemetry_horizon import known_until
 from incidents.remediation.evidence import sources_of
 from ingest.commands import retrying
 from ingest.queries import Context, now_utc
@@ -42,17 +44,27 @@ def sweep(_: datetime) -> int:
 
 
 def judge_returned(now: datetime) -> int:
-    """The same at once, at a time."""
+    """The same at once, at a time. Resolves what a demanded proof ends."""
     watched = IncidentRow.objects.filter(remediation__isnull=False, remediation__stage="returned")
     found = 0
-    for row in watched.order_by("number"):
+    over = Q(state="resolved", remediation__proof__verdict="repaired")
+    for row in watched.exclude(over).order_by("number"):
         state = state_of(row)
         asked = state.remediation
-        if asked is None or not asked.is_watched or asked.returned_at is None:
+        if asked is None or asked.returned_at is None:
             continue
-        if now - asked.returned_at <= LONGEST_WATCH:
+        if asked.is_watched and now - asked.returned_at <= LONGEST_WATCH:
             found += _judged(state, asked, now)
+        elif asked.resolves and state.state != "resolved":
+            found += _resolved(state, asked, now)
     return found
+
+
+def _resolved(state: Incident, asked: Remediation, now: datetime) -> int:
+    """None while something still blames the part or fires: see `left_open`."""
+    why = f"{asked.part or asked.node} is proved to be repaired, and nothing blames it any more"
+    command = AutoResolve(why, known_until(state.region, now))
+    return retrying(lambda: _record(state.id, command))
 
 
 def _judged(state: Incident, asked: Remediation, now: datetime) -> int:
@@ -76,5 +88,5 @@ def is_news(before: Mapping[str, Any] | None, proof: Mapping[str, Any]) -> bool:
 
 
 @transaction.atomic
-def _record(incident_id: str, command: JudgeRepair) -> int:
+def _record(incident_id: str, command: JudgeRepair | AutoResolve) -> int:
     return len(record(incident_id, command, Context(ACTOR)).events)

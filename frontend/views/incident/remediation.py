@@ -10,7 +10,7 @@ from typing import Any, Literal
 from django.conf import settings
 from django.utils import timezone
 
-from incidents.domain.incident.remediation import candidates
+from incidents.domain.incident.remediation import candidates, left_open
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.state import IN_PROGRESS, NEXT, AnswerKind, Remediation
 from incidents.permissions import refusals
@@ -49,7 +49,15 @@ def remediation_context(state: Incident, name: str | None) -> dict[str, Any]:
     `name` is None on a page of the past, which has no forms.
     """
     found = state.remediation
-    way = None if found is None else {"steps": steps(state, found), "commands": commands_of(state)}
+    way = (
+        None
+        if found is None
+        else {
+            "steps": steps(state, found),
+            "commands": commands_of(state),
+            "left_open": left_open(state),
+        }
+    )
     return {"way": way, "cluster": None if name is None else _choices(state, name)}
 
 

@@ -151,6 +151,7 @@ class RemediationShape(s.Serializer[Any]):
         " before the return",
     )
     waived = WaivedShape(allow_null=True, help_text="who resolved it without the proof")
+    reopened = s.BooleanField(help_text="reopened after the proof of repair: a person resolves it")
 
 
 class IncidentShape(s.Serializer[Any]):

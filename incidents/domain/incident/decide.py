@@ -227,12 +227,14 @@ def resolve_alerts(_: Incident, command: c.ResolveAlerts) -> Bodies:
 
 
 def auto_resolve(state: Incident, command: c.AutoResolve) -> Bodies:
-    """Alerts that are over resolve an incident that only they made; what else is known waits for a person."""
-    if state.state == "resolved" or state.firing or state.findings or state.alert_at is None:
+    """Alerts that are over resolve an incident that only they made, and a demanded proof of repair one that nothing
+    blames any more; what else is known waits for a person."""
+    if state.state == "resolved" or state.firing or any(one.waits for one in state.merged.values()):
         return []
-    if any(one.waits for one in state.merged.values()):
-        return []
-    if state.remediation is not None and state.remediation.demands_proof:
+    found = state.remediation
+    if found is not None and found.resolves:
+        return [] if state.blamed_by else [resolution(None, command.why, command.known_until)]
+    if state.findings or state.alert_at is None or (found is not None and found.demands_proof):
         return []
     return [resolution(None, command.why, command.known_until)]
 

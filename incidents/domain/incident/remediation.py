@@ -232,6 +232,29 @@ def unproved(found: Remediation) -> str:
     return f"{watched} is not yet known to be repaired ({rows} row{'' if rows == 1 else 's'} seen since its return)"
 
 
+def left_open(state: Incident) -> str | None:
+    """Why an incident is open although its part is proved to be repaired, as a sentence; None where it is resolved, not
+    proved, or resolved next."""
+    found = state.remediation
+    if found is None or found.verdict != "repaired" or state.state == "resolved":
+        return None
+    if state.merged_into is not None:
+        return None
+    if not found.proof_required:
+        return "Still open: no proof was demanded, so a person resolves it."
+    if found.reopened:
+        return "Still open: reopened after the proof, so a person resolves it."
+    if state.firing:
+        return f"Still open: {state.firing} alert{'' if state.firing == 1 else 's'} firing."
+    if state.blamed_by:
+        since = "" if state.last_blamed is None else f" since {state.last_blamed:%Y-%m-%d %H:%M} UTC"
+        return f"Still open: no window without the fault by {', '.join(state.blamed_by)}{since}."
+    waiting = [one.number for one in state.merged.values() if one.waits]
+    if waiting:
+        return f"Still open: #{waiting[0]}, merged into it, waits for a person."
+    return None
+
+
 def refuse_unproved(state: Incident) -> None:
     """An incident that demands proof does not end by being merged."""
     if state.remediation is not None and state.remediation.demands_proof:
@@ -292,10 +315,12 @@ def waived(state: Incident, event: Fact) -> Incident:
 
 
 def demanded_again(state: Incident) -> Incident:
-    """A reopened incident demands its proof again."""
-    if state.remediation is None or state.remediation.waived is None:
+    """A reopened incident demands its proof again; where the proof is there, a person resolves it."""
+    found = state.remediation
+    if found is None:
         return state
-    return replace(state, remediation=replace(state.remediation, waived=None))
+    reopened = found.reopened or found.verdict == "repaired"
+    return replace(state, remediation=replace(found, waived=None, reopened=reopened))
 
 
 # Sentences

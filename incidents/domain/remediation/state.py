@@ -144,6 +144,8 @@ class Remediation:
     answers: tuple[Answer, ...] = ()
     proof: Mapping[str, Any] | None = None
     waived: Waived | None = None
+    reopened: bool = False
+    """Reopened after the proof of repair: then a person resolves it, not the proof."""
 
     @property
     def returned_at(self) -> datetime | None:
@@ -172,6 +174,11 @@ class Remediation:
             and self.verdict != "repaired"
             and self.waived is None
         )
+
+    @property
+    def resolves(self) -> bool:
+        """Whether the demanded proof is there and resolves the incident as soon as nothing is left to wait for."""
+        return self.proof_required and self.verdict == "repaired" and not self.reopened
 
     def with_answer(self, answer: Answer) -> Remediation:
         """The remediation once an answer is recorded."""
@@ -219,6 +226,7 @@ class Remediation:
             "answers": [one.as_json() for one in self.answers],
             "proof": None if self.proof is None else dict(self.proof),
             "waived": None if self.waived is None else self.waived.as_json(),
+            "reopened": self.reopened,
         }
 
 

@@ -93,10 +93,13 @@ def test_the_node_of_the_card_goes_from_handed_over_to_repaired() -> None:
     assert world.remediation(path)["proof"]["verdict"] == "unknown"
     world.judged(3)
     assert world.remediation(path)["proof"]["verdict"] == "repaired"
+    assert world.operator.step()
+    assert (world.demo.training.back is None, world.demo.training.replaced) == (False, True)
+    assert judge_returned(now_utc() + timedelta(seconds=2)) == 1
     assert not world.operator.step()
     card = world.demo.training.culprit
-    steps = ("handed", "drained", f"{card} replaced", "returned", "repaired, 0 of ")
-    assert [step in line for step, line in zip(steps, world.said, strict=True)] == [True] * 5
+    steps = ("handed", "drained", f"{card} replaced", "returned", "repaired, 0 of ", "resolved by system")
+    assert [step in line for step, line in zip(steps, world.said, strict=True)] == [True] * 6
 
 
 def test_a_node_that_returns_with_the_slow_card_is_not_repaired() -> None:

@@ -66,14 +66,16 @@ def test_a_refusal_that_stays_is_said_once_and_a_resolved_incident_is_left_alone
 ) -> None:
     said = operated(demo, monkeypatch, ticket(demo))
     assert said == "  Cluster: Dossier refused the operator: /api/v1/incidents/1/remediation answered 409\n"
-    assert operated(demo, monkeypatch, ticket(demo, state="resolved")) == ""
+    assert operated(demo, monkeypatch, ticket(demo, state="resolved", remediation=None)) == ""
 
 
 def test_a_burn_in_that_is_not_judged_ends_without_a_proof(
     demo: Demo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Answers, "post_rows", lambda *_: "receipt")
-    found: dict[str, Any] = {"stage": "returned", "node": "gpu-0050", "proof": None, "answers": []}
+    monkeypatch.setattr(demo.training, "back", None)  # and so again afterwards: the demo is of the module
+    returned = {"said": "returned", "at": demo.start.isoformat()}
+    found: dict[str, Any] = {"stage": "returned", "node": "gpu-0050", "proof": None, "answers": [returned]}
     said = operated(demo, monkeypatch, ticket(demo, remediation=found))
     assert said == (
         f"  Cluster: no proof of repair of gpu-0050 after {cluster.MOST_ROUNDS} rounds: the burn-in was not judged\n"

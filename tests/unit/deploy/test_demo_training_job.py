@@ -12,7 +12,7 @@ import pytest
 from deploy.demo import training_job
 from deploy.demo.screen import Screen
 from deploy.demo.sender import Sender
-from deploy.demo.training_job import BACK, RANKS, SINCE, UNTIL, Row, Training
+from deploy.demo.training_job import LEFT, RANKS, UNTIL, Row, Training
 from deploy.demo.witness import Witness
 from deploy.demo.world import Demo
 from tests.unit.deploy.test_demo_network import told
@@ -43,20 +43,34 @@ def test_every_recorder_names_components_of_the_one_topology(
     assert {row["region"] for some in rows.values() for row in some} == {"gpu"}
 
 
+def late(job: Training, number: int) -> set[str]:
+    """The endpoints that all late probes of a minute have in common."""
+    rows: list[Row] = job.minute(number)["probe"]
+    slow = [row for row in rows if np.median(row["rtt_us"]) > 35]
+    return set.intersection(*({row["src"], row["dst"]} for row in slow)) if slow else set()
+
+
 def test_only_probes_of_the_slow_card_are_late_and_only_while_it_is_slow(job: Training) -> None:
-    def late(number: int) -> set[str]:
-        rows: list[Row] = job.minute(number)["probe"]
-        slow = [row for row in rows if np.median(row["rtt_us"]) > 35]
-        return set.intersection(*({row["src"], row["dst"]} for row in slow)) if slow else set()
-
-    culprit = training_job.endpoint(job.rank)
-    assert late(SINCE) == {culprit}
-    assert late(SINCE - 1) == late(BACK) == set()
+    assert late(job, UNTIL - 1) == {training_job.endpoint(job.rank)}
+    assert late(job, training_job.RECORDED.start - 1) == set()
 
 
-def test_the_job_sends_nothing_between_the_drain_and_the_return(job: Training) -> None:
-    for number in (UNTIL + 1, BACK - 1, training_job.PROBED.stop):
+def test_the_job_stands_still_until_its_node_is_back_and_ends_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_job, "RECORDED_AFTER", range(1))
+    back, job = 230, Training(START, 7)
+    for number in (UNTIL, back - 1, back):
         assert job.minute(number) == {}
+    job.go_on(back, replaced=True)
+    assert late(job, back) == set()
+    ends = {number: job.minute(number).get("endpoint", []) for number in (back, back + 1, back + LEFT - 1)}
+    assert [len(rows) for rows in ends.values()] == [RANKS, 0, RANKS]
+    assert ["active" in rows[0] for rows in ends.values() if rows] == [False, True]
+    assert job.minute(back + LEFT) == {}
+    healthy = job.minute(back)["collective"]
+    again = Training(START, 7)
+    again.go_on(back, replaced=False)
+    assert late(again, back) == {training_job.endpoint(job.rank)}
+    assert again.minute(back)["collective"] != healthy, "operations wait for the slow card"
 
 
 def test_an_incident_is_told_again_once_it_names_the_cause() -> None:

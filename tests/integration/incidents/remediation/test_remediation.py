@@ -196,6 +196,11 @@ def test_a_returned_part_is_proved_repaired_by_the_rows_that_come() -> None:
     assert judge_returned(after + timedelta(minutes=5)) == 1
     proof = asks.get("/remediation")["remediation"]["proof"]
     assert (proof["verdict"], proof["assumed"], proof["sources"][0]["before"]) == ("repaired", False, 0.5)
-    assert judge_returned(after + timedelta(minutes=6)) == 0
     assert any("proof of repair, " in one["text"] for one in asks.get("/events")["results"])
+    assert judge_returned(after + timedelta(minutes=6)) == 1
+    assert (asks.get()["state"], asks.get()["resolved_by"]) == ("resolved", "system:incidents")
+    assert asks.post("/reopen", reason="Xid 79 again").status_code == 200
+    assert judge_returned(after + timedelta(minutes=7)) == 0
+    assert asks.get("/remediation")["left_open"].startswith("Still open: reopened after the proof")
+    assert rebuild_incidents([asks.get()["id"]]) == []
     assert asks.post("/resolve", confirmed_cause=GPU).status_code == 200

@@ -12,11 +12,12 @@ import pytest
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.decide import CommandRefusedError, decide
+from incidents.domain.incident.remediation import left_open
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.order import Order, order_as_json
-from incidents.domain.remediation.state import NEXT, STAGES, remediation_from
-from incidents.domain.values import InvalidValueError
-from tests.unit.incidents.incident.cases import NOON, after, opened, types
+from incidents.domain.remediation.state import NEXT, STAGES, Remediation, remediation_from
+from incidents.domain.values import InvalidValueError, rfc3339
+from tests.unit.incidents.incident.cases import NOON, after, finding, opened, types
 
 GPU, NEW = "gpu/1652821001234", "gpu/1652821009999"
 ASKED = "7f0b3e2c-1cab-4d22-9a96-2d5b3a8ee2f1"
@@ -237,6 +238,42 @@ def test_alerts_that_end_do_not_resolve_what_demands_proof() -> None:
     assert types(replace(incident, remediation=None), c.AutoResolve("all alerts resolved")) == [
         "incident.resolved"
     ]
+
+
+def test_a_proved_repair_resolves_once_nothing_blames_the_part_or_fires() -> None:
+    over = c.AutoResolve("gpu-17 is repaired")
+    blaming = after(
+        c.JoinFinding(finding(GPU), "warning"), state=on_its_way(said("drained"), said("returned"))
+    )
+    assert types(blaming, over) == []
+    proved = after(judged("repaired"), state=blaming)
+    assert types(proved, over) == []
+    assert (
+        left_open(proved) == "Still open: no window without the fault by hourly since 2026-11-21 12:00 UTC."
+    )
+    cleared = after(c.ClearFinding("run-2", "hourly", "deepview", rfc3339(LATER)), state=proved)
+    assert left_open(cleared) is None
+    assert types(cleared, over) == ["incident.resolved"]
+    firing = replace(cleared, firing=1)
+    assert (types(firing, over), left_open(firing)) == ([], "Still open: 1 alert firing.")
+    undemanded = replace(cleared, remediation=replace(_of(cleared), proof_required=False))
+    assert types(undemanded, over) == []
+    assert "no proof was demanded" in str(left_open(undemanded))
+
+
+def test_an_incident_reopened_after_the_proof_waits_for_a_person() -> None:
+    over = c.AutoResolve("gpu-17 is repaired")
+    proved = on_its_way(said("drained"), said("returned"), judged("repaired"))
+    reopened = after(over, c.Reopen(), state=proved)
+    assert types(reopened, over) == []
+    assert "reopened after the proof" in str(left_open(reopened))
+    assert types(reopened, c.Resolve(GPU)) == ["incident.resolved"]
+    assert remediation_from(_of(reopened).as_json()) == _of(reopened)
+
+
+def _of(state: Incident) -> Remediation:
+    assert state.remediation is not None
+    return state.remediation
 
 
 def test_a_verdict_is_recorded_while_the_part_is_watched() -> None:
