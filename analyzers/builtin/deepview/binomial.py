@@ -391,6 +391,10 @@ _SAMPLED = 20_000
 _RISEN = 1.25
 """Times the highest rate that history lets expect which nearly all components may fail."""
 
+_LARGER, _PARTIAL, _BELOW = 4.0, 0.9, 0.8
+"""How many times as much a component carries of which another may be part; the highest rate at which faults differ;
+the share of attempts on common paths from which one lies below the other by what the rows say."""
+
 _STRAY = 0.04
 """Share of the paths that fail badly or should that may do so with nobody blamed on them, or not though somebody is."""
 
@@ -471,6 +475,12 @@ def _topology(judges: Judges, blamed: Blamed) -> Assumption:
     if odd:
         detail = f"{so_many(odd, 'path')} with a {one} name another {other} than most paths with it do."
         return Assumption("topology", False, detail)
+    if alike := _fail_alike(judges, blamed):
+        detail = (
+            f"{so_many(alike, 'blamed component')} at the failure rate of a much larger one: possibly below it and "
+            "recorded under another parent."
+        )
+        return Assumption("topology", False, detail)
     failing, healthy, plain, paths = judges.strays(blamed)
     astray = failing + healthy
     holds = astray <= (0 if blamed.chosen else 1) or astray <= _STRAY * plain
@@ -479,6 +489,25 @@ def _topology(judges: Judges, blamed: Blamed) -> Assumption:
         "one."
     )
     return Assumption("topology", holds, detail)
+
+
+def _fail_alike(judges: Judges, blamed: Blamed) -> int:
+    """How many blamed components fail some of their units at the rate of another one, which carries `_LARGER` times as
+    much and which they do not lie below by what the rows say. Rows cannot tell a second fault from a component below
+    the other one that is recorded elsewhere; faults of equal rates are rare unless all units fail.
+    """
+    if len(blamed.chosen) < 2:
+        return 0
+    seen, carried = judges.seen, judges.seen.carried[blamed.chosen]
+    rates = [_estimate(judges, blamed, at) for at in range(len(blamed.chosen))]
+    low, high = np.array([(one.low, one.high) for one in rates]).T
+    alike = np.zeros(len(rates), dtype=np.bool_)
+    for at, one in enumerate(rates):
+        if one.failure_rate <= _PARTIAL:
+            shared = exposure(seen, holds_any(seen.paths, [blamed.chosen[at]]))[blamed.chosen]
+            small = (_LARGER * carried <= carried[at]) & (shared < _BELOW * carried)
+            alike |= small & (low <= one.high) & (high >= one.low)
+    return int(alike.sum())
 
 
 def _odd_parents(seen: Observed) -> tuple[int, str, str]:

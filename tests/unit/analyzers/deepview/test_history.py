@@ -124,6 +124,25 @@ def test_the_parent_of_few_paths_recorded_wrongly_does_not_accuse_what_lies_belo
     assert wrong <= 1
 
 
+@pytest.mark.parametrize(("wrong_parent", "other"), [(True, {}), (False, {"compute_cluster/c1": 0.5})])
+def test_a_cluster_that_fails_at_the_rate_of_a_tier_may_be_recorded_below_the_wrong_one(
+    wrong_parent: bool, other: Mapping[str, float]
+) -> None:
+    """All paths of c1 pass t2/d0, and no row says so; or c1 has a fault of its own."""
+    region = Region(60)
+    for at, path in enumerate(region.paths if wrong_parent else ()):
+        if "compute_cluster/c1" in path:
+            region.paths[at] = tuple(sorted({*path, "t2/d0"}))
+            region.recorded[at] = tuple(name for name in path if name != "t2/d0")
+    hours = [region.hour(at, {}) for at in range(CALM)]
+    verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": 0.1, **other})], 1)[0]
+    stated = {one["component"]: one["score"] for one in verdict["suspects"]}
+    assert stated.keys() == {"t2/d0", "compute_cluster/c1"}
+    assert ("topology" in unmet(verdict)) == wrong_parent
+    assert stated["t2/d0"] >= 0.85
+    assert (stated["compute_cluster/c1"] <= 0.5) == wrong_parent
+
+
 def test_components_that_are_recorded_wrongly_cost_neither_innocents_nor_a_false_certainty() -> None:
     right, wrong = 0, 0
     for seed in range(8):
