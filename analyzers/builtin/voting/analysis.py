@@ -22,6 +22,7 @@ from analyzers.builtin.voting.assumptions import (
     only_failing,
     sampling_of,
     topology_of,
+    unexplained,
 )
 from analyzers.builtin.voting.charges import Charge, from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
@@ -109,7 +110,10 @@ def _by_failures(
     rules = _rules(params)
     found = outvote(seen, rules)
     assumptions = (sampling, noise_of_failures(seen, found))
-    return verdict_of(window, seen, _outvoted_by_failures(seen, found, rules, params), measures, assumptions)
+    result = _outvoted_by_failures(seen, found, rules, params)
+    if unexplained(seen, found) is not None:
+        result = replace(result, charges=(), by_flow=np.full(seen.failing.rows, -1, dtype=np.int64))
+    return verdict_of(window, seen, result, measures, assumptions)
 
 
 def _outvoted_by_failures(seen: Observed, found: Outvoting, rules: Rules, params: Params) -> VotingResult:
@@ -352,7 +356,10 @@ def _nothing_known(
     failing = float(seen.failing.flows.sum())
     noise = [one.detail for one in assumptions if one.name != "sampling" and not one.holds]
     if not sampled and noise and not charges:
-        return f"{noise[0]} Traffic is not known, and where it is uneven, that makes innocent components stand out."
+        return (
+            f"{noise[0]} What each component carries is not known, and where that is uneven, innocent components stand "
+            "out. Needed: the paths of flows without a loss, too; a random sample of them is enough."
+        )
     if not sampled and seen.sent_without_path < seen.sent:
         if charges or failing < UNKNOWN:
             return None

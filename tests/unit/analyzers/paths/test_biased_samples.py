@@ -108,6 +108,19 @@ def test_nobody_is_named_where_failing_flows_failed_by_chance(rows_without_path:
     assert verdict["suspects"] == []
 
 
+@pytest.mark.parametrize("case", ["noisy_failing", "noisy_untraced"])
+def test_busy_links_are_not_accused_where_good_links_lose_much_and_only_failing_flows_name_their_path(
+    case: str,
+) -> None:
+    """Where healthy links lose a packet in a thousand, the busiest of them fail as many flows as a bad one."""
+    (_, first, *_) = make(5100, case).windows(VOTING)
+    verdict = judge(VOTING, first, {})
+    assert verdict["suspects"] == []
+    assert verdict["status"] == "inconclusive"
+    assert "Needed: the paths of flows without a loss" in verdict["reason"]
+    assert unmet(verdict) == {"sampling", "noise"}
+
+
 def test_a_suspect_has_no_loss_rate_where_what_it_carried_is_not_known() -> None:
     (suspect,) = judge(VOTING, only_failing(3, 1).window, {})["suspects"]
     assert suspect["estimate"] is None
