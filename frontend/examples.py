@@ -55,6 +55,7 @@ _KNOWN: dict[str, Any] = {
     "beta": 0.21,
     "mu": 0.84,
     "sigma": 0.05,
+    "change": "CHG-1042",
 }
 _OF_TYPE: dict[str, Any] = {
     "time": "2026-11-21T10:00:00Z",

@@ -26,6 +26,7 @@ from analyzers.simulators.availability_events import outage_scenario, uptime_sce
 from analyzers.simulators.bounces import bounce_scenario
 from analyzers.simulators.changes.metrics import EVENTS as CHANGE_EVENTS
 from analyzers.simulators.changes.metrics import scenario as change_scenario
+from analyzers.simulators.changes.risk import scenario as risk_scenario
 from analyzers.simulators.collectives.rows import EVENTS as COLLECTIVE_EVENTS
 from analyzers.simulators.collectives.rows import collective_scenario
 from analyzers.simulators.deepview import (
@@ -394,6 +395,19 @@ _ALL = (
         "Forty minutes of 16 nodes that differ by one per cent and wander as much.",
         lambda name, seed, event: training_scenario(name, seed, None, event),
         training.EVENTS,
+    ),
+    Scenario(
+        "change_risky",
+        "A change like those that went wrong is planned",
+        "Half a year of 1,500 changes of five teams with their outcomes; wide rollouts of network settings and evening "
+        "changes without a reviewer end badly, and one of the former is planned.",
+        lambda name, seed, _event: risk_scenario(name, seed, True),
+    ),
+    Scenario(
+        "change_healthy",
+        "A change like those that went well is planned",
+        "Half a year of 1,500 changes of five teams with their outcomes; a careful change of a cache is planned.",
+        lambda name, seed, _event: risk_scenario(name, seed, False),
     ),
     Scenario(
         "metric_slow",

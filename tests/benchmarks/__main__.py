@@ -67,6 +67,7 @@ NAMES = (
     "benign",
     "similar",
     "lemons",
+    "config_risk",
     "worlds_panorama",
     "worlds_tor_availability",
     "worlds_deepview",

@@ -126,6 +126,17 @@ GOOD: dict[str, dict[str, Any]] = {
         "sigma": 0.05,
         "window_s": 20,
     },
+    "change": {
+        "time": TIME,
+        "change": "CHG-1",
+        "kind": "config",
+        "targets": ["service/a"],
+        "author": "alice",
+        "team": "shop",
+        "settings": {"ttl": "30"},
+        "measures": {"rollout": 0.5},
+    },
+    "change_outcome": {"time": TIME, "change": "CHG-1", "outcome": "good", "incident": "17"},
     "job_attempt": {"end": SOON, "job": "j", "nodes": ["node/1"], "start": TIME, "outcome": "failed"},
 }
 LONG_AGO = (NOW - timedelta(days=99)).isoformat()

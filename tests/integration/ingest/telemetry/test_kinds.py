@@ -57,6 +57,9 @@ GOOD: dict[str, Row] = {
         "dst": 4, "bytes": 5e9, "state": "started", "node": "node/1"},
     "function_profile": {"time": at(5), "job": "j", "worker": "worker/3", "role": "pp0", "function": "gemm",
         "cls": "compute", "beta": 0.5, "mu": 0.9, "sigma": 0.05},
+    "change": {"time": at(5), "change": "CHG-1", "kind": "config", "targets": ["service/cart"], "team": "shop",
+        "settings": {"ttl": "30"}, "measures": {"rollout": 0.5}},
+    "change_outcome": {"time": at(5), "change": "CHG-1", "outcome": "incident", "incident": "17"},
     "job_attempt": {"end": at(5), "job": "j", "nodes": ["node/1", "node/2"], "start": at(-99), "outcome": "failed"},
 }  # fmt: skip
 LISTED = ("numbers",)

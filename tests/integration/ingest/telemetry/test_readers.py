@@ -116,6 +116,13 @@ EVERYTHING = Input(
             {"bytes": Sum("bytes")},
         ),
         Reduction("profiles", "function_profile", ("worker", "cls", "beta", "mu", "sigma"), {"n": Count()}),
+        Reduction(
+            "planned",
+            "change",
+            ("change", "time", "kind", "targets", "author", "team", "settings", "measures"),
+            {"n": Count()},
+        ),
+        Reduction("became", "change_outcome", ("change", "time", "outcome", "incident"), {"n": Count()}),
         Reduction("attempts", "job_attempt", ("nodes", "outcome", "start", "end"), {"n": Count()}),
         Reduction(
             "ended",
@@ -334,6 +341,25 @@ ROWS |= {
             "beta": st.floats(0, 1),
             "mu": weights,
             "sigma": weights,
+        }
+    ),
+    "change": st.fixed_dictionaries(
+        {
+            "time": times,
+            "change": st.sampled_from(["c1", "c2"]),
+            "kind": st.just("config"),
+            "targets": members | st.sampled_from([[], None]),
+            "author": st.sampled_from(["alice", "", None]),
+            "settings": st.sampled_from([None, {}, {"ttl": "30", "a": "x"}]),
+            "measures": st.sampled_from([None, {}, {"rollout": 0.5, "lines": 3.0}]),
+        }
+    ),
+    "change_outcome": st.fixed_dictionaries(
+        {
+            "time": times,
+            "change": st.sampled_from(["c1", "c2"]),
+            "outcome": st.sampled_from(["good", "incident", "rolled_back"]),
+            "incident": st.sampled_from(["17", "", None]),
         }
     ),
     "job_attempt": st.fixed_dictionaries(

@@ -62,6 +62,9 @@ GOOD: dict[str, Row] = {
         "state": "completed", "ranks": 8, "node": "node/1"},
     "function_profile": {"time": AT, "job": "j", "worker": "worker/3", "role": "pp0", "function": "gemm",
         "cls": "compute", "beta": 0.5, "mu": 0.9, "sigma": 0.05, "window_s": 20.0},
+    "change": {"time": AT, "change": "CHG-1", "kind": "config", "targets": ["service/cart"], "author": "alice",
+        "team": "shop", "settings": {"b.ttl": "30", "a": ""}, "measures": {"rollout": 0.5, "lines": 12.0}},
+    "change_outcome": {"time": AT, "change": "CHG-1", "outcome": "rolled_back", "incident": "17"},
     "job_attempt": {"end": AT, "job": "j", "nodes": ["node/1", "node/2"], "start": later(-99), "outcome": "failed"},
 }  # fmt: skip
 
@@ -172,6 +175,8 @@ def test_a_list_holds_as_many_numbers_as_are_taken_and_no_negative_zero() -> Non
         ("collective", {"src": -2}, "src", "is below -1"),
         ("collective", {"state": "done"}, "state", "'done' is not scheduled, started or completed"),
         ("function_profile", {"beta": 50}, "beta", "is above 1"),
+        ("change", {"settings": {"ttl": 30}}, "settings", "gives 'ttl' as an integer, not a text"),
+        ("change_outcome", {"outcome": "bad"}, "outcome", "'bad' is not good, incident or rolled_back"),
         ("job_attempt", {"start": AT}, "end", "is not later than start"),
         ("job_attempt", {"nodes": []}, "nodes", "is empty"),
     ],

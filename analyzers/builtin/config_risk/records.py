@@ -1,0 +1,95 @@
+"""Changes with their outcomes, in the order in which they went out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from analyzers.builtin.paths import texts, whole
+from analyzers.contract import Paths, Window
+
+HOUR = 3_600_000_000
+"""Microseconds."""
+GOOD = "good"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change: `at` in microseconds since 1970. `outcome` is empty while unknown, and was known at `known_at`."""
+
+    name: str
+    at: int
+    kind: str
+    targets: tuple[str, ...] = ()
+    author: str = ""
+    team: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    measures: Mapping[str, float] = field(default_factory=dict)
+    outcome: str = ""
+    known_at: int = 0
+
+    @property
+    def is_bad(self) -> bool:
+        return self.outcome not in ("", GOOD)
+
+
+def changes_in(window: Window) -> list[Change]:
+    """The changes of a window and its history by time, with the outcomes that rows tell. The last row of a change
+    counts, and its first bad outcome, else its first."""
+    found: dict[str, Change] = {}
+    told: dict[str, tuple[str, int]] = {}
+    for one in (*window.history, window):
+        sums = one.sums["changes"]
+        targets = sums.keys["targets"]
+        assert isinstance(targets, Paths)
+        columns = [texts(sums, name) for name in ("change", "kind", "author", "team", "settings", "measures")]
+        at = whole(sums, "time").tolist()
+        for row, (name, kind, author, team, settings, measures) in enumerate(zip(*columns, strict=True)):
+            made = Change(
+                name, at[row], kind, targets[row], author, team, json.loads(settings), json.loads(measures)
+            )
+            if name not in found or _later(made, found[name]):
+                found[name] = made
+        outcomes = one.sums["outcomes"]
+        known = whole(outcomes, "time").tolist()
+        pairs = zip(texts(outcomes, "change"), texts(outcomes, "outcome"), known, strict=True)
+        for name, outcome, when in pairs:
+            now = (outcome == GOOD, when, outcome)
+            before = told.get(name)
+            if before is None or now < (before[0] == GOOD, before[1], before[0]):
+                told[name] = (outcome, when)
+    return in_order(
+        replace(one, outcome=told[name][0], known_at=max(told[name][1], one.at)) if name in told else one
+        for name, one in found.items()
+    )
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    return sorted(changes, key=lambda one: (one.at, *_content(one), one.name))
+
+
+def settled(changes: Sequence[Change], now: int, horizon: int) -> list[Change]:
+    """Those without an outcome for `horizon` microseconds before `now` as good since then; the others as they are."""
+    return [
+        replace(one, outcome=GOOD, known_at=one.at + horizon)
+        if not one.outcome and one.at + horizon <= now
+        else one
+        for one in changes
+    ]
+
+
+def _later(one: Change, other: Change) -> bool:
+    return (one.at, _content(one)) > (other.at, _content(other))
+
+
+def _content(one: Change) -> tuple[object, ...]:
+    """All but names of components: what orders changes of one moment."""
+    return (
+        one.kind,
+        one.team,
+        one.author,
+        len(one.targets),
+        tuple(sorted(one.settings.items())),
+        tuple(sorted(one.measures.items())),
+    )

@@ -1,0 +1,98 @@
+"""POST /api/v1/changes/risk: the risk of a change before it goes out. Needs `incidents:read`; stores nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers as s
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents.api.incident.views import ERRORS, IncidentAPI
+from incidents.change_risk import planned_change, risk_of
+from incidents.domain.values import InvalidValueError
+from ingest.api.authentication import HasScope
+from ingest.queries import is_component, now_utc, regions
+
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+
+class PlannedShape(s.Serializer[Any]):
+    """A planned change, in the shape of a row of `change`."""
+
+    change = s.CharField(max_length=512, default="planned")
+    time = s.DateTimeField(required=False, help_text="when it goes out; default: now")
+    kind = s.CharField(max_length=512)
+    targets = s.ListField(child=s.CharField(), max_length=1000, required=False)
+    author = s.CharField(max_length=512, allow_blank=True, required=False)
+    team = s.CharField(max_length=512, allow_blank=True, required=False)
+    settings = s.DictField(child=s.CharField(allow_blank=True), required=False)
+    measures = s.DictField(child=s.FloatField(), required=False)
+    region = s.CharField(required=False, help_text="default: the only region with telemetry")
+
+
+class StepShape(s.Serializer[Any]):
+    condition = s.CharField()
+    changes = s.IntegerField(help_text="past changes that meet it and all before it")
+    bad = s.IntegerField()
+
+
+class PastShape(s.Serializer[Any]):
+    change = s.CharField()
+    at = s.DateTimeField()
+    kind = s.CharField()
+    outcome = s.ChoiceField(choices=["good", "incident", "rolled_back"])
+
+
+class RiskShape(s.Serializer[Any]):
+    """Probability of an incident or a rollback; null where there is too little history, and `reason` says so."""
+
+    probability = s.FloatField(allow_null=True)
+    low = s.FloatField(allow_null=True, help_text="ends of a 95 % interval")
+    high = s.FloatField(allow_null=True)
+    usual = s.FloatField(allow_null=True, help_text="share of bad changes in the history")
+    past = s.IntegerField(help_text="changes with a known outcome")
+    bad = s.IntegerField()
+    reason = s.CharField()
+    path = StepShape(many=True)
+    similar = PastShape(many=True)
+    trial = s.CharField(required=False, help_text="the method on the last quarter of the history")
+
+
+class ChangeRiskView(IncidentAPI):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read")]
+
+    @extend_schema(operation_id="changes_risk", request=PlannedShape, responses={200: RiskShape, **ERRORS})
+    def post(self, request: Request) -> Response:
+        """The probability that a planned change ends in an incident or a rollback, with the rule that it follows from
+        and similar past changes."""
+        asked = PlannedShape(data=request.data)
+        asked.is_valid(raise_exception=True)
+        if unknown := sorted(set(request.data) - set(asked.fields)):
+            raise InvalidValueError(unknown[0][:100], "is not a field of a planned change")
+        given = dict(asked.validated_data)
+        if not EARLIEST <= given.get("time", EARLIEST) <= LATEST:
+            raise InvalidValueError("time", f"must be from {EARLIEST:%Y} to {LATEST:%Y}")
+        if wrong := [name for name, value in given.get("measures", {}).items() if not isfinite(value)]:
+            raise InvalidValueError("measures", f"gives {wrong[0][:100]!r} as no finite number")
+        for target in given.get("targets", ()):
+            if not is_component(target):
+                raise InvalidValueError("targets", f"{target[:100]!r} is not of the form kind/name")
+        region = region_of(given.pop("region", ""))
+        name, at, kind = given.pop("change"), given.pop("time", None) or now_utc(), given.pop("kind")
+        return Response(risk_of(planned_change(name, at, kind, **given), region).as_json())
+
+
+def region_of(asked: str) -> str:
+    """The region asked for, or the only one. Raises InvalidValueError."""
+    known = regions()
+    if asked and asked not in known:
+        raise InvalidValueError("region", f"no telemetry of {asked[:100]}")
+    if not asked and len(known) > 1:
+        raise InvalidValueError("region", f"must be one of {', '.join(known[:10])}")
+    return asked or (known[0] if known else "default")

@@ -1,0 +1,23 @@
+from ingest.telemetry.kinds.declare import TIME, Field, Kind
+
+KIND = Kind(
+    name="change",
+    help="a change of configuration or software goes out; the last row of a change before it goes out counts",
+    fields=(
+        TIME,
+        Field("change", "name", "identifier of the change, such as CHG-1042"),
+        Field("kind", "name", "sort of change, such as config, deploy, firmware or maintenance"),
+        Field("targets", "components", "what is changed", optional=True, may_be_empty=True),
+        Field("author", "text", "who made it", optional=True, default=""),
+        Field("team", "text", "team of the author", optional=True, default=""),
+        Field("settings", "labels", "the new value of each changed key", optional=True, default="{}"),
+        Field(
+            "measures",
+            "measures",
+            "figures by name, such as lines, files, reviewers and rollout (share of the targets at once, 0 to 1)",
+            optional=True,
+            default="{}",
+        ),
+    ),
+    has_long_retention=True,
+)
