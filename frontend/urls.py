@@ -8,7 +8,17 @@ from frontend.views import onboarding, reading, restore
 from frontend.views.analysis import analyzers, backtests, runs, schedules, what_if
 from frontend.views.components import components, grid, services
 from frontend.views.inbox import inbox, palette, saved, updates
-from frontend.views.incident import actions, bulk, downloads, incident, mitigation, receipts, similar, split
+from frontend.views.incident import (
+    actions,
+    answer,
+    bulk,
+    downloads,
+    incident,
+    mitigation,
+    receipts,
+    similar,
+    split,
+)
 from frontend.views.oncall import policies, rotas
 from frontend.views.oncall import schedules as oncall
 from frontend.views.reports import reports
@@ -96,6 +106,7 @@ urlpatterns = [
     path("schedules/<slug:name>/pause", schedules.pause, name="analysis_schedule_pause"),
     path("schedules/<slug:name>/remove", schedules.remove, name="analysis_schedule_remove"),
     path("reports", reports.reports, name="reports"),
+    path("answer/<str:token>", answer.answer, name="answer"),
     path("reports/unsubscribe/<str:token>", reports.unsubscribe, name="report-unsubscribe"),
     path("reports/subscribe/<slug:name>", reports.subscribe, name="report-subscribe"),
     path("reports/produce", reports.produce, name="report_produce"),

@@ -35,6 +35,7 @@ from incidents.domain.notifications.delivery import (
 )
 from incidents.domain.values import Severity
 from incidents.incident.models import IncidentRow
+from incidents.notifications.answer_links import link_of
 from incidents.notifications.models import CALL, OVER, ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.recipients import NO_METHOD, Reachable, channel, method_of, people
 from incidents.notifications.results import (
@@ -394,7 +395,8 @@ class _Judging:
         ticket_text = self.tickets[one.notification.incident].told
         url = f"{settings.PUBLIC_URL}/incidents/{ticket_text['number']}"
         over = one.notification.about == OVER
-        return MessageLine(**ticket_text, reason=one.notification.why, url=url, over=over)
+        link = link_of(one.notification)
+        return MessageLine(**ticket_text, reason=one.notification.why, url=url, over=over, answer_url=link)
 
 
 def target_of(one: NotificationDelivery) -> Target:
@@ -412,7 +414,9 @@ class _Known:
 
 _DECIDES = tuple(field.name for field in fields(Ticket))
 _TELLS = tuple(
-    field.name for field in fields(MessageLine) if field.name not in ("id", "reason", "url", "over")
+    field.name
+    for field in fields(MessageLine)
+    if field.name not in ("id", "reason", "url", "over", "answer_url")
 )
 
 

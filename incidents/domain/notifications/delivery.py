@@ -540,6 +540,8 @@ class MessageLine:
     confirmed_cause: str | None = None
     over: bool = False
     """The message says that it is over."""
+    answer_url: str = ""
+    """Where its reader answers without signing in, once; empty where nobody in person is told, or it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,7 +562,7 @@ def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
     more = f" and {others} more" if others else ""
     word = "resolved" if first.over else first.severity
     subject = _cut(f"[{word}] #{first.number} {first.title}", SUBJECT_LIMIT - len(more)) + more
-    link = first.url if not others else base_url
+    link = base_url if others else first.answer_url or first.url
     hidden = len(tickets) - MOST_SHOWN
     parts = [_described(one) for one in tickets[:MOST_SHOWN]]
     if hidden > 0:
@@ -638,6 +640,11 @@ def _needed(one: MessageLine) -> str:
         *(f"{_cut(link.get('text') or 'Link', 80)}: {link['href']}" for link in one.links[:LINKS_SHOWN]),
         f"Reason: {one.reason}",
         one.url,
+        *(
+            [f"Acknowledge, snooze or hand over without signing in: {one.answer_url}"]
+            if one.answer_url
+            else []
+        ),
     ]
     return "\n".join(lines) + "\n"
 
