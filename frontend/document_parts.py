@@ -36,6 +36,7 @@ EVENTS = {
     "analysis.recorded": "a run of an analyzer ended with a verdict",
     "analysis.repeated": "a run was repeated on its stored window; whether the verdict is the same",
     "change.reported": "a sender reported a change, such as a deployment",
+    "change.validated": "forwarding before and after a change was compared with its specification",
     "configuration.changed": "an object of the configuration was created, changed or removed",
     "finding.reported": "a run named a suspect",
     "incident.acknowledged": "a person took responsibility; escalation pauses",

@@ -1,6 +1,7 @@
 """What the floors above may have ingest do."""
 
 from ingest import heartbeat
+from ingest.alerts.changes import record_validation
 from ingest.alerts.expire import expire_alerts as settle_alerts
 from ingest.alerts.expire import expire_some as expire_alerts
 from ingest.alerts.heartbeats import check as check_heartbeats
@@ -56,6 +57,7 @@ __all__ = [
     "note_seal",
     "rebuild_copies",
     "record_configuration",
+    "record_validation",
     "register_copy",
     "register_event_type",
     "register_follower",

@@ -1,7 +1,7 @@
 """What the layers above may ask of ingest."""
 
 from ingest.alerts.changes import ENDPOINT as CHANGES_ENDPOINT
-from ingest.alerts.changes import ReportedChange, changes
+from ingest.alerts.changes import ReportedChange, UnknownChangeError, changes
 from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
 from ingest.alerts.deliveries import Delivered as AlertDelivery
@@ -119,6 +119,7 @@ __all__ = [
     "Topology",
     "TopologySnapshot",
     "UncoveredEventError",
+    "UnknownChangeError",
     "WithoutAlert",
     "alert_briefs",
     "alert_components",

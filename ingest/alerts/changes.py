@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
@@ -26,27 +26,37 @@ from ingest.alerts.deliveries import (
     keeping,
     prepare,
 )
-from ingest.alerts.events import CHANGED
+from ingest.alerts.events import CHANGED, VALIDATED
 from ingest.alerts.rows import as_json
 from ingest.db import database
 from ingest.integrations.normalized import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
 from ingest.integrations.pagerduty import Change
 from ingest.log.append import append, retrying
+from ingest.log.read import head, read_stream
 from ingest.log.types import Context, Head, NewEvent, rfc3339
 
 ENDPOINT = "pagerduty-change"
 SHORTEST_NAME = 3
 """Characters of a name without its kind that two things may meet by: `host/1` and `disk/1` have nothing in common."""
 _COLUMNS = "id, integration, summary, source, component, details, links, notes, at, received_at, receipt"
-_SHOWN = _COLUMNS.replace("id,", "id::text,", 1).replace("receipt", "receipt::text")
+_SHOWN = (
+    f"{_COLUMNS.replace('id,', 'id::text,', 1).replace('receipt', 'receipt::text')}, validation, validated_at"
+)
 _NAMING = {"source", "component", *(label for label, _ in LABELS_OF_COMPONENTS)} - {"cluster"}
 """Labels that name what something is about. Half of all incidents are in the same cluster."""
 _PORT = re.compile(r":\d{1,5}$")
 
 
+class UnknownChangeError(LookupError):
+    """There is no change of that id."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReportedChange:
-    """A change as it is kept. `at` is when it happened, or came where nobody said; `receipt` names its delivery."""
+    """A change as it is kept. `at` is when it happened, or came where nobody said; `receipt` names its delivery.
+
+    `validation` is the body of its latest `change.validated`, None where nobody validated it, and `validated_at` when.
+    """
 
     id: str
     integration: str
@@ -59,6 +69,8 @@ class ReportedChange:
     at: datetime
     received_at: datetime
     receipt: str
+    validation: Mapping[str, Any] | None = None
+    validated_at: datetime | None = None
 
 
 def names_of(labels: Iterable[tuple[str, str]]) -> list[str]:
@@ -172,7 +184,44 @@ def changes(
             " ORDER BY at DESC, id LIMIT %s",
             values,
         )
-        return [_change(*row) for row in cursor.fetchall()]
+        found = [_change(*row) for row in cursor.fetchall()]
+    return [_as_known(one, known_by) for one in found]
+
+
+def _as_known(one: ReportedChange, known_by: datetime | None) -> ReportedChange:
+    """With the validation that was the latest then."""
+    if known_by is None or one.validated_at is None or one.validated_at <= known_by:
+        return one
+    for event in reversed(read_stream(f"change/{one.id}")):
+        if event.type == VALIDATED.name and event.recorded_at <= known_by:
+            return replace(one, validation=event.body, validated_at=event.recorded_at)
+    return replace(one, validation=None, validated_at=None)
+
+
+def record_validation(id_: str, verdict: Mapping[str, Any], context: Context) -> bool:
+    """Store a verdict on a change as `change.validated`; False if the latest one is the same, and nothing is stored.
+
+    Raises UnknownChangeError where there is none of that id.
+    """
+    return retrying(partial(_validated, id_, {"change": id_, **verdict}, context))
+
+
+@transaction.atomic
+def _validated(id_: str, body: Mapping[str, Any], context: Context) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT validation FROM reported_change WHERE id = %s::uuid FOR UPDATE", (id_,))
+        row = cursor.fetchone()
+        if row is None:
+            raise UnknownChangeError(id_)
+        if row[0] is not None and json.loads(row[0]) == body:
+            return False
+        now, stream = database.now(), f"change/{id_}"
+        append(stream, [NewEvent(VALIDATED.name, dict(body), now)], head(stream), context)
+        cursor.execute(
+            "UPDATE reported_change SET validation = %s, validated_at = %s WHERE id = %s::uuid",
+            (as_json(body), now, id_),
+        )
+    return True
 
 
 def change(id_: str) -> ReportedChange | None:
@@ -192,9 +241,11 @@ def forget_changes(before: datetime) -> int:
 
 def _change(
     id_: str, integration: str, summary: str, source: str, component: str | None, details: str, links: str,
-    notes: str, at: datetime, received_at: datetime, receipt: str,
+    notes: str, at: datetime, received_at: datetime, receipt: str, validation: str | None,
+    validated_at: datetime | None,
 ) -> ReportedChange:  # fmt: skip
     return ReportedChange(
         id_, integration, summary, source, component, json.loads(details), tuple(json.loads(links)),
         tuple(json.loads(notes)), at, received_at, receipt,
+        None if validation is None else json.loads(validation), validated_at,
     )  # fmt: skip

@@ -11,9 +11,14 @@ both null where none did it.
 `change.reported`, in stream `change/<id>`: {change, integration, endpoint, summary, source, component, at, details,
 links, notes, receipt, sha256}: something was changed, at a time that its sender said (`at`, else null). It opens no
 incident.
+
+`change.validated`, in the same stream: {change, verdict, classes, classes_violated, groups, violations_total,
+violations, notes, specification, specification_sha256, before_sha256, after_sha256}: whether forwarding before and
+after the change keeps to its specification.
 """
 
 from ingest.log.types import EventType, register
 
 REPORTED = register(EventType("alert.reported"))
 CHANGED = register(EventType("change.reported"))
+VALIDATED = register(EventType("change.validated"))

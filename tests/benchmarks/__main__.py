@@ -57,6 +57,7 @@ NAMES = (
     "straggler",
     "changepoint",
     "metric_blame",
+    "rela",
     "perftracker",
     "skeletonhunter",
     "selector",

@@ -37,6 +37,12 @@ class ChangeShape(s.Serializer[Any]):
     integration = s.CharField(help_text="the key that it came with")
     received_at = s.DateTimeField()
     receipt = s.CharField()
+    validation = s.DictField(
+        allow_null=True,
+        help_text="the latest verdict on forwarding before and after the change: `holds` or `violated`, with witness"
+        " paths; null if nobody validated it",
+    )
+    validated_at = s.DateTimeField(allow_null=True)
 
 
 class TestShape(s.Serializer[Any]):
@@ -152,4 +158,6 @@ def as_json(one: ReportedChange) -> dict[str, Any]:
         "integration": one.integration,
         "received_at": rfc3339(one.received_at),
         "receipt": one.receipt,
+        "validation": one.validation,
+        "validated_at": optional_rfc3339(one.validated_at),
     }

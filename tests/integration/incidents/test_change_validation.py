@@ -1,0 +1,80 @@
+"""A network change is validated over HTTP: stored as an event, shown on the incident, as of then, bad input refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from incidents import queries
+from incidents.follower import follower
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
+from ingest.api import keys
+from ingest.integrations.normalized import Alert, Parsed
+from ingest.log.read import read_stream, watermark
+from tests.following import follow_to_the_end
+
+pytestmark = pytest.mark.usefixtures("log_database")
+BEFORE = "class,path\nl1-l2,l1 s1 l2\nl1-l2,l1 s2 l2\nl1-l3,l1 s3 l3\n"
+DRAINED = "class,path\nl1-l2,l1 s2 l2\nl1-l3,l1 s3 l3\n"
+MOVED = "class,path\nl1-l2,l1 s2 l2\nl1-l3,l1 s2 l3\n"
+DRAIN = "zone others = s2 s3\nany(. others .) on . s1 ."
+
+
+def post(address: str, body: object, key: str) -> Any:
+    headers = {"HTTP_AUTHORIZATION": f"Bearer {key}"}
+    return Client().post(address, json.dumps(body), content_type="application/json", **headers)  # type: ignore[arg-type]
+
+
+def test_a_change_is_validated_and_its_incident_shows_the_witness() -> None:
+    key = keys.create("deployments", ["alerts", "incidents:read", "incidents:write"])
+    at = datetime.now(UTC) - timedelta(minutes=5)
+    payload = {"summary": "Drained s1", "source": "s1", "timestamp": at.isoformat()}
+    assert post("/v2/change/enqueue", {"routing_key": key, "payload": payload}, key).status_code == 202
+    alert = Alert("k", "firing", "Packet loss", group="Loss", labels={"device": "s1"})
+    receive(Parsed((alert,)), Delivery("prometheus", "test", "application/json", b"{}"))
+    follow_to_the_end(follower())
+    number = queries.list_incidents().items[0].incident.number
+    get = {"HTTP_AUTHORIZATION": f"Bearer {key}"}
+    about = f"/api/v1/incidents/{number}/changes"
+    (one,) = Client().get(about, **get).json()["results"]  # type: ignore[arg-type]
+    assert (one["validation"], one["validated_at"]) == (None, None)
+    address, unvalidated = f"/api/v1/changes/{one['id']}/validation", watermark()
+
+    wrong = {"before": BEFORE, "after": "class\n", "specification": "any(. s9 .) on . s1 ."}
+    assert post(address, wrong, key).json()["errors"]["after"][0].startswith("after: neither JSON nor CSV")
+    wrong["after"] = MOVED
+    assert "no location, zone or path set" in str(post(address, wrong, key).json()["errors"]["specification"])
+    assert "must be the text" in str(post(address, {**wrong, "before": 3}, key).json()["errors"]["before"])
+    assert post(address.replace(one["id"], "nonsense"), wrong, key).status_code == 404
+    assert [event.type for event in read_stream(f"change/{one['id']}")] == ["change.reported"]
+
+    body = {"before": BEFORE, "after": MOVED, "specification": DRAIN}
+    for _ in range(2):
+        found = post(address, body, key)
+        assert found.status_code == 200, found.content
+        assert found.json()["validation"]["violations"][0]["witness"] == ["l1", "s2", "l3"]
+    violated = watermark()
+    assert post(address, {**body, "after": DRAINED}, key).json()["validation"]["verdict"] == "holds"
+    types = [event.type for event in read_stream(f"change/{one['id']}")]
+    assert types == ["change.reported", "change.validated", "change.validated"]
+
+    def shown(tail: str) -> Any:
+        return Client().get(about + tail, **get).json()["results"][0]["validation"]  # type: ignore[arg-type]
+
+    assert shown("")["verdict"] == "holds"
+    assert shown(f"?as_of={unvalidated}") is None
+    assert shown(f"?as_of={violated}")["verdict"] == "violated"
+
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice"))
+    assert 'data-validation="holds"' in alice.get(f"/incidents/{number}").content.decode()
+    post(address, body, key)
+    page = alice.get(f"/incidents/{number}").content.decode()
+    assert 'data-validation="violated"' in page
+    assert "l1 s2 l3" in page
