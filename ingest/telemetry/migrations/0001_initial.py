@@ -308,32 +308,6 @@ CREATE TABLE telemetry_nic_traffic (
 CREATE INDEX telemetry_nic_traffic_time ON telemetry_nic_traffic USING brin ("time");
 """
 
-CHANGES = """
-CREATE TABLE telemetry_change (
-    "time" timestamptz NOT NULL,
-    "receipt" bigint NOT NULL,
-    "region" integer NOT NULL,
-    "change" integer NOT NULL,
-    "kind" integer NOT NULL,
-    "targets" integer NOT NULL,
-    "author" integer NOT NULL,
-    "team" integer NOT NULL,
-    "settings" integer NOT NULL,
-    "measures" integer NOT NULL
-) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_change_time ON telemetry_change USING brin ("time");
-
-CREATE TABLE telemetry_change_outcome (
-    "time" timestamptz NOT NULL,
-    "receipt" bigint NOT NULL,
-    "region" integer NOT NULL,
-    "change" integer NOT NULL,
-    "outcome" integer NOT NULL,
-    "incident" integer NOT NULL
-) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_change_outcome_time ON telemetry_change_outcome USING brin ("time");
-"""
-
 # By which a window finds the intervals that end after its start.
 INDEXES = """
 CREATE INDEX telemetry_outage_until ON telemetry_outage (region, "end");
@@ -377,7 +351,6 @@ class Migration(migrations.Migration):
         migrations.RunSQL(METRIC),
         migrations.RunSQL(LOG_COUNT),
         migrations.RunSQL(TRAINING),
-        migrations.RunSQL(CHANGES),
         migrations.RunSQL(INDEXES),
         migrations.RunSQL(RECORD),
     ]

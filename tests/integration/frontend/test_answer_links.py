@@ -35,7 +35,8 @@ def test_a_mail_to_a_person_has_a_link_and_one_that_says_it_is_over_has_none(mai
     call(incident)
     deliver()
     (message,) = mails.mails
-    found = re.search(r"without signing in: http\S+(/answer/[\w.-]+)$", message.get_content().replace(chr(13), ''), re.MULTILINE)
+    text = message.get_content().replace("\r", "")
+    found = re.search(r"without signing in: http\S+(/answer/[\w.-]+)$", text, re.MULTILINE)
     assert found is not None
     assert "Disks are slow" in Client().get(found[1]).content.decode()
     row = Notification.objects.get()
