@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers as s
 from rest_framework.request import Request
@@ -18,6 +19,7 @@ from incidents.domain.values import optional_rfc3339
 if TYPE_CHECKING:
     from incidents.similarity.similar import SimilarIncident
     from incidents.similarity.team_prediction import Suggestion
+    from incidents.similarity.time_to_mitigate import TimeEstimate
 
 MOST = 50
 """Incidents that one request gets."""
@@ -53,8 +55,35 @@ class SuggestedTeamShape(s.Serializer[Any]):
     why = s.CharField()
 
 
+class TimeRecordShape(s.Serializer[Any]):
+    """How good the quantiles were for the latest incidents, each judged by those resolved before it opened."""
+
+    judged = s.IntegerField()
+    coverage = s.FloatField(
+        allow_null=True, help_text="share of times between the quantiles .1 and .9; 0.8 is right"
+    )
+    pinball_loss = s.FloatField(help_text="mean over the three levels, seconds")
+    pinball_loss_of_median = s.FloatField(help_text="of the median of the past at all levels")
+    pinball_loss_of_quantiles = s.FloatField(
+        help_text="of the quantiles of the past, the same for all incidents"
+    )
+
+
+class TimeToMitigateShape(s.Serializer[Any]):
+    """Quantiles of the time from opening to resolution, given that the incident is open now; learned from resolved
+    ones."""
+
+    seconds = s.DictField(
+        child=s.FloatField(), allow_null=True, help_text="by level: 0.1, 0.5, 0.9; null where nothing is said"
+    )
+    learned = s.IntegerField(help_text="resolved incidents")
+    record = TimeRecordShape()
+    why = s.CharField(help_text="why nothing is said; else empty")
+
+
 class SimilarListShape(s.Serializer[Any]):
     results = SimilarShape(many=True)
+    time_to_mitigate = TimeToMitigateShape(allow_null=True, help_text="null with `as_of` and once resolved")
     suggested_team = SuggestedTeamShape(
         allow_null=True, help_text="null with `as_of`: it was learned from what came later, too"
     )
@@ -67,17 +96,34 @@ class SimilarView(IncidentAPI):
         responses={200: SimilarListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Resolved incidents that are most like this one, and which team resolved such ones. It is acted on only
-        where a route says so (`follow_suggestion`)."""
+        """Resolved incidents that are most like this one, how long it will last, and which team resolved such ones.
+        The team is acted on only where a route says so (`follow_suggestion`)."""
         # Learning brings a hundred megabytes, which a process that is never asked should not carry.
-        from incidents.similarity.similar import similar_to, suggested_team
+        from incidents.similarity.similar import similar_to, suggested_team, time_to_mitigate
 
         asked = parameters(request, "limit", "as_of")
         limit, as_of = _limit(asked.get("limit", "5")), as_of_in(asked)
         incident = queries.get(reference, as_of).incident
         found = [_as_json(one) for one in similar_to(incident, limit, as_of)]
         suggestion = None if as_of else _suggested(suggested_team(incident))
-        return Response({"results": found, "suggested_team": suggestion})
+        past = as_of is not None or incident.state == "resolved"
+        times = None if past else _times(time_to_mitigate(incident, timezone.now()))
+        return Response({"results": found, "time_to_mitigate": times, "suggested_team": suggestion})
+
+
+def _times(found: TimeEstimate) -> dict[str, Any]:
+    from incidents.similarity.time_to_mitigate import LEVELS
+
+    record = {
+        "judged": found.record.judged,
+        "coverage": found.record.coverage,
+        "pinball_loss": found.record.loss,
+        "pinball_loss_of_median": found.record.loss_of_median,
+        "pinball_loss_of_quantiles": found.record.loss_of_quantiles,
+    }
+    levels = [f"{level:g}" for level in LEVELS]
+    seconds = dict(zip(levels, found.seconds, strict=True)) if found.seconds else None
+    return {"seconds": seconds, "learned": found.learned, "record": record, "why": found.why}
 
 
 def _suggested(found: Suggestion) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
@@ -22,12 +23,16 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A resolved incident: its id, what it says, the team that resolved it, and whether a person said what it was."""
+    """A resolved incident: its id, what it says, the team that resolved it, whether a person said what it was, its
+    severity, and from when until when it was open."""
 
     id: Any
     described: Described
     team: str
     confirmed: bool
+    severity: str
+    opened_at: datetime
+    resolved_at: datetime
 
 
 @dataclass(slots=True)
@@ -54,7 +59,10 @@ class CachedModel(Generic[M]):
         database = connection.settings_dict["NAME"]
         stands = (database, *rows.values_list("pk", "position")[:LATEST])
         if self._made is None or stands != self._of:
-            fields = ("pk", "title", "component", "labels", "confirmed_cause", "findings", "team")
+            fields = (
+                *("pk", "title", "component", "labels", "confirmed_cause", "findings", "team"),
+                *("severity", "opened_at", "resolved_at"),
+            )
             pairs = list(rows.values_list(*fields)[:LATEST])[::-1]
             self._made = self.make([_resolved(*one) for one in pairs])
             self._of = stands
@@ -62,7 +70,9 @@ class CachedModel(Generic[M]):
 
 
 def _resolved(
-    pk: Any, title: str, component: str | None, labels: Any, confirmed: str | None, findings: int, team: str
-) -> Resolved:
+    pk: Any, title: str, component: str | None, labels: Any, confirmed: str | None, findings: int, team: str,
+    severity: str, opened_at: datetime, resolved_at: datetime,
+) -> Resolved:  # fmt: skip
     cause = confirmed or (component if findings else None)
-    return Resolved(pk, Described(title, component, labels, cause), team, confirmed is not None)
+    described = Described(title, component, labels, cause)
+    return Resolved(pk, described, team, confirmed is not None, severity, opened_at, resolved_at)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident
@@ -13,6 +14,7 @@ from incidents.incident.repository import stream_of
 from incidents.similarity.model_cache import CachedModel, Resolved
 from incidents.similarity.team_prediction import Suggesting, Suggestion
 from incidents.similarity.tfidf import Similarity
+from incidents.similarity.time_to_mitigate import Timed, TimeEstimate, TimeToMitigate
 from ingest.queries import Position, moment_of, read_stream
 
 GROUPED = 50
@@ -127,6 +129,13 @@ def suggested_team(incident: Incident) -> Suggestion:
     return _TEAMS.model().suggest(described(incident))
 
 
+def time_to_mitigate(incident: Incident, now: datetime) -> TimeEstimate:
+    """How long an open incident will last, from the opening to the resolution."""
+    bare = Described(incident.title, incident.component, incident.labels)
+    asked = Timed(bare, incident.team, incident.severity, incident.opened_at)
+    return _TIMES.model().estimate(asked, (now - incident.opened_at).total_seconds())
+
+
 def _similarity(resolved: list[Resolved]) -> Similarity:
     return Similarity([one.id for one in resolved], [one.described for one in resolved])
 
@@ -136,5 +145,15 @@ def _teams(resolved: list[Resolved]) -> Suggesting:
     return Suggesting([one.described for one in entries], [one.team for one in entries])
 
 
+def _times(resolved: list[Resolved]) -> TimeToMitigate:
+    return TimeToMitigate(
+        [
+            Timed(replace(one.described, cause=None), one.team, one.severity, one.opened_at, one.resolved_at)
+            for one in resolved
+        ]
+    )
+
+
 _SIMILARITY = CachedModel(_similarity)
 _TEAMS = CachedModel(_teams)
+_TIMES = CachedModel(_times)

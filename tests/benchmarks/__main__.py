@@ -58,6 +58,7 @@ NAMES = (
     "changepoint",
     "metric_blame",
     "rela",
+    "time_to_mitigate",
     "perftracker",
     "skeletonhunter",
     "selector",

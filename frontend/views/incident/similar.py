@@ -28,7 +28,7 @@ def moment_in(request: HttpRequest) -> Position | None:
 @page
 @require_safe
 def similar(request: HttpRequest, number: int) -> HttpResponse:
-    from incidents.similarity.similar import similar_components, suggested_team
+    from incidents.similarity.similar import similar_components, suggested_team, time_to_mitigate
 
     as_of = moment_in(request)
     incident = queries.get(str(number), as_of).incident
@@ -37,6 +37,9 @@ def similar(request: HttpRequest, number: int) -> HttpResponse:
         "as_of": as_of,
         "similar": similar_components(incident, as_of=as_of),
         "suggestion": None if as_of else suggested_team(incident),
+        "times": None
+        if as_of or incident.state == "resolved"
+        else time_to_mitigate(incident, timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
     return show(request, "frontend/incident/similar.html", context, section="inbox")

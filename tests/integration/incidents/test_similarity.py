@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import random
 import time
+from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
+from frontend.templatetags.dossier import whole_minutes
 from incidents import commands, queries
 from incidents.commands import Report
+from incidents.incident.models import IncidentRow
 from ingest.api import keys
 from ingest.queries import Context, watermark
 
@@ -81,9 +86,35 @@ def test_what_is_resolved_meanwhile_is_found() -> None:
 
 def test_too_short_a_past_suggests_no_team_and_says_so() -> None:
     opened("Disk is slow", "host/h1")
-    told = asked().json()["suggested_team"]
+    answer = asked().json()
+    told = answer["suggested_team"]
     assert (told["team"], told["probability"]) == (None, None)
     assert "too little to learn from" in told["why"]
+    assert answer["time_to_mitigate"]["seconds"] is None
+    assert answer["time_to_mitigate"]["why"].startswith("too few past incidents: 0 are resolved")
+
+
+def test_the_time_to_mitigate_is_learned_from_resolved_incidents() -> None:
+    opened("Disk d7 is slow", "host/h1")
+    resolved("Disk d8 is slow", "host/h2")
+    row, draw = IncidentRow.objects.get(number=2), random.Random(3)
+    for n in range(3, 153):
+        row.pk, row.number, row.dedup_key = uuid4(), n, str(n)
+        row.opened_at -= timedelta(hours=2)
+        row.resolved_at = row.opened_at + timedelta(minutes=draw.uniform(20, 60))
+        row.save(force_insert=True)
+    found = asked().json()["time_to_mitigate"]
+    low, median, high = (found["seconds"][level] for level in ("0.1", "0.5", "0.9"))
+    assert 1200 <= low < median < high <= 3600
+    assert found["record"]["judged"] > 30
+    assert 0.6 < found["record"]["coverage"] < 0.95
+    assert asked(as_of=str(watermark())).json()["time_to_mitigate"] is None
+    assert asked(2).json()["time_to_mitigate"] is None
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice"))
+    body = client.get("/incidents/1/similar").content.decode()
+    assert f"<strong data-median>{whole_minutes(median)}</strong> from the opening" in body
+    assert "incidents ended in their range" in body
 
 
 @pytest.mark.parametrize("limit", ["0", "51", "x", "-1", "9" * 40])
