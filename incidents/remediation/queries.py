@@ -10,7 +10,8 @@ from typing import Any, Literal
 from incidents.domain.incident.remediation import REQUESTED
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.state import NODE_KINDS
-from incidents.incident.models import TimelineEntry
+from incidents.incident.models import IncidentRow, TimelineEntry
+from incidents.incident.projection import state_of
 from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter
 from ingest.queries import slots_of, topology_snapshot
 
@@ -57,6 +58,12 @@ def names_of_node(node: str, region: str | None, at: datetime) -> list[str]:
         layer = [below for one in layer for below in snapshot.contains.get(one, ()) if below not in found]
         found |= dict.fromkeys(layer)
     return list(found)
+
+
+def handed_over(*, resolved: bool = False) -> list[Incident]:
+    """Incidents that were handed to a cluster, the newest first; those of resolved ones only if asked for."""
+    rows = IncidentRow.objects.filter(remediation__isnull=False).order_by("-number")
+    return [state_of(row) for row in (rows if resolved else rows.exclude(state="resolved"))]
 
 
 def targets_for(incident: Incident) -> list[str]:

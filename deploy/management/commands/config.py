@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from deploy.accounts import shell_operator
 from incidents.api.config.sections import FILED
 from incidents.api.config.views import Catalogs, Change, apply, differences, exported
 from incidents.api.editable import Catalog
@@ -19,7 +19,6 @@ from incidents.api.urls import router
 from incidents.domain.config.yaml import InvalidConfigurationError, read, write
 from incidents.reports.filing import SubscriptionsFile
 from incidents.reports.views import ReportSchedulesView
-from ingest.queries import Context
 
 
 class Command(BaseCommand):
@@ -45,7 +44,7 @@ class Command(BaseCommand):
         try:
             document = read(_text(options["file"]), list(catalogs))
             changes = apply(
-                document, catalogs, _operator(), environment=os.environ, prune=options["prune"], dry=dry
+                document, catalogs, shell_operator(), environment=os.environ, prune=options["prune"], dry=dry
             )
         except InvalidConfigurationError as error:
             text = "\n".join(f"{options['file']}: {fault}" for fault in error.faults)
@@ -71,14 +70,6 @@ def configured() -> Catalogs:
     served = {prefix: view for prefix, view, _ in router.registry if issubclass(view, Catalog)}
     reports = {"report_schedules": ReportSchedulesView, "report_subscriptions": SubscriptionsFile}
     return {**served, **FILED, **reports}
-
-
-def _operator() -> Context:
-    """Whoever has a shell here has the database, so no role is asked for: they are no user of that name."""
-    try:
-        return Context(f"shell:{getpass.getuser()}")
-    except (KeyError, OSError):  # a container may run as a number that has no name
-        return Context(f"shell:{os.getuid()}")
 
 
 def _text(file: str) -> str:

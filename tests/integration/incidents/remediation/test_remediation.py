@@ -10,6 +10,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from pytest_django import Settings
 
@@ -204,3 +205,34 @@ def test_a_returned_part_is_proved_repaired_by_the_rows_that_come() -> None:
     assert asks.get("/remediation")["left_open"].startswith("Still open: reopened after the proof")
     assert rebuild_incidents([asks.get()["id"]]) == []
     assert asks.post("/resolve", confirmed_cause=GPU).status_code == 200
+
+
+def test_the_command_hands_over_records_answers_and_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    number = opened()
+
+    def said(*words: str) -> str:
+        call_command("remediation", *words)
+        return capsys.readouterr().out
+
+    def refused(*words: str) -> str:
+        with pytest.raises(SystemExit) as stopped:
+            call_command("remediation", *words)
+        assert stopped.value.code == 2
+        return capsys.readouterr().err
+
+    assert said("list") == "no node is handed to the cluster\n"
+    assert "was not handed to the cluster" in refused("answer", str(number), "drained")
+    assert "neither placement nor topology" in refused("request", str(number), "--reason", "Xid 79")
+    handed = said("request", str(number), "--reason", "Xid 79", "--node", "gpu-17", "--proof")
+    assert handed.startswith(f"#{number} gpu-17: requested, {GPU}, by hand (open)\n")
+    assert "    scontrol update nodename=gpu-17 state=drain" in handed
+    assert "returned cannot follow that" in refused("answer", str(number), "returned")
+    assert "give an RFC 3339 time" in refused("answer", str(number), "drained", "--at", "noon")
+    said("answer", str(number), "drained", "--by", "dc-ops")
+    said("answer", str(number), "replaced", "--part", "1652821009999")
+    assert f"#{number} gpu-17: replaced, {GPU}, by hand (open)" in said("list")
+    (shown,) = json.loads(said("list", "--json"))
+    assert (shown["incident"], shown["part"], shown["proof_required"]) == (number, NEW, True)
+    assert [one["actor"].partition(":")[0] for one in shown["answers"]] == ["shell", "shell"]
+    assert shown["answers"][0]["by"] == "dc-ops"
+    assert "there is no incident 999" in refused("request", "999", "--reason", "x")

@@ -1,0 +1,131 @@
+"""`manage.py remediation list`, `request NUMBER` and `answer NUMBER SAID`: nodes handed to the cluster."""
+
+from __future__ import annotations
+
+import json
+from argparse import BooleanOptionalAction
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.db import OperationalError
+
+from analyzers.commands import CommandFailedError, CommandInputError, LineCommand
+from deploy.accounts import shell_operator
+from incidents import queries
+from incidents.domain.incident.remediation import left_open
+from incidents.domain.incident.state import Incident
+from incidents.domain.remediation.state import ANSWERS, Remediation
+from incidents.domain.values import CommandRefusedError, InvalidValueError, parse_rfc3339
+from incidents.queries import IncidentNotFoundError
+from incidents.remediation import commands
+from incidents.remediation.queries import commands_of, handed_over
+
+
+class Command(LineCommand):
+    help = (
+        "List nodes that were handed to the cluster (list), hand one over (request) and record what the cluster did"
+        " (answer). Exit 0 when it is done or was recorded before, 2 when it cannot be."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        listed = actions.add_parser("list")
+        listed.add_argument("--all", action="store_true", help="also of resolved incidents")
+        asked = actions.add_parser("request")
+        asked.add_argument("number", metavar="NUMBER", help="of the incident")
+        asked.add_argument("--reason", required=True, help="shown to the operators of the cluster")
+        asked.add_argument("--component", help="one that the incident blames; default: the leading one")
+        asked.add_argument("--node", help="where neither placement nor topology says it")
+        asked.add_argument("--target", help='webhook that carries it; default: the only one; "": none')
+        asked.add_argument(
+            "--proof",
+            action=BooleanOptionalAction,
+            help="resolve only with proof of repair; default: DOSSIER_REPAIR_PROOF_REQUIRED",
+        )
+        told = actions.add_parser("answer")
+        told.add_argument("number", metavar="NUMBER", help="of the incident")
+        told.add_argument("said", choices=ANSWERS)
+        told.add_argument("--by", help="person or system that did it; default: you")
+        told.add_argument("--part", help="with replaced: the new part or its serial number")
+        told.add_argument("--note", default="")
+        told.add_argument("--at", metavar="T", help="RFC 3339; default: now")
+        for action in (listed, asked, told):
+            action.add_argument("--json", action="store_true", help="print JSON")
+
+    def work(self, **options: Any) -> None:
+        try:
+            found = self._done(options)
+        except (IncidentNotFoundError, CommandRefusedError, InvalidValueError) as error:
+            raise CommandInputError(str(error)) from error
+        except OperationalError as error:
+            raise CommandFailedError(f"the database does not answer: {error}") from error
+        if options["json"]:
+            shown = [_json(one) for one in found]
+            self.show([json.dumps(shown, ensure_ascii=False, indent=2)])
+        elif not found:
+            self.show(["no node is handed to the cluster"])
+        else:
+            self.show(line for one in found for line in _lines(one, options["action"] == "request"))
+
+    def _done(self, options: dict[str, Any]) -> list[Incident]:
+        if options["action"] == "list":
+            return handed_over(resolved=options["all"])
+        state = queries.get(options["number"]).incident
+        who = shell_operator()
+        if options["action"] == "request":
+            done = commands.hand_to_cluster(
+                state.id,
+                options["reason"],
+                who,
+                component=options["component"],
+                node=options["node"],
+                target=options["target"],
+                proof_required=options["proof"],
+            )
+        else:
+            if state.remediation is None:
+                raise CommandRefusedError(f"#{state.number} was not handed to the cluster")
+            done = commands.answer(
+                state.id,
+                state.remediation.request,
+                options["said"],
+                options["by"] or who.actor.partition(":")[2],
+                who,
+                note=options["note"],
+                at=_time(options["at"]),
+                part=options["part"],
+            )
+        return [done.incident]
+
+
+def _time(text: str | None) -> datetime | None:
+    try:
+        return None if text is None else parse_rfc3339(text)
+    except (ValueError, OverflowError) as error:
+        raise CommandInputError(f"--at {text}: give an RFC 3339 time such as 2026-11-21T10:00:00Z") from error
+
+
+def _remediation(state: Incident) -> Remediation:
+    assert state.remediation is not None
+    return state.remediation
+
+
+def _json(state: Incident) -> dict[str, Any]:
+    found = _remediation(state)
+    return {"incident": state.number, "state": state.state, **found.as_json(), "left_open": left_open(state)}
+
+
+def _lines(state: Incident, with_commands: bool) -> Iterator[str]:
+    found = _remediation(state)
+    sent = "by hand" if found.target is None else f"through webhook {found.target}"
+    yield f"#{state.number} {found.node}: {found.stage}, {found.component}, {sent} ({state.state})"
+    if found.proof is not None:
+        yield f"  {found.proof['summary']}"
+    if (why := left_open(state)) is not None:
+        yield f"  {why}"
+    if with_commands:
+        for one in commands_of(state):
+            yield f"  {one['cluster']}: {one['does']}"
+            yield f"    {one['command']}"
