@@ -9,7 +9,7 @@ export async function send(form, button) {
   buttons.forEach((one) => { one.disabled = true; });
   try {
     const { response, page } = await readPage(form.action, { method: "POST", body });
-    if (response.ok) form.closest("details.act")?.removeAttribute("open");
+    if (response.ok) form.closest("details.act, details[data-form]")?.removeAttribute("open");
     if (response.ok && form.dataset.act === "comment") form.reset();
     showPage(page, { force: true });
     if (!response.ok) document.querySelector(".problem")?.scrollIntoView({ block: "nearest" });

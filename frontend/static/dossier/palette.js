@@ -8,13 +8,23 @@ const place = document.querySelector("#palette-found");
 
 const wordsOf = (element) => [...element.childNodes].filter((one) => one.nodeName !== "KBD").map((one) => one.textContent).join("").replace(/\s+/g, " ").trim();
 
-/** What can be done here: the panels and buttons of the incident, by their words. */
+/** What can be done here: the panels, buttons and folded forms of the incident, by their words. */
 function actions() {
   const scope = document.querySelector("main .actions:not(.bulk .actions)");
   if (!scope) return [];
   const panels = [...scope.querySelectorAll("details[data-panel] > summary")].map((one) => [wordsOf(one), () => openPanel(one.parentElement.dataset.panel)]);
   const buttons = [...scope.querySelectorAll(":scope > form[data-act] button")].map((one) => [wordsOf(one), () => send(one.form, one)]);
-  return [...buttons, ...panels];
+  const forms = [...document.querySelectorAll("main details[data-form] > summary")].map((one) => [wordsOf(one), () => openForm(one.parentElement.id)]);
+  return [...buttons, ...panels, ...forms];
+}
+
+/** A form that stands folded beside what it is about; found anew, for a live update may have replaced it meanwhile. */
+function openForm(id) {
+  const fold = document.getElementById(id);
+  if (!fold) return;
+  fold.open = true;
+  fold.scrollIntoView({ block: "nearest" });
+  fold.querySelector("select, input:not([type=hidden]), textarea")?.focus();
 }
 
 function withActions(list, text) {

@@ -29,6 +29,7 @@ export function newsFrom(address) {
 function busy(part) {
   if (part.querySelector("details.act[open]")) return true;
   const field = document.activeElement;
+  if (part.contains(field) && field.closest("details[data-form][open]")) return true;
   return part.contains(field) && field.matches("textarea, input:not([type=checkbox], [type=radio])") && field.value !== "";
 }
 
