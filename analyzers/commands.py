@@ -3,6 +3,7 @@
 from analyzers.params import InvalidParameterError, check_params, describe, parse_params
 from analyzers.runs.execution import PastRun, record_past_run
 from analyzers.runs.management.line_command import CommandFailedError, CommandInputError, LineCommand
+from analyzers.runs.probe_requests import request_probe, withdraw_probes
 from analyzers.runs.requests import (
     InvalidRunError,
     RunNotRepeatableError,
@@ -26,7 +27,9 @@ __all__ = [
     "parse_params",
     "parse_span",
     "record_past_run",
+    "request_probe",
     "request_rerun",
     "request_run",
     "span_text",
+    "withdraw_probes",
 ]

@@ -59,6 +59,8 @@ EVENTS = {
     "incident.linked_to_cause": "the incident was linked to the incident of its cause",
     "incident.maintenance_noted": "maintenance at a component of the incident",
     "incident.proof_waived": "resolved without the proof of repair that the incident demands, with the reason",
+    "incident.question_answered": "the outcome of a measurement, with the probability of each suspect before and after",
+    "incident.probe_requested": "agents were asked for a probe",
     "incident.remediation_answered": "the cluster drained, replaced, returned, refused or gave up a node",
     "incident.remediation_requested": "the node of the incident was handed to the cluster",
     "incident.repair_judged": "verdict of the proof of repair",

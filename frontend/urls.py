@@ -15,6 +15,7 @@ from frontend.views.incident import (
     downloads,
     incident,
     mitigation,
+    questions,
     receipts,
     similar,
     split,
@@ -44,6 +45,7 @@ urlpatterns = [
     path("incidents/<int:number>/blast-radius", similar.blast, name="blast"),
     path("incidents/<int:number>/evidence-file", downloads.evidence, name="evidence_file"),
     path("incidents/<int:number>/mitigation", mitigation.mitigation, name="mitigation"),
+    path("incidents/<int:number>/questions", questions.questions, name="questions"),
     path("incidents/<int:number>/teams", similar.teams, name="likely_teams"),
     path(
         "incidents/<int:number>/evidence/<int:version>/<int:place>.csv",

@@ -11,6 +11,7 @@ class IncidentsConfig(AppConfig):
     def ready(self) -> None:
         from incidents import events, follower, timers
         from incidents.alerts import resolve
+        from incidents.questions import sweep as questions
         from incidents.remediation import sweep as proofs
         from incidents.routing import auto_assign
         from incidents.worker.parts import register_loop
@@ -20,5 +21,6 @@ class IncidentsConfig(AppConfig):
         follower.register()
         register_sweep("settling", resolve.sweep)
         register_sweep("proof of repair", proofs.sweep)
+        register_sweep("questions", questions.sweep)
         register_loop("timers", timers.run)
         register_loop("suggested teams", auto_assign.run)

@@ -66,9 +66,12 @@ from ingest.telemetry.windows.pair_grid import KindOnPaths as KindOnPaths
 from ingest.telemetry.windows.pair_grid import Steps as PathSteps
 from ingest.telemetry.windows.part_rows import (
     BenchmarkResult,
+    ProbedPath,
     benchmark_results,
     other_attempts,
     part_attempts,
+    probed_paths,
+    probes_between,
 )
 from ingest.telemetry.windows.path_sums import PathSumsTimeoutError as PathSumsTooSlow
 from ingest.telemetry.windows.path_sums import Source as PathSource
@@ -112,6 +115,7 @@ __all__ = [
     "PathSums",
     "PathSumsTooSlow",
     "Position",
+    "ProbedPath",
     "ReportedChange",
     "StoredRows",
     "StreamVersionError",
@@ -169,6 +173,8 @@ __all__ = [
     "path_sums",
     "placed_names",
     "position_at",
+    "probed_paths",
+    "probes_between",
     "prove_event",
     "read_all",
     "read_stream",

@@ -1,4 +1,4 @@
-"""Ping lists of training jobs over HTTP, for the agents that probe."""
+"""Ping lists over HTTP, for the agents that probe: of training jobs, and the probes that incidents ask for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from analyzers.runs.models import ProbeRequest
 from analyzers.runs.ping_lists import ping_list
+from analyzers.runs.probe_requests import requested_probes
 from ingest.api.authentication import HasScope
+from ingest.queries import now_utc
 
 FILTERS = {
     "region": "region of the job's telemetry; `default` if left out",
@@ -44,10 +47,7 @@ class PingListView(APIView):
     )
     def get(self, request: Request, job: str) -> Any:
         """Whom each endpoint of a job probes. Agents poll it with the ETag of the list that they hold."""
-        if unknown := sorted(set(request.query_params) - {*FILTERS, "format"}):
-            raise ValidationError({unknown[0][:100]: ["is not a parameter of a ping list"]})
-        if any("\0" in one for one in (job, *request.query_params.values())):
-            raise ValidationError({"job": ["holds a NUL character"]})
+        _check(request, job)
         found = ping_list(job, request.query_params.get("region", "default"))
         if found is None:
             raise NotFound(f"No endpoint and no traffic of a job {job[:100]} is known.")
@@ -56,6 +56,7 @@ class PingListView(APIView):
             if source not in lists:
                 raise NotFound(f"{source[:100]} is no registered source of job {job[:100]}.")
             lists = {source: lists[source]}
+        asked = [_as_json(one) for one in found.requested if one.src in lists]
         body = {
             "job": found.job,
             "region": found.region,
@@ -64,8 +65,66 @@ class PingListView(APIView):
             "run": found.run,
             **{name: found.measures.get(name) for name in ("dp", "pp", "tp", "confidence")},
             "destinations": lists,
+            "requested": asked,
         }
         # A later run with the same list is no news to an agent.
-        etag = sha256(json.dumps([found.phase, lists], sort_keys=True).encode()).hexdigest()[:32]
-        response = Response(body, headers={"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"})
-        return get_conditional_response(request._request, etag=f'"{etag}"', response=response)
+        return _tagged(request, body, [found.phase, lists, asked])
+
+
+class RequestedProbesView(APIView):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read")]
+
+    @extend_schema(
+        operation_id="requested_probes",
+        parameters=[
+            OpenApiParameter("region", str, description="region of the incidents; `default` if left out"),
+            OpenApiParameter("source", str, description="only the probes from this component"),
+            OpenApiParameter(
+                "If-None-Match", str, OpenApiParameter.HEADER, description="ETag of the list held"
+            ),
+        ],
+        responses={
+            200: OpenApiResponse(
+                description="Probes that incidents ask for, until when, with their question."
+            ),
+            304: OpenApiResponse(description="The list has not changed."),
+        },
+    )
+    def get(self, request: Request) -> Any:
+        """The probes that incidents of a region ask agents for, of whatever job. Send the rows as telemetry of the kind
+        `probe`: they answer the question."""
+        _check(request, "")
+        region = request.query_params.get("region", "default")
+        source = request.query_params.get("source")
+        asked = [
+            _as_json(one)
+            for one in requested_probes(region, now_utc())
+            if source is None or one.src == source
+        ]
+        return _tagged(request, {"region": region, "requested": asked}, asked)
+
+
+def _check(request: Request, job: str) -> None:
+    if unknown := sorted(set(request.query_params) - {*FILTERS, "format"}):
+        raise ValidationError({unknown[0][:100]: ["is not a parameter of a ping list"]})
+    if any("\0" in one for one in (job, *request.query_params.values())):
+        raise ValidationError({"job": ["holds a NUL character"]})
+
+
+def _as_json(one: ProbeRequest) -> dict[str, Any]:
+    return {
+        "incident": one.incident,
+        "question": one.question,
+        "source": one.src,
+        "destination": one.dst,
+        "hops": one.hops,
+        "packets": one.packets,
+        "until": one.until.isoformat(),
+    }
+
+
+def _tagged(request: Request, body: dict[str, Any], news: object) -> Any:
+    etag = sha256(json.dumps(news, sort_keys=True).encode()).hexdigest()[:32]
+    response = Response(body, headers={"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"})
+    return get_conditional_response(request._request, etag=f'"{etag}"', response=response)

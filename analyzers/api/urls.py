@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from analyzers.api.ping_lists import PingListView
+from analyzers.api.ping_lists import PingListView, RequestedProbesView
 from analyzers.api.views import AnalyzersView, RerunView, RunsView, RunView, SchedulesView
 from analyzers.api.what_if import WhatIfView
 
 urlpatterns = [
     path("what_if/<slug:calculator>", WhatIfView.as_view(), name="api-what-if"),
+    path("pinglists", RequestedProbesView.as_view(), name="api-requested-probes"),
     path("pinglists/<str:job>", PingListView.as_view(), name="api-ping-list"),
     path("analyzers", AnalyzersView.as_view(), name="api-analyzers"),
     path("runs", RunsView.as_view(), name="api-runs"),

@@ -188,6 +188,27 @@ class TelemetryCursor(models.Model):
         return f"{self.kind} of {self.region}"
 
 
+class ProbeRequest(models.Model):
+    """A probe that an incident asks agents for, shown on ping lists until a time. A queue: nothing is rebuilt from it,
+    the incident's events say what was asked."""
+
+    region = models.CharField(max_length=600)
+    incident = models.BigIntegerField(help_text="number of the incident")
+    question = models.CharField(max_length=40, help_text="id of the question")
+    src = models.CharField(max_length=600)
+    dst = models.CharField(max_length=600)
+    hops = models.JSONField(default=list, help_text="what the probes should pass; empty: any path")
+    packets = models.PositiveIntegerField()
+    until = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("incident", "question"), name="probe_request_once"),)
+        indexes = (models.Index(fields=("region", "until"), name="probe_request_region"),)
+
+    def __str__(self) -> str:
+        return f"{self.src} -> {self.dst} for #{self.incident}"
+
+
 class StoredWindow(models.Model):
     """The sums of a window, canonically serialised, under their sha256. Written once, shared by runs."""
 

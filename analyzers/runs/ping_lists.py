@@ -1,13 +1,13 @@
 """Ping lists: whom each endpoint of a training job probes, from the newest skeleton and the registered endpoints.
 
 Without a skeleton the basic list counts: the same rail on all other hosts. Once endpoints are registered, only these
-are on the list, source and destination.
+are on the list, source and destination. A probe that an incident asks of one of the sources is added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +15,8 @@ from analyzers.builtin.skeletonhunter.analyzer import ENDPOINTS
 from analyzers.builtin.skeletonhunter.observed import Endpoint, registered
 from analyzers.builtin.skeletonhunter.skeleton import SKELETON, natural, peers, share_of_mesh
 from analyzers.contract import Input, Window
-from analyzers.runs.models import Run, State
+from analyzers.runs.models import ProbeRequest, Run, State
+from analyzers.runs.probe_requests import requested_probes
 from analyzers.runs.results import verdict
 from ingest.queries import now_utc, read_window
 
@@ -38,6 +39,8 @@ class PingList:
     share: float
     run: str | None
     measures: dict[str, Any]
+    requested: tuple[ProbeRequest, ...] = ()
+    """Probes that incidents ask of the list's sources; their destinations are on the list, too."""
 
 
 def ping_list(job: str, region: str) -> PingList | None:
@@ -62,7 +65,16 @@ def ping_list(job: str, region: str) -> PingList | None:
             for source, others in lists.items()
             if source in names
         }
-    return PingList(job, region, phase, lists, share_of_mesh(lists), run, measures)
+    return _with_requested(PingList(job, region, phase, lists, share_of_mesh(lists), run, measures))
+
+
+def _with_requested(found: PingList) -> PingList:
+    lists = dict(found.destinations)
+    asked = tuple(one for one in requested_probes(found.region, now_utc()) if one.src in lists)
+    for one in asked:
+        if one.dst not in lists[one.src]:
+            lists[one.src] = (*lists[one.src], one.dst)
+    return replace(found, destinations=lists, requested=asked)
 
 
 def _registered(region: str) -> list[Endpoint]:

@@ -9,7 +9,7 @@ import selectors
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -62,24 +62,24 @@ class Prober:
             self.selector.register(one, selectors.EVENT_READ)
         self.number = 0
 
-    def round(self, probes: int) -> list[Row]:
+    def round(self, probes: int, paths: Sequence[Path] = PATHS) -> list[Row]:
         """Send `probes` over every path and wait for the answers; a row a path."""
         began = datetime.now(UTC)
         sent: dict[int, tuple[int, int]] = {}
-        times: list[list[float]] = [[] for _ in PATHS]
+        times: list[list[float]] = [[] for _ in paths]
         for turn in range(probes):
-            for place, path in enumerate(PATHS):
+            for place, path in enumerate(paths):
                 self.number = (self.number + 1) % 2**32
                 sent[self.number] = (place, time.perf_counter_ns())
                 self._send(path)
-                if turn * len(PATHS) + place and not place % BURST:
+                if turn * len(paths) + place and not place % BURST:
                     self._receive(sent, times, 0)
         deadline = time.perf_counter() + PATIENCE
         while sent and (left := deadline - time.perf_counter()) > 0:
             self._receive(sent, times, left)
         while sent and self._receive(sent, times, 0):
             pass  # what waits here is not lost: a busy machine kept this process from reading it
-        return [_row(path, began, probes, found) for path, found in zip(PATHS, times, strict=True)]
+        return [_row(path, began, probes, found) for path, found in zip(paths, times, strict=True)]
 
     def _send(self, path: Path) -> None:
         to = (plan.address(path.dst, path.plane), PORT)

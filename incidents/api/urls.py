@@ -28,6 +28,7 @@ from incidents.api.mitigation import MitigationView
 from incidents.api.oncall import views
 from incidents.api.oncall.schedules import CalendarsView, SchedulesView
 from incidents.api.people import MembersView, MemberView, UsersView
+from incidents.api.questions import AnswerQuestionView, QuestionsView, RequestProbeView
 from incidents.api.remediation import REQUEST_SCOPE, RemediationAnswersView, RemediationView
 from incidents.api.routing.preview import ExplainView, ReplayView
 from incidents.api.routing.services import ServicesView
@@ -236,6 +237,17 @@ urlpatterns = [
     ),
     path("evidence-key", EvidenceKeyView.as_view(), name="api-evidence-key"),
     path("incidents/<str:reference>/mitigation", MitigationView.as_view(), name="api-incident-mitigation"),
+    path("incidents/<str:reference>/questions", QuestionsView.as_view(), name="api-incident-questions"),
+    path(
+        "incidents/<str:reference>/questions/<str:question>/request",
+        RequestProbeView.as_view(),
+        name="api-incident-request-probe",
+    ),
+    path(
+        "incidents/<str:reference>/questions/<str:question>/answer",
+        AnswerQuestionView.as_view(),
+        name="api-incident-answer-question",
+    ),
     path("incidents/<str:reference>/escalation", EscalationView.as_view(), name="api-incident-escalation"),
     path(
         "incidents/<str:reference>/notifications",

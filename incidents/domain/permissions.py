@@ -21,9 +21,9 @@ silence what is not another team's. Not to reassign: whoever takes an incident t
 """
 AT_ITS_TEAM: Final = frozenset(
     {
-        "acknowledge", "answer_remediation", "assign", "attach_evidence", "bounce", "hand_over", "hand_to_cluster",
-        "link", "merge", "override", "reopen", "resolve", "set_severity", "set_title", "snooze", "split", "split_off",
-        "unacknowledge", "undo",
+        "acknowledge", "answer_question", "answer_remediation", "request_probe", "assign", "attach_evidence", "bounce",
+        "hand_over", "hand_to_cluster", "link", "merge", "override", "reopen", "resolve", "set_severity", "set_title",
+        "snooze", "split", "split_off", "unacknowledge", "undo",
     }
 )  # fmt: skip
 """What a responder of the team of the incident, or of the schedule, may do."""

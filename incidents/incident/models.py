@@ -80,6 +80,7 @@ class IncidentRow(models.Model):
     reported_at = models.DateTimeField(null=True)
     missed_by = models.JSONField(default=dict)
     remediation = models.JSONField(null=True)
+    questions = models.JSONField(null=True)
     cause = ArrayField(models.TextField())
 
     class Meta:
@@ -121,6 +122,9 @@ class IncidentRow(models.Model):
                 fields=("number",),
                 condition=models.Q(remediation__isnull=False),
                 name="incident_remediation",
+            ),
+            models.Index(
+                fields=("number",), condition=models.Q(questions__isnull=False), name="incident_questions"
             ),
             GinIndex(fields=("cause",), name="incident_cause"),
         )

@@ -11,10 +11,11 @@ from django.test import Client
 
 from analyzers.commands import RunRequest, request_run
 from analyzers.runs.execution import execute
-from deploy.lab import namespaces
+from deploy.lab import namespaces, plan
 from deploy.lab.faults import Fault, broken
-from deploy.lab.probing import Row, prober
+from deploy.lab.probing import PATHS, Prober, Row, prober
 from incidents.follower import follower
+from incidents.questions.sweep import answer_requested
 from ingest.api import keys
 from tests.following import follow_to_the_end
 
@@ -89,6 +90,77 @@ def tickets_after(fault: Fault) -> list[dict[str, Any]]:
 def test_what_loses_real_packets_gets_the_ticket(component: str) -> None:
     (ticket,) = tickets_after(Fault("loss", component, 30))
     assert (ticket["component"], ticket["analyzer"]) == (component, "voting")
+
+
+class Site:
+    """A Dossier with the keys of its agents, who send real probes."""
+
+    def __init__(self, one: Prober) -> None:
+        self.prober = one
+        key = keys.create("lab", ["telemetry", "incidents:read", "incidents:write"])
+        self.client = Client(headers={"Authorization": f"Bearer {key}"})
+
+    def send(self, rows: list[Row]) -> None:
+        body = "\n".join(map(json.dumps, rows))
+        answer = self.client.post("/api/v1/telemetry/probe", body, content_type="application/x-ndjson")
+        assert answer.status_code == 202, answer.content
+
+    def get(self, path: str) -> Any:
+        return self.client.get(f"/api/v1/{path}").json()
+
+    def run_requested(self) -> int:
+        """What an agent does: poll the list, send the packets, report the rows. How many probes that were."""
+        asked = self.get("pinglists")["requested"]
+        for one in asked:
+            path, *_ = [  # below one leaf the planes are one path
+                path
+                for path in PATHS
+                if (f"host/h{path.src}", f"host/h{path.dst}") == (one["source"], one["destination"])
+                and list(plan.hops(path.src, path.dst, path.plane)) == one["hops"]
+            ]
+            self.send(self.prober.round(one["packets"], [path]))
+        return len(asked)
+
+
+@pytest.mark.usefixtures("log_database")
+def test_probes_that_an_incident_asks_for_tell_its_suspects_apart() -> None:
+    """Only h1 watches the plane: its cable, its leaf, the spine and the link between them fail alike to it."""
+    watched = [path for path in PATHS if path.plane == 1 and path.src == 1 and path.dst > 2]
+    watched += [path for path in PATHS if path.src > 2 and path.dst == path.src + 1 and path.src % 2]
+    with namespaces.fabric(), prober() as one:
+        site = Site(one)
+        site.send(one.round(2))  # which paths there are
+        with broken(Fault("loss", LINK, 40)):
+            first = datetime.now(UTC)
+            for _ in range(5):
+                site.send(one.round(10, watched))
+            now = datetime.now(UTC)
+            wanted = RunRequest("voting", start=first, end=now + timedelta(seconds=1))
+            execute(request_run(wanted, "key:lab", now).pk, lambda: datetime.now(UTC))
+            follow_to_the_end(follower())
+            (ticket,) = site.get("incidents")["results"]
+            where = f"incidents/{ticket['number']}/questions"
+            before = site.get(where)
+            suspects = {one["component"] for one in before["suspects"]} - {"none"}
+            assert suspects == {LINK, "link/h1~leaf1", "switch/leaf1", "switch/spine1"}
+            for _ in range(4):
+                probes = [one for one in site.get(where)["questions"] if one["judged_by_rows"]]
+                if not probes:
+                    break
+                assert (
+                    site.client.post(
+                        f"/api/v1/{where}/{probes[0]['id']}/request", {}, "application/json"
+                    ).status_code
+                    == 200
+                )
+                assert site.run_requested() == 1
+                assert answer_requested(datetime.now(UTC)) == 1
+            after = site.get(where)
+            (ticket,) = site.get("incidents")["results"]
+    assert ticket["component"] == LINK
+    assert after["suspects"][0]["component"] == LINK
+    assert after["bits"] < before["bits"] / 2
+    assert all(one["by"] == "telemetry" for one in after["answers"])
 
 
 @pytest.mark.usefixtures("log_database")

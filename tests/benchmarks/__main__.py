@@ -49,6 +49,7 @@ NAMES = (
     "boolean",
     "fusion",
     "repair",
+    "questions",
     "endings",
     "trace_blame",
     "worlds_trace_blame",

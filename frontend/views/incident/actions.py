@@ -20,6 +20,7 @@ from incidents import commands, queries
 from incidents.commands import CommandRefusedError, ConcurrentChangeError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
+from incidents.questions import commands as questions
 from incidents.remediation import commands as remediation
 from ingest.queries import Context, Event
 
@@ -139,6 +140,19 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
     ),
     "hand_to_cluster": (lambda i, f, c: _handed_to_cluster(i, f, c), "Handed to the cluster:", ""),
     "answer_remediation": (lambda i, f, c: _answered(i, f, c), "Recorded for", ""),
+    "request_probe": (lambda i, f, c: questions.request(i, f.get("question", ""), c), "Agents asked for", ""),
+    "answer_question": (
+        lambda i, f, c: questions.answer(
+            i,
+            f.get("question", ""),
+            f.get("outcome", ""),
+            c.actor.removeprefix("user:"),
+            c,
+            note=f.get("note", ""),
+        ),
+        "Answer recorded for",
+        "",
+    ),
     "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),
 }
 """Verb: the command, what is said when it is done ("" says nothing), and the verb that takes it back."""

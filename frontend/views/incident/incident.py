@@ -75,6 +75,8 @@ def render_incident(
         "i": shown.incident,
         "agree": shown.agree,
         "mitigation_applies": not as_of and shown.incident.state != "resolved" and applies(shown.incident),
+        "questions_apply": not as_of
+        and (bool(shown.incident.ambiguous_with or shown.incident.questions) or len(shown.suspects) > 1),
         "among": among(request, number),
         # Fragments are fetched for the same moment.
         "then": f"?as_of={as_of}" if as_of else "",

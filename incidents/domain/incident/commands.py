@@ -17,6 +17,8 @@ from incidents.domain.incident.escalation import SkipEscalation as SkipEscalatio
 from incidents.domain.incident.escalation import StartEscalation as StartEscalation
 from incidents.domain.incident.escalation import TakeStep as TakeStep
 from incidents.domain.incident.finding import Finding, Relation
+from incidents.domain.incident.questions import AnswerQuestion as AnswerQuestion
+from incidents.domain.incident.questions import RequestProbe as RequestProbe
 from incidents.domain.incident.remediation import AnswerRemediation as AnswerRemediation
 from incidents.domain.incident.remediation import HandToCluster as HandToCluster
 from incidents.domain.incident.remediation import JudgeRepair as JudgeRepair
@@ -497,6 +499,8 @@ Command = (
     | HandToCluster
     | AnswerRemediation
     | JudgeRepair
+    | RequestProbe
+    | AnswerQuestion
     | StartEscalation
     | SkipEscalation
     | TakeStep

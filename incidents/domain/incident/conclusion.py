@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from incidents.domain.incident.finding import title_of, verdict_of
@@ -27,13 +28,19 @@ def conclusion(
     if not together:
         return AS_BEFORE
     confidence, names = fused(one.score for one in together), [one.analyzer for one in together]
-    names_cause, verdict = bool(together[0].cause & cause), verdict_of(together[0], confidence, names)
+    first = together[0]
+    if component in first.cause:
+        # Of suspects that the analyzer cannot tell apart the incident may know better which one it is.
+        first = replace(
+            first, component=component, ambiguous_with=tuple(sorted(first.cause & cause - {component}))
+        )
+    names_cause, verdict = bool(first.cause & cause), verdict_of(first, confidence, names)
     if not names_cause and component is not None:
         verdict = f"{component} is blamed through a related component: {verdict}"
     return {
         "confidence": confidence,
         "analyzer": names[0],
-        "title": title_of(together[0]) if names_cause else None,
+        "title": title_of(first) if names_cause else None,
         "verdict": verdict,
         "agreeing": names,
     }

@@ -39,6 +39,7 @@ from incidents.domain.incident.finding import (
 )
 from incidents.domain.incident.merge import absorb, merge_into, separate, split
 from incidents.domain.incident.ownership import accept, bounce, hand_over, undo_hand_over
+from incidents.domain.incident.questions import answer_question, request_probe
 from incidents.domain.incident.remediation import (
     ANSWERED,
     REQUESTED,
@@ -523,6 +524,8 @@ _DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
     c.Forget: forget,
     c.HandToCluster: hand_to_cluster,
     c.AnswerRemediation: answer_remediation,
+    c.RequestProbe: request_probe,
+    c.AnswerQuestion: answer_question,
 }
 _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinAlerts: join_alerts,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain.incident import alerts, merge, ownership, remediation, snooze, split
+from incidents.domain.incident import alerts, merge, ownership, questions, remediation, snooze, split
 from incidents.domain.incident.escalation import EVENTS as ESCALATION
 from incidents.domain.incident.ownership import accounted
 from incidents.domain.incident.state import (
@@ -168,6 +168,10 @@ def _opinion_changed(state: Incident, event: Fact) -> Incident:
     return _concluded(replace(state, opinions=_with(state, opinion)), event.body)
 
 
+def _question_answered(state: Incident, event: Fact) -> Incident:
+    return _concluded(questions.answered(state, event), event.body)
+
+
 def _cause_missed(state: Incident, event: Fact) -> Incident:
     missed_by = {**state.missed_by, event.body["analyzer"]: event.body["version"]}
     return replace(state, missed_by=missed_by)
@@ -301,6 +305,8 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.remediation_answered": remediation.answered,
     "incident.repair_judged": remediation.judged,
     "incident.proof_waived": remediation.waived,
+    "incident.probe_requested": questions.probe_requested,
+    "incident.question_answered": _question_answered,
     "incident.resolved": _resolved,
     "incident.reopened": _reopened,
     # How far an escalation has come is folded beside the incident (`domain.escalation`).

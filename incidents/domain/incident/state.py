@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
+from incidents.domain.questions import Dialogue
 from incidents.domain.remediation.state import Remediation
 from incidents.domain.routing.rules import Routing
 from incidents.domain.values import (
@@ -447,6 +448,8 @@ class Incident:
     """Analyzers (with version) that judged the confirmed cause and did not name it."""
     remediation: Remediation | None = None
     """What it asked of the cluster last, and how far that has come."""
+    questions: Dialogue | None = None
+    """What it asked to tell its suspects apart, and the answers; None before the first."""
 
     @property
     def handed_from(self) -> str | None:
@@ -459,8 +462,10 @@ class Incident:
 
     @property
     def covers(self) -> frozenset[str]:
-        """All that a finding or an alert may name and belong here: its own cause, and those of what it took in."""
-        return self.named | self.merged_causes
+        """All that a finding or an alert may name and belong here: its own cause, those of what it took in, and what an
+        answer ruled out: blamed again it speaks against that answer, not for another incident."""
+        ruled_out = frozenset(() if self.questions is None else self.questions.ruled_out)
+        return self.named | self.merged_causes | ruled_out
 
     @property
     def named(self) -> frozenset[str]:

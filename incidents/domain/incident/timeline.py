@@ -11,6 +11,8 @@ from incidents.domain.incident.alerts import (
     symptoms_joined_sentence,
 )
 from incidents.domain.incident.finding import percent
+from incidents.domain.incident.questions import answered_sentence as question_answered_sentence
+from incidents.domain.incident.questions import requested_probe_sentence
 from incidents.domain.incident.remediation import (
     answered_sentence,
     judged_sentence,
@@ -28,7 +30,7 @@ KINDS: Final[tuple[TimelineKind, ...]] = get_args(TimelineKind)
 
 _NAMES: Final[Mapping[TimelineKind, str]] = {
     "analyzers": "finding_joined finding_recorded finding_cleared opinion_changed analyzer_missed_cause"
-    " repair_judged",
+    " repair_judged probe_requested question_answered",
     "alerts": "report_joined alerts_joined alerts_resolved alerts_removed symptoms_joined linked_to_cause "
     "maintenance_noted",
     "routing": "opened reassigned reassignment_accepted reassignment_rejected reassignment_undone merged "
@@ -355,6 +357,8 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.remediation_answered": answered_sentence,
     "incident.repair_judged": judged_sentence,
     "incident.proof_waived": waived_sentence,
+    "incident.probe_requested": requested_probe_sentence,
+    "incident.question_answered": question_answered_sentence,
     "incident.resolved": _resolved,
     "incident.escalation_started": _escalation_started,
     "incident.escalated": _escalated,

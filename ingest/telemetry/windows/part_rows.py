@@ -1,4 +1,4 @@
-"""Attempts of one component and of all others: rows of `path_outcome` and `job_attempt`, and results of `benchmark`.
+"""Rows of components: attempts (`path_outcome`, `job_attempt`), results of `benchmark`, and paths of `probe`.
 
 The rows of the component come one by one, because a sequential test looks at each; the others are summed by hour in
 Postgres.
@@ -19,6 +19,8 @@ MOST_ROWS: Final = 20_000
 """Rows of a component that are read, the oldest first."""
 MOST_RESULTS: Final = 50_000
 """Benchmark results that are read, of the component and of the others each, the newest first."""
+MOST_PATHS: Final = 5_000
+"""Paths of probes that are read."""
 TIMEOUT: Final = 20
 """Seconds that one statement may take."""
 _RECORDED = "receipt NOT IN (SELECT number FROM telemetry_unfinished)"
@@ -104,6 +106,65 @@ def benchmark_results(
             cursor.execute(sql, {**_parameters(region, names, start, end), "own": own})
             found += [BenchmarkResult(*row) for row in cursor.fetchall() if row[-1] is not None]
     return sorted(found, key=lambda one: (one.at, one.node, one.benchmark, one.metric))
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedPath:
+    """A path that probes took: `hops` sorted, the probes sent and lost over it, and the last of them."""
+
+    src: str
+    dst: str
+    hops: tuple[str, ...]
+    sent: int
+    lost: int
+    last: datetime
+
+
+def probed_paths(region: str, names: Collection[str], start: datetime, end: datetime) -> Sequence[ProbedPath]:
+    """The paths of `probe` rows in [start, end) that pass one of the components or begin or end at one, at most
+    `MOST_PATHS`."""
+    return _probed(
+        f"(r.hops IN {_NAMING} OR src.name = ANY(%(names)s) OR dst.name = ANY(%(names)s))",
+        region,
+        start,
+        end,
+        names=sorted(names),
+    )
+
+
+def probes_between(region: str, src: str, dst: str, start: datetime, end: datetime) -> Sequence[ProbedPath]:
+    """The paths of `probe` rows in [start, end) from one component to another."""
+    return _probed("src.name = %(src)s AND dst.name = %(dst)s", region, start, end, src=src, dst=dst)
+
+
+def _probed(
+    where: str, region: str, start: datetime, end: datetime, **named: str | list[str]
+) -> Sequence[ProbedPath]:
+    sql = f"""
+        SELECT src.name, dst.name, ARRAY(SELECT n.name FROM telemetry_set s
+            JOIN telemetry_name n ON n.id = ANY(s.members) WHERE s.id = summed.hops), sent, lost, last
+        FROM (SELECT r.src, r.dst, r.hops, sum(r.sent) AS sent, sum(r.lost) AS lost, max(r."time") AS last
+            FROM (SELECT * FROM telemetry_probe WHERE {_WINDOW}) AS r
+            JOIN telemetry_name src ON src.id = r.src JOIN telemetry_name dst ON dst.id = r.dst
+            WHERE {where} GROUP BY r.src, r.dst, r.hops LIMIT %(most_paths)s) AS summed
+        JOIN telemetry_name src ON src.id = summed.src JOIN telemetry_name dst ON dst.id = summed.dst
+    """
+    values: dict[str, int | datetime | str | list[str]] = {
+        "region": region_number(region),
+        "start": start,
+        "end": end,
+        "most_paths": MOST_PATHS,
+        **named,
+    }
+    with one_snapshot(), connection.cursor() as cursor:
+        _limit_time()
+        cursor.execute(sql, values)
+        rows = cursor.fetchall()
+    found = [
+        ProbedPath(src, dst, tuple(sorted(hops)), int(sent), int(lost), last)
+        for src, dst, hops, sent, lost, last in rows
+    ]
+    return sorted(found, key=lambda one: (one.src, one.dst, one.hops))
 
 
 def _limit_time() -> None:

@@ -72,7 +72,9 @@ def events() -> int:
 def test_every_command_of_the_api_has_a_rule() -> None:
     others = {
         "analyze",
+        "answer_question",
         "answer_remediation",
+        "request_probe",
         "attach_evidence",
         "hand_to_cluster",
         "open",
