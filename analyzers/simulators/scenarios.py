@@ -41,6 +41,7 @@ from analyzers.simulators.deepview import (
 )
 from analyzers.simulators.deepview_events import REPORTED_EVENTS, SHARE, records_of
 from analyzers.simulators.fleet import Fleet, M, build
+from analyzers.simulators.forecasts.nodes import scenario as forecast_scenario
 from analyzers.simulators.mesh_rows import mesh_scenario
 from analyzers.simulators.node_benchmarks import scenario as benchmark_scenario
 from analyzers.simulators.node_wear import scenario as wear_scenario
@@ -408,6 +409,19 @@ _ALL = (
         "A change like those that went well is planned",
         "Half a year of 1,500 changes of five teams with their outcomes; a careful change of a cache is planned.",
         lambda name, seed, _event: risk_scenario(name, seed, False),
+    ),
+    Scenario(
+        "nodes_at_risk",
+        "A node shows what came before failures",
+        "Seventy days of 200 GPU nodes that fail once in 250 days, six in seven times announced; at the end one shows "
+        "memory errors.",
+        lambda name, seed, _event: forecast_scenario(name, seed, True),
+    ),
+    Scenario(
+        "nodes_healthy",
+        "Failures that nothing announces",
+        "Seventy days of 200 GPU nodes that fail once in 250 days, without a sign.",
+        lambda name, seed, _event: forecast_scenario(name, seed, False),
     ),
     Scenario(
         "metric_slow",

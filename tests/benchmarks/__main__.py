@@ -71,6 +71,7 @@ NAMES = (
     "similar",
     "lemons",
     "config_risk",
+    "failure_forecast",
     "worlds_panorama",
     "worlds_tor_availability",
     "worlds_deepview",

@@ -1,0 +1,1 @@
+"""Simulated worlds of what is to come."""

@@ -1,0 +1,42 @@
+"""From metrics, errors and attempts over HTTP to a forecast: one node of sixty shows what came before failures."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+from analyzers.queries import verdict
+from analyzers.runs.requests import RunRequest, request_run
+from analyzers.simulators.forecasts.nodes import AT_RISK, EPOCH, Rates, fleet, rows_of
+from tests.integration.analyzers.runs.cases import NOW, Door, work
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+DAYS = 24
+
+
+def test_a_run_names_the_node_at_risk_as_a_forecast() -> None:
+    rates = Rates(nodes=60, days=DAYS, rate=0.03, benign=0.0)
+    made = rows_of(fleet(rates, np.random.default_rng([1, 47]), AT_RISK))
+    end = NOW.replace(hour=0, minute=0, second=0)
+    shift = end - timedelta(days=DAYS) - EPOCH
+    door = Door()
+    for kind, rows in made.items():
+        times = [name for name in ("time", "start", "end") if name in rows[0]]
+        moved = [
+            {**row, **{name: (datetime.fromisoformat(row[name]) + shift).isoformat() for name in times}}
+            for row in rows
+        ]
+        door.post(moved, kind=kind)
+    asked = RunRequest(
+        "failure_forecast", start=end - timedelta(days=DAYS), end=end, params={"alarms": 40.0}, history=0
+    )
+    request_run(asked, "alice", NOW)
+    (run,) = work()
+    assert (run.status, [one["component"] for one in run.blamed]) == ("named", [f"node/gpu-{AT_RISK}"])
+    found = verdict(run)
+    assert found is not None
+    assert found["evidence"][0]["title"] == "Nodes at risk"
+    assert found["suspects"][0]["forecast"]
