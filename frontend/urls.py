@@ -156,5 +156,6 @@ urlpatterns = [
     path("integration/<int:pk>/mapping", integrations.mapping, name="integration_mapping"),
     path("integration/<int:pk>/<slug:verb>", integrations.act, name="integration_act"),
     path("live", reading.live, name="live"),
+    path("api/v1/live", reading.LiveView.as_view(), name="api-live"),
     path("static-bundle/<str:name>", reading.charts, name="charts"),
 ]

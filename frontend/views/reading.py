@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import gzip
+from typing import Any
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
 
 from frontend import documents
 from frontend.charts import ChartBundleError, bundle, bundle_name
 from frontend.document_parts import parts
 from frontend.live import make_token
 from frontend.views.pages import page, show, user_name
+from ingest.api.authentication import HasScope
 
 MOVED = {
     "components": "start/components",
@@ -69,10 +76,31 @@ def read_document(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 def live(request: HttpRequest) -> HttpResponse:
     """Where this page may listen for changes, and the token that lets it."""
+    return _live(request, user_name(request))
+
+
+class PlaceShape(serializers.Serializer[Any]):
+    url = serializers.URLField(help_text="server-sent events; add `token`, and `after` with a log position")
+    token = serializers.CharField(help_text="good for a minute")
+
+
+class LiveView(APIView):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read")]
+
+    @extend_schema(operation_id="live", responses={200: PlaceShape})
+    def get(self, request: Request) -> HttpResponse:
+        """Address and token of the stream of changes: an event for each incident and run that changed, with its log
+        position as id. `bye` asks for a new token, `reset` to read again what is shown."""
+        name = request.user.get_username()
+        return _live(request._request, name if request.auth is None else f"key:{name}")
+
+
+def _live(request: HttpRequest, name: str) -> HttpResponse:
     host = request.get_host()
-    name = host if host.endswith("]") else host.rsplit(":", 1)[0] if ":" in host else host
-    url = settings.EVENTS_URL or f"{request.scheme}://{name}:{settings.EVENTS_PORT}/events"
-    response = JsonResponse({"url": url, "token": make_token(user_name(request))})
+    host = host if host.endswith("]") else host.rsplit(":", 1)[0] if ":" in host else host
+    url = settings.EVENTS_URL or f"{request.scheme}://{host}:{settings.EVENTS_PORT}/events"
+    response = JsonResponse({"url": url, "token": make_token(name)})
     response["Cache-Control"] = "no-store"
     return response
 

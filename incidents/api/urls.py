@@ -36,7 +36,7 @@ from incidents.api.routing.views import RoutesView
 from incidents.api.saved_views import SavedViewsView
 from incidents.api.scorecards import BacktestsView, BacktestView, CancelView
 from incidents.api.similarity import SimilarView
-from incidents.api.suppression.silences import SilencesView, SilenceView
+from incidents.api.suppression.silences import IncidentMatchersView, SilencesView, SilenceView
 from incidents.api.suppression.views import InhibitionsView, MaintenanceView
 from incidents.api.teams.members import TeamsView
 from incidents.api.webhooks import WebhooksView
@@ -255,6 +255,7 @@ urlpatterns = [
         name="api-incident-notifications",
     ),
     path("incidents/<str:reference>/alerts", MemberAlertsView.as_view(), name="api-incident-alerts"),
+    path("incidents/<str:reference>/matchers", IncidentMatchersView.as_view(), name="api-incident-matchers"),
     path("incidents/<str:reference>/similar", SimilarView.as_view(), name="api-incident-similar"),
     path("incidents/<str:reference>/remediation", RemediationView.as_view(), name="api-incident-remediation"),
     path(

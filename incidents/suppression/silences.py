@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from incidents import queries
 from incidents.domain.incident.alerts import matched_labels
+from incidents.domain.routing.rules import write_matchers
 from incidents.domain.suppression.recurrence import Recurrence, Span, times_from
 from incidents.domain.suppression.rules import Matcher, each_matcher, matchers_from
 from incidents.domain.values import UNREADABLE, InvalidValueError, check_line, check_text, rfc3339
@@ -327,6 +328,11 @@ def suppressed_counts() -> Mapping[str, int]:
         Silence.objects.filter(ends_at__gt=timezone.now()).values_list("pk", flat=True)
     )
     return {id_: held.get(id_, 0) + members.get(id_, 0) for id_ in {*held, *members}}
+
+
+def matchers_in_common(reference: str) -> str:
+    """Matchers of `labels_in_common`, as text; empty where there are none. Raises IncidentNotFoundError."""
+    return write_matchers(Matcher(name, value) for name, value in labels_in_common(reference).items())
 
 
 def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:

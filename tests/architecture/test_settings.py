@@ -13,6 +13,8 @@ OTHER_READERS = {
     "analyzers/runs/management/line_command.py": "NO_COLOR and TERM, conventions of terminals",
     "deploy/asgi.py": "Django's own variable",
     "deploy/celery.py": "Django's own variable",
+    "deploy/client/main.py": "NO_COLOR and TERM, conventions of terminals",
+    "deploy/client/settings.py": "the command line reads no settings of a server",
     "deploy/management/commands/config.py": "secrets that a configuration file names",
     "deploy/management/commands/up.py": "starts itself again",
     "deploy/observability/metrics.py": "a variable of prometheus_client",

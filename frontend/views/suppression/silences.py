@@ -22,9 +22,8 @@ from frontend.views.pages import context_of, page, show, user_name
 from frontend.views.paging import listed
 from incidents import queries
 from incidents.commands import InvalidValueError
-from incidents.domain.routing.rules import read_matchers, write_matchers
+from incidents.domain.routing.rules import read_matchers
 from incidents.domain.suppression.recurrence import recurrence_from
-from incidents.domain.suppression.rules import Matcher
 from incidents.domain.values import read_zone
 from incidents.suppression import silences as writing
 from incidents.teams.models import Silence
@@ -52,7 +51,7 @@ def silences(request: HttpRequest) -> HttpResponse:
         if made is not None:
             return _created(request, made)
     elif number := request.GET.get("incident", ""):
-        typed = {"matchers": _suggested(number), "incident": number}
+        typed = {"matchers": writing.matchers_in_common(number), "incident": number}
     suppressed, total = writing.suppressed_alerts()
     found = listed(request, _in_order(), _words, lambda row: (str(row[1].pk),))
     context = {
@@ -111,12 +110,6 @@ def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
         }
         for state, rows in groupby(lines, key=lambda line: line[0])
     ]
-
-
-def _suggested(number: str) -> str:
-    """What the alerts of an incident have in common, as matchers."""
-    common = writing.labels_in_common(number)
-    return write_matchers(Matcher(name, value) for name, value in common.items())
 
 
 def _created(request: HttpRequest, made: Silence) -> HttpResponse:

@@ -93,6 +93,21 @@ class SilencesView(IncidentAPI):
         return Response(_as_json(row, 0), status=status.HTTP_201_CREATED)
 
 
+class MatchersShape(s.Serializer[Any]):
+    matchers = s.CharField(allow_blank=True, help_text="for a silence; empty where the alerts share no label")
+
+
+class IncidentMatchersView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_matchers",
+        responses={200: MatchersShape, **ERRORS, 404: OpenApiResponse(PROBLEM, "There is no such incident.")},
+    )
+    def get(self, request: Request, reference: str) -> Response:
+        """Matchers of the labels that all its firing alerts share: what a silence of this incident would match."""
+        parameters(request)
+        return Response({"matchers": silences.matchers_in_common(reference)})
+
+
 class SilenceView(IncidentAPI):
     @extend_schema(operation_id="silences_get", responses={200: SilenceShape, **ERRORS, **MISSING})
     def get(self, request: Request, id: str) -> Response:  # noqa: ARG002

@@ -1,0 +1,7 @@
+"""`python -m dossier_client`."""
+
+import sys
+
+from .main import main
+
+sys.exit(main())
