@@ -10,6 +10,7 @@ from analyzers.builtin.c4d import evidence
 from analyzers.builtin.c4d.findings import INDICATORS, Finding, Judged, component, judge_job
 from analyzers.builtin.c4d.hangs import LOST, lost_share
 from analyzers.builtin.c4d.observed import COMPLETED, jobs_of
+from analyzers.builtin.c4d.places import nodes_of
 from analyzers.builtin.text import percent
 from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inconclusive, quiet
 
@@ -25,10 +26,10 @@ def analyze(window: Window, params: Params) -> Verdict:
         return inconclusive("There are no records of collectives in this window.", measures)
     assumptions = (_sampling(jobs), _history(jobs))
     shown = evidence.pieces(window, jobs)
-    found = [one for job in jobs for one in job.findings]
-    if found:
+    if any(job.findings for job in jobs):
         several = len(jobs) > 1
-        suspects = tuple(sorted((_suspect(window, one, several) for one in found), key=_rank))
+        named = [_suspect(window, job, one, several) for job in jobs for one in job.findings]
+        suspects = tuple(sorted(named, key=_rank))
         return Verdict("named", _distinct(suspects), None, measures, shown, assumptions)
     reasons = [reason for job in jobs if (reason := _undecided(job))]
     if reasons:
@@ -51,7 +52,7 @@ def measures_of(jobs: Sequence[Judged]) -> dict[str, Any]:
     }
 
 
-def _suspect(window: Window, one: Finding, several: bool) -> Suspect:
+def _suspect(window: Window, job: Judged, one: Finding, several: bool) -> Suspect:
     first = window.start + timedelta(seconds=one.since)
     name = component(one.place, one.job, several)
     return Suspect(
@@ -64,7 +65,7 @@ def _suspect(window: Window, one: Finding, several: bool) -> Suspect:
         last_failure=window.end,
         says=one.says[:200],
         indicator=INDICATORS[one.indicator],
-        path=(name, f"job/{one.job}"),
+        path=(name, *nodes_of(job.records, one.place), f"job/{one.job}"),
     )
 
 

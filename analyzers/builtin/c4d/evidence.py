@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from analyzers.builtin.c4d.findings import Finding, Judged, component
+from analyzers.builtin.c4d.places import nodes_of
 from analyzers.builtin.text import hundredths
 from analyzers.builtin.vega import SCHEMA
 from analyzers.contract import Evidence, Window, chart, table, text
@@ -28,7 +29,7 @@ def pieces(window: Window, jobs: Sequence[Judged]) -> tuple[Evidence, ...]:
     several = len(jobs) > 1
     rows = [_row(job, one, several) for job in jobs for one in job.findings][:MOST_ROWS]
     if rows:
-        columns = ("component", "what", "job", "summary", "may as well be")
+        columns = ("component", "node", "what", "job", "summary", "may as well be")
         found.append(table("Ranks and connections at fault", columns, tuple(rows)))
     for job in jobs:
         found += _of_job(job)
@@ -39,6 +40,7 @@ def _row(job: Judged, one: Finding, several: bool) -> tuple[str, ...]:
     alike = ", ".join(component(place, one.job, several) for place in one.alike[:MOST_ROWS])
     return (
         component(one.place, one.job, several),
+        ", ".join(nodes_of(job.records, one.place)) or "–",
         _WHAT[one.indicator],
         job.records.job,
         one.summary,

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from analyzers.builtin.c4d.observed import Flags, Ints
+from analyzers.builtin.c4d.observed import Flags, Ints, Records
 
 Side = Literal["rank", "rank_tx", "rank_rx", "channel"]
 
@@ -32,6 +32,12 @@ class Place:
     @property
     def ranks(self) -> tuple[int, ...]:
         return (self.rank, self.peer) if self.side == "channel" else (self.rank,)
+
+
+def nodes_of(records: Records, place: Place) -> tuple[str, ...]:
+    """The nodes of the place's ranks as the rows name them, each once; none where they do not."""
+    known = [int(records.node[rank]) for rank in place.ranks if rank < len(records.node)]
+    return tuple(dict.fromkeys(records.nodes[one] for one in known if one >= 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ def _matrix(
     past = np.full(len(before), np.nan)
     past[known] = medians(before[known])
     usual = _square(past, pairs[enough], ranks)
-    hot, cut = _hot(now, newer, older, usual, least, mads, (recent, pairs[enough]))
+    error = _square(_errors(recent, before), pairs[enough], ranks)
+    hot, cut = _hot(now, newer, older, usual, error, least, mads, (recent, pairs[enough]))
     found = patterns(~np.isnan(now), hot)
     if span == SPANS[0]:
         found = tuple(one for one in found if one.place.side != "channel")
@@ -142,6 +143,16 @@ def _square(values: Floats, pairs: Ints, ranks: int) -> Floats:
     return square.reshape(ranks, ranks)
 
 
+def _errors(recent: Floats, before: Floats) -> Floats:
+    """Standard errors of the differences of the medians of rows of two tables, shape (rows,).
+
+    The scatter is that of the middle row: a row's own is too wide where a fault began within `before`.
+    """
+    own = 1.4826 * medians(np.abs(recent - medians(recent)[:, None]))
+    counts = [np.maximum((~np.isnan(table)).sum(axis=1), 1) for table in (recent, before)]
+    return np.asarray(np.median(own) * np.sqrt(np.pi / 2 * (1 / counts[0] + 1 / counts[1])))
+
+
 def _scatter(values: Floats) -> float:
     return max(_SCATTER, 1.4826 * float(np.median(np.abs(values - np.median(values)))))
 
@@ -151,15 +162,20 @@ def _hot(
     newer: Floats,
     older: Floats,
     usual: Floats,
+    error: Floats,
     least: float,
     mads: float,
     recent: tuple[Floats, Ints],
 ) -> tuple[Flags, float]:
-    """Elements that are high alone, or in a row or column that is high as a whole; and the cut for single ones."""
+    """Elements that are high alone, or in a row or column that is high as a whole; and the cut for single ones.
+
+    The cut is twice as high for an element that is not known to have risen: a longer way is no fault.
+    """
     seen = ~np.isnan(now)
     filled = np.where(seen, now, -np.inf)
     level = float(np.median(now[seen]))
     chronic = ~np.isnan(usual) & (now - usual < np.log1p(least) / 2)
+    rose = now - usual >= np.maximum(np.log1p(least), mads * error)
     cut = max(np.log1p(least), mads * _scatter(now[seen]))
     lasting = (np.nan_to_num(newer, nan=-np.inf) - level > cut / 2) & (
         np.nan_to_num(older, nan=np.inf) - level > cut / 2
@@ -168,7 +184,7 @@ def _hot(
     above = (table - level > cut / 2).sum(axis=1) >= _OFTEN * (~np.isnan(table)).sum(axis=1)
     often = np.zeros(now.size, dtype=np.bool_)
     often[pairs] = above
-    hot = (filled - level > np.where(chronic, 2 * cut, cut)) & lasting & often.reshape(now.shape) & seen
+    hot = (filled - level > np.where(rose, cut, 2 * cut)) & lasting & often.reshape(now.shape) & seen
     for axis in (0, 1):
         sums = seen.sum(axis=1 - axis)
         rows = np.flatnonzero(sums >= 2)

@@ -22,6 +22,8 @@ NODE = 8
 NIC, NVLINK = 25e9, 200e9
 """Bytes a second of a rank, across nodes and within one."""
 _LATENCY = 20e-6
+_UNEVEN = 1.3
+"""Time of a transfer on a connection that is always slow."""
 _CONGESTED = 0.05
 """Share of transfers that meet congestion, which takes 1.5 to 3 times as long."""
 
@@ -29,7 +31,8 @@ _CONGESTED = 0.05
 @dataclass(frozen=True, slots=True)
 class Job:
     """`rings` is how gradients travel: 1 ring, 2 rings, or 0 for all pairs. `experts` adds an all-to-all of uneven size
-    to each iteration; `noise` is the spread of computing times."""
+    to each iteration; `noise` is the spread of computing times, `scatter` of transfers. `uneven` is the share of the
+    connections whose transfers always take 1.3 times as long (longer way, older cable)."""
 
     tensor: int = 1
     pipeline: int = 1
@@ -40,6 +43,8 @@ class Job:
     gradient_bytes: float = 2e9
     noise: float = 0.02
     experts: bool = False
+    scatter: float = 0.12
+    uneven: float = 0.0
 
     @property
     def ranks(self) -> int:
@@ -114,6 +119,9 @@ class Simulation:
         self.seq: dict[str, int] = {}
         self.suffix = ""
         self.hot = rng.permutation(job.data)
+        self.pace: Floats = np.ones((job.ranks, job.ranks))
+        if job.uneven:
+            self.pace[rng.random(self.pace.shape) < job.uneven] = _UNEVEN
 
     def run(self, seconds: float) -> Recorded:
         """Iterations until the slowest rank is past the end, or all wait for ever."""
@@ -287,7 +295,7 @@ class Simulation:
         into = np.bincount(dst, size)[dst] / np.bincount(dst)[dst]
         out = np.bincount(src, size)[src] / np.bincount(src)[src]
         lasts = _LATENCY + np.maximum(into, out) / np.where(same, NVLINK, NIC)
-        lasts = lasts * self.rng.lognormal(0, 0.12, len(src))
+        lasts = lasts * self.rng.lognormal(0, self.job.scatter, len(src)) * self.pace[src, dst]
         congested = ~same & (self.rng.random(len(src)) < _CONGESTED)
         lasts = np.where(congested, lasts * self.rng.uniform(1.5, 3.0, len(src)), lasts)
         for one in self.troubles:

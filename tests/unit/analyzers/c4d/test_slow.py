@@ -48,6 +48,18 @@ def test_a_single_high_element_is_the_connection() -> None:
     assert named(verdict_of(transfers({(2, 3): 2.0}))) == ["channel/2~3"]
 
 
+def test_a_connection_that_is_always_a_little_slower_is_no_fault() -> None:
+    assert named(verdict_of(transfers({(2, 3): 1.4}))) == []
+
+
+def test_the_node_of_a_rank_stands_in_its_path_and_in_the_evidence() -> None:
+    placed = [replace(part, node=f"node/n{part.rank // 4}") for part in transfers({(2, 3): 2.0, (2, 1): 2.0})]
+    verdict = verdict_of(placed)
+    assert verdict["suspects"][0]["path"] == ["rank_tx/2", "node/n0", "job/train"]
+    (shown,) = verdict["evidence"][0]["rows"]
+    assert shown[:2] == ["rank_tx/2", "node/n0"]
+
+
 def test_in_one_ring_sender_receiver_and_connection_are_one_group() -> None:
     (suspect,) = verdict_of(transfers({(2, 3): 2.0}, steps=(1,)))["suspects"]
     assert suspect["component"] == "channel/2~3"
