@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -26,15 +27,13 @@ ENDS = ("drop", "loop")
 """Locations that end a path which does not arrive."""
 
 
+@dataclass(frozen=True, slots=True)
 class Automaton:
     """A deterministic automaton. `step[state]` maps a location's letter to the next state; without an entry, DEAD."""
 
-    __slots__ = ("finals", "initial", "named", "step")
-
-    def __init__(
-        self, initial: int, finals: frozenset[int], step: list[dict[int, int]], named: frozenset[str]
-    ) -> None:
-        self.initial, self.finals, self.step, self.named = initial, finals, step, named
+    initial: int
+    finals: frozenset[int]
+    step: list[dict[int, int]]
 
 
 class Letters:
@@ -103,7 +102,6 @@ class _Builder:
         self.letters = letters
         self.silent: list[list[int]] = []
         self.arcs: list[dict[int, int]] = []
-        self.named: set[str] = set()
 
     def determinized(self, node: Node) -> Automaton:
         first, last = self._build(node, ())
@@ -131,7 +129,7 @@ class _Builder:
             alphabet, self._closure([first]), lambda state: last in state, follow
         )
         step = [dict(made.map.get(state, {})) for state in range(len(made.states))]
-        return Automaton(made.initial, frozenset(made.finals), step, frozenset(self.named))
+        return Automaton(made.initial, frozenset(made.finals), step)
 
     def _new(self, node: Node) -> int:
         if len(self.silent) >= MOST_NODES:
@@ -163,8 +161,6 @@ class _Builder:
         first, last = self._new(node), self._new(node)
         if node.kind in ("name", "any"):
             known = self.letters.known if node.kind == "any" else self.letters.locations_of(node)
-            if node.kind == "name":
-                self.named |= known
             self.arcs[first] = {self.letters.of[name]: last for name in known}
             return first, last
         for part in node.parts:

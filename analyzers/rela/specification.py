@@ -37,7 +37,7 @@ class InvalidSpecificationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A regular expression over locations. `kind`: name, any, empty, cat, alt, star, plus or maybe."""
+    """A regular expression over locations. `kind`: name, any, cat, alt, star, plus or maybe."""
 
     kind: str
     line: int

@@ -27,8 +27,8 @@ from analyzers.rela.specification import (
     parse,
 )
 
-MOST_STEPS = 20_000_000
-"""Transitions of the product, over all classes: some minutes."""
+MOST_STEPS = 500_000_000
+"""Transitions of the automata in the product, over all classes: some minutes."""
 MOST_VIOLATIONS = 50
 """Violations that a verdict shows; all are counted."""
 MOST_NAMED = 20
@@ -46,7 +46,7 @@ class ValidationError(ValueError):
 
 @dataclass(slots=True)
 class _Budget:
-    """Transitions of the product, over all classes."""
+    """Transitions of the automata in the product, over all classes."""
 
     most: int
     spent: int = 0
@@ -224,7 +224,7 @@ def _walk(
                     for place, automaton in zip(state[2:], automata, strict=True)
                 ),
             )
-            budget.spent += 1
+            budget.spent += 1 + len(automata)
             if following not in came:
                 came[following] = (state, location)
                 waiting.append(following)

@@ -29,8 +29,8 @@ from incidents.commands import InvalidValueError
 from ingest.commands import record_validation
 from ingest.queries import UnknownChangeError, reported_change
 
-MOST_STEPS = 2_000_000
-"""Some seconds: a request must not keep a worker longer. `manage.py validate_change` does ten times as much."""
+MOST_STEPS = 10_000_000
+"""Some seconds: a request must not keep a worker longer. `manage.py validate_change` does fifty times as much."""
 MOST_STORED = 200_000
 """Bytes of a stored verdict. Violations beyond are counted and not shown."""
 

@@ -271,3 +271,7 @@ def test_a_product_that_is_too_large_is_refused() -> None:
     one = snapshot({"one": BEFORE})
     with pytest.raises(ValidationError, match="need more than 3 steps"):
         check(one, one, "nochange", 3)
+    tangle = graph([a + b for a in "abcef" for b in "abcdef"])
+    many = " else ".join(f"nochange on .* a {'. ' * n}b .*" for n in range(5))
+    with pytest.raises(ValidationError, match="check fewer classes at a time"):
+        check(tangle, tangle, many, 20_000)
