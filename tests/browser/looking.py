@@ -18,7 +18,7 @@ ONLY_POST = {
     "put_back",
     "report_produce",
 }
-NO_PAGE = {"live", "inbox_matching", "inbox_rows", "inbox_suggest", "palette"}
+NO_PAGE = {"api-live", "live", "inbox_matching", "inbox_rows", "inbox_suggest", "palette"}
 NOT_ALONE = {
     "analysis_schedule_new",
     "backtest_compare",
