@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Final
@@ -47,7 +48,7 @@ def sources_of(incident: Incident, found: Remediation, now: datetime) -> list[So
     for one in made:
         if one.after:
             by_kind.setdefault(one.kind, one)
-    return list(by_kind.values())
+    return [replace(one, began=began) for one in by_kind.values()]
 
 
 Span = tuple[datetime, datetime, datetime, datetime]

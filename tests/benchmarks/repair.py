@@ -57,6 +57,8 @@ class World:
     half: bool = False
     unlike: bool = False
     unseen: bool = False
+    before: int = BEFORE
+    """Rows before the hand-over."""
     assumption: str = ""
     """Why the promised error does not hold here; empty where it must."""
 
@@ -68,6 +70,7 @@ WORLDS = (
     World("half repaired", half=True),
     World("paths", faulty=0.1, attempts=50, correlation=0.05, assumption="attempts of a row are correlated"),
     World("bursts", faulty=0.8, bursts=True, assumption="failures come in spells"),
+    World("bursts, long history", faulty=0.8, bursts=True, before=1500, assumption="failures come in spells"),
     World("outages", outages=True),
     World("unlike fleet", unlike=True, assumption="the part is not like its fleet"),
     World("unseen", unseen=True),
@@ -114,9 +117,9 @@ def trial(world: World, job: tuple[int, bool]) -> tuple[str, int]:
     """The verdict and the rows that it took, of a part that is repaired or not."""
     seed, repaired = job
     rng = np.random.default_rng(seed)
-    start = RETURN - STEP * BEFORE
+    start = RETURN - STEP * world.before
     faulty = HEALTHY if world.unseen else world.faulty
-    before = _rows(world, rng, start, BEFORE, faulty, is_faulty=not world.unseen)
+    before = _rows(world, rng, start, world.before, faulty, is_faulty=not world.unseen)
     fleet = Counts(FLEET, int(rng.binomial(FLEET, HEALTHY)))
     hours = {}
     if world.outages:

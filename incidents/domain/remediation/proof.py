@@ -18,6 +18,10 @@ nothing against the part. p_bad is halfway from p_ok to the lower end of the 95 
 before the hand-over, and at least `LEAST_ODDS` times the odds of p_ok. Sources in which the part did not fail before
 the hand-over cannot show that the fault is gone and do not count, unless all are like that: then p_bad is `ASSUMED`
 (where the part failed now and then: at least `LEAST_ODDS`), and the proof says so.
+
+A fault that comes and goes breaks the independence of rows, and a healthy spell looks like a repair. So a repair is
+proved only after the rows that `spells` demands of the part's own history since the fault began, counted anew where
+failures outweigh the rows before them.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from analyzers.builtin.stats.probability import wilson
+from incidents.domain.remediation.spells import TIMES, Spells, spells
 from incidents.domain.values import optional_rfc3339, rfc3339
 
 FALSE_REPAIRED: Final = 0.01
@@ -84,6 +89,8 @@ class Source:
     after: Sequence[Row]
     fleet: Counts
     hours: Mapping[datetime, Counts] = field(default_factory=dict)
+    began: datetime | None = None
+    """When the fault began: rows before it say nothing of its spells. None: before the first row."""
 
     @property
     def counts_before(self) -> Counts:
@@ -106,6 +113,13 @@ class Test:
     source: Source
     unrepaired: float
     dispersion: float
+
+    def spells(self) -> Spells:
+        """Healthy spells before the hand-over; one of all rows where the source does not show the fault."""
+        began = self.source.began
+        rows = [row for row in self.source.before if began is None or row.at >= began]
+        shows = self.source.shows_the_fault
+        return spells([shows and row.failures > 0 and self.log_ratio(row) > 0 for row in rows])
 
     def healthy_at(self, at: datetime) -> float:
         """The rate of the fleet at a time: of its history, or of the hour where that is higher."""
@@ -165,7 +179,8 @@ class Evidence:
     not_repaired: float = 0.0
 
     def add(self, log_ratio: float) -> None:
-        self.repaired += min(CAP, -log_ratio)
+        """`repaired` grows no further than its bound, which only lowers it: a spell after many healthy rows is seen."""
+        self.repaired = min(self.repaired + min(CAP, -log_ratio), math.log(1 / FALSE_REPAIRED))
         self.not_repaired += min(CAP, log_ratio)
 
     @property
@@ -187,20 +202,24 @@ def judge(sources: Sequence[Source], since: datetime) -> dict[str, Any]:
         ((row, place) for place, test in enumerate(tests) for row in test.source.after),
         key=lambda pair: (pair[0].at, pair[1]),
     )
+    found_spells = [test.spells() for test in tests]
+    left = [one.demanded(FALSE_REPAIRED) for one in found_spells]
     evidence, seen, used = Evidence(), 0, [Counts() for _ in tests]
-    last = None
+    last, verdict = None, "unknown"
     for row, place in rows:
         evidence.add(tests[place].log_ratio(row))
         was = used[place]
         used[place] = Counts(was.attempts + row.attempts, was.failures + row.failures)
-        seen, last = seen + 1, row.at
-        if evidence.verdict != "unknown":
+        seen, last, left[place] = seen + 1, row.at, left[place] - 1
+        if evidence.repaired < 0:  # failures in a row: the watch begins again
+            left = [one.demanded(FALSE_REPAIRED) for one in found_spells]
+        if (verdict := _verdict(evidence, left)) != "unknown":
             break
     found = Counts(sum(one.attempts for one in used), sum(one.failures for one in used))
-    needed = None if evidence.verdict != "unknown" else _needed(tests, evidence, rows)
+    needed = None if verdict != "unknown" else _needed(tests, evidence, rows, left)
     return {
-        "verdict": evidence.verdict,
-        "summary": _summary(evidence.verdict, found, needed, assumed),
+        "verdict": verdict,
+        "summary": _summary(verdict, found, needed, _assumptions(assumed, found_spells)),
         "rows": seen,
         "attempts": found.attempts,
         "failures": found.failures,
@@ -211,11 +230,19 @@ def judge(sources: Sequence[Source], since: datetime) -> dict[str, Any]:
         "since": rfc3339(since),
         "until": optional_rfc3339(last),
         "assumed": assumed,
-        "sources": [_source_json(test, counts) for test, counts in zip(tests, used, strict=True)],
+        "sources": [
+            _source_json(test, counts, spells)
+            for test, counts, spells in zip(tests, used, found_spells, strict=True)
+        ],
     }
 
 
-def _source_json(test: Test, used: Counts) -> dict[str, Any]:
+def _verdict(evidence: Evidence, left: Sequence[int]) -> str:
+    """`left` are the rows that healthy spells still demand of each source before a repair is proved."""
+    return "unknown" if evidence.verdict == "repaired" and max(left, default=0) > 0 else evidence.verdict
+
+
+def _source_json(test: Test, used: Counts, spells: Spells) -> dict[str, Any]:
     before = test.source.counts_before
     return {
         "kind": test.source.kind,
@@ -225,19 +252,24 @@ def _source_json(test: Test, used: Counts) -> dict[str, Any]:
         "fleet": round(test.source.fleet.rate, 5),
         "unrepaired": round(test.unrepaired, 5),
         "dispersion": round(test.dispersion, 2),
+        "healthy_spells": len(spells.ended),
+        "longest_healthy_spell": spells.longest,
+        "rows_demanded": spells.demanded(FALSE_REPAIRED),
     }
 
 
-def _needed(tests: Sequence[Test], evidence: Evidence, rows: Sequence[tuple[Row, int]]) -> int | None:
-    """Rows without a failure that would prove the repair, of the size of those seen (one attempt where none was); None
-    without a source."""
+def _needed(
+    tests: Sequence[Test], evidence: Evidence, rows: Sequence[tuple[Row, int]], left: Sequence[int]
+) -> int | None:
+    """Rows without a failure that would prove the repair, of the size of those seen (one attempt where none was), at
+    least those that are `left`; None without a source."""
     gains = [
         min(CAP, -test.log_ratio(Row(_NEVER, _typical(rows, place), 0))) for place, test in enumerate(tests)
     ]
     usable = [gain for gain in gains if gain > 0]
     if not usable:
         return None
-    return math.ceil((math.log(1 / FALSE_REPAIRED) - evidence.repaired) / max(usable))
+    return max(math.ceil((math.log(1 / FALSE_REPAIRED) - evidence.repaired) / max(usable)), *left)
 
 
 def _typical(rows: Sequence[tuple[Row, int]], place: int) -> int:
@@ -245,15 +277,27 @@ def _typical(rows: Sequence[tuple[Row, int]], place: int) -> int:
     return sizes[len(sizes) // 2] if sizes else 1
 
 
-def _summary(verdict: str, found: Counts, needed: int | None, assumed: bool) -> str:
+def _assumptions(assumed: bool, found: Sequence[Spells]) -> str:
+    """What the verdict rests on beside the rows, as the end of a sentence; empty where on nothing else."""
+    made = []
+    if assumed:
+        made.append(
+            "the rows before the hand-over do not show the fault, so the rate of an unrepaired part is assumed"
+        )
+    unbounded = max((one.longest for one in found if not one.is_bounded), default=0)
+    if unbounded:
+        made.append(
+            f"healthy for {unbounded} rows while it had the fault; assumed: never for {TIMES} times as many"
+        )
+    return "".join(f"; {one}" for one in made)
+
+
+def _summary(verdict: str, found: Counts, needed: int | None, assumptions: str) -> str:
     seen = f"{found.failures} of {found.attempts} attempts failed since the return"
-    why = (
-        "; the rows before the hand-over do not show the fault, so the rate of an unrepaired part is assumed"
-    )
     if verdict == "repaired":
-        return f"repaired, {seen}{why if assumed else ''}"
+        return f"repaired, {seen}{assumptions}"
     if verdict == "not_repaired":
-        return f"not repaired, {seen}{why if assumed else ''}"
+        return f"not repaired, {seen}{assumptions}"
     if needed is None:
         return "not yet known, no telemetry reads the part or its node"
     rows = f"{needed} more row{'' if needed == 1 else 's'} without a failure would prove it"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from incidents.domain.remediation.proof import CAP, Counts, Row, Source, dispersion, judge, unrepaired_rate
+from incidents.domain.remediation.spells import Spells, spells
 from incidents.remediation.sweep import is_news
 
 RETURN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -67,9 +68,47 @@ def test_a_source_that_did_not_show_the_fault_does_not_count_beside_one_that_did
 
 
 def test_where_no_source_showed_the_fault_the_proof_says_what_it_assumes() -> None:
-    proof = judge([source([0] * 60, before=[0] * 40)], RETURN)
+    proof = judge([source([0] * 60, before=())], RETURN)
     assert (proof["verdict"], proof["assumed"]) == ("repaired", True)
     assert "the rate of an unrepaired part is assumed" in proof["summary"]
+
+
+def test_a_part_that_did_not_fail_while_it_had_the_fault_is_watched_several_times_as_long() -> None:
+    blind = [0] * 40
+    early = judge([source([0] * 60, before=blind)], RETURN)
+    assert (early["verdict"], early["needed"]) == ("unknown", 9 * 40 - 60)
+    late = judge([source([0] * 400, before=blind)], RETURN)
+    assert (late["verdict"], late["rows"]) == ("repaired", 9 * 40)
+    assert "healthy for 40 rows while it had the fault; assumed: never for 9 times as many" in late["summary"]
+    began = replace(source([0] * 60, before=blind), began=RETURN)
+    assert judge([began], RETURN)["verdict"] == "repaired", "rows before the fault began say nothing of it"
+
+
+def test_a_fault_that_came_and_went_is_watched_longer_than_its_healthy_spells() -> None:
+    spell = [1, 1, 0, 1, 1, 1]
+    once = judge([source([0] * 200, before=[*spell, *[0] * 60, *spell])], RETURN)
+    assert (once["verdict"], once["sources"][0]["rows_demanded"]) == ("unknown", 9 * 60)
+    often = judge([source([0] * 600, before=[*spell, *([0] * 60 + spell) * 6])], RETURN)
+    demanded = math.ceil(360 * (100 ** (1 / 6) - 1))
+    assert (often["verdict"], often["sources"][0]["rows_demanded"]) == ("repaired", demanded)
+    assert often["rows"] >= demanded
+    assert "assumed" not in often["summary"]
+    assert judge([source([1] * 30, before=[*spell, *[0] * 60, *spell])], RETURN)["verdict"] == "not_repaired"
+
+
+def test_failures_that_come_independently_are_no_spells() -> None:
+    rng = np.random.default_rng(5)
+    demanded = [spells((rng.random(120) < rate).tolist()).demanded(0.01) for rate in [0.3, 0.05] * 100]
+    assert np.mean([one > 0 for one in demanded]) <= 0.1
+    assert (spells([]).demanded(0.01), spells([True] * 9).demanded(0.01)) == (0, 0)
+
+
+def test_the_next_healthy_spell_is_longer_than_demanded_as_seldom_as_promised() -> None:
+    rng = np.random.default_rng(6)
+    for count in (3, 5, 12):
+        seen = rng.exponential(200, (2000, count + 1))
+        demanded = [Spells(tuple(np.ceil(row[:-1]).astype(int).tolist())).demanded(0.01) for row in seen]
+        assert np.mean(seen[:, -1] > demanded) <= 0.01 + 2.6 * math.sqrt(0.01 * 0.99 / 2000)
 
 
 def test_without_rows_it_says_that_no_telemetry_reads_the_part() -> None:
