@@ -60,7 +60,7 @@ MOST_SUPPORT = 12.0
 
 GROUPS = ("own", "in", "out", "new", "mix", "log", "reported")
 
-_OWN = ("own", "in", "out", "new", "log")
+_OWN = ("own", "in", "out", "new", "mix", "log")
 """Groups of which one must speak for a service before its callers' logs do, which say at most twice
 as much."""
 
@@ -87,6 +87,7 @@ LOG_MODES = (
     ("log", "reported"),
     ("in", "reported"),
     ("new", "reported"),
+    ("mix", "reported"),
     ("in", "log", "reported"),
     ("new", "log", "reported"),
     ("own", "in", "out", "reported"),
@@ -271,27 +272,61 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
     caller, callee = seen.call.client[weighed.call.place], seen.call.server[weighed.call.place]
     present = ~gone[caller] & ~gone[callee]
     free = ~gone[own_at] & ~_retrying(seen, weighed, gone)[own_at]
+    own_support = np.where(_waiting(seen, odd)[own_at], np.minimum(own.support, 0.0), own.support)
     clear, alone = ~gone[client] & ~gone[server], ~gone[asker] & ~gone[asked]
     # Only by failing does the called change what its caller does: a call that is not made is the caller's doing.
     between = (asker != asked) & (2 * odd.failed >= odd.unseen)
     above = gone | seen.reach[:, gone].any(axis=1)
     alone &= ~above[asker]
     plain = alone & ~seen.shapes.asks[odd.place]
+    explained = _explained(seen, weighed)
+    new = np.where(explained, np.minimum(odd.new, 0.0), odd.new)
+    mix = np.where(explained, np.minimum(odd.mix, 0.0), odd.mix)
     rows = [
-        _claims(own_at[free], OWN, own.support[free]),
+        _claims(own_at[free], OWN, own_support[free]),
         _claims(server[clear], IN, way.support[clear]),
         _claims(client[clear], OUT, way.support[clear]),
         _claims(callee[present], IN, weighed.call.support[present]),
         _claims(caller[present], OUT, weighed.call.support[present]),
-        _claims(asker[alone & ~between], NEW, odd.new[alone & ~between]),
+        _claims(asker[alone & ~between], NEW, new[alone & ~between]),
         _claims(asker[alone & between], OUT, odd.new[alone & between]),
         _claims(asked[alone & between], IN, odd.new[alone & between]),
-        _claims(asker[plain], MIX, odd.mix[plain]),
-        *_changed_mix_claims(seen, asker[plain], odd.mix[plain], gone),
+        _claims(asker[plain], MIX, mix[plain]),
+        *_changed_mix_claims(seen, asker[plain], np.where(odd.erring, 0.0, mix)[plain], gone),
         *_logged(seen, weighed.logs, gone),
         *_new_error_claims(seen, asker[alone & ~between], odd.new[alone & ~between]),
     ]
     return _joined(rows)
+
+
+FAILING = 2.0
+"""Nats from which on a called service fails more than usual."""
+
+
+def _explained(seen: ObservedWindow, weighed: Weighed) -> Flags:
+    """Places of services that end otherwise, without errors of their own, and call a service, directly or not, that
+    fails more than usual: it need not say so in all of its spans, and they end as they do because of it.
+    """
+    odd, place = weighed.odd, seen.shapes
+    who = place.client[odd.place]
+    alone = who == place.server[odd.place]
+    worse = np.zeros(len(seen.spans.services), dtype=np.bool_)
+    new = (2 * odd.failed >= odd.unseen) & (odd.new >= FAILING)
+    more: Flags = np.asarray(new | (odd.erring & (odd.mix >= FAILING)))
+    worse[who[alone & more]] = True
+    below: Flags = np.asarray(seen.reach[:, worse].any(axis=1))
+    return np.asarray(~more & below[who])
+
+
+def _waiting(seen: ObservedWindow, odd: Odd) -> Flags:
+    """By service, whether it calls, directly or not, one whose own spans end otherwise than before: then it takes
+    longer itself, since it may wait before it tries again, and that says nothing of it.
+    """
+    who = seen.shapes.client[odd.place]
+    speaking = (who == seen.shapes.server[odd.place]) & (np.maximum(odd.new, odd.mix) >= FAILING)
+    changed = np.zeros(len(seen.spans.services), dtype=np.bool_)
+    changed[who[speaking]] = True
+    return np.asarray(seen.reach[:, changed].any(axis=1))
 
 
 def _retrying(seen: ObservedWindow, weighed: Weighed, gone: Flags) -> Flags:
@@ -340,9 +375,9 @@ def _logged(seen: ObservedWindow, logs: Signs, gone: Flags) -> list[Claims]:
 
 
 def _new_error_claims(seen: ObservedWindow, service: Ints, new: Floats) -> list[Claims]:
-    """Where there are logs: what a service does that it never did is a claim of those whom it calls, too."""
-    if seen.logs is None:
-        return []
+    """What a service does that it never did is a claim of those whom it calls, too: it may end otherwise because one of
+    them failed, whether or not its own spans say so.
+    """
     return [
         _claims(called, REPORTED, np.full(len(called), new[row]))
         for row in np.flatnonzero(new > 0).tolist()

@@ -72,7 +72,8 @@ TIMES_COMPARED, OUTCOMES_COMPARED = 20_000.0, 5000.0
 """Half a surprise in so many places and windows is believed before any are counted."""
 
 MOST_MIX = 4.0
-"""Most that another mix of known outcomes says, in nats: it is often what was asked for."""
+"""Most that another mix of known outcomes says, in nats, if errors became no more frequent: it is often what was asked
+for."""
 
 FEWEST_COMPARED = 3
 """Windows of the history from which on their surprises can be counted."""
@@ -433,7 +434,8 @@ def _surprising_outcomes(shapes: Shapes, past: Flags) -> tuple[float, float]:
 class Odd:
     """By group of cells, all at one place: the number of spans, how many had an outcome that the history
     never saw, how many of those ended in an error (`failed`), the log Bayes factors of a fault from those (`new`) and
-    from the mix of the known ones (`mix`), and the share of spans by which outcomes gained over their normal share.
+    from the mix of the known ones (`mix`), the share of spans by which outcomes gained over their normal share, and
+    whether known outcomes end in errors of its own more often than usual (`erring`).
     """
 
     place: Ints
@@ -443,6 +445,7 @@ class Odd:
     new: Floats
     mix: Floats
     gained: Floats
+    erring: Flags
 
 
 def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = False) -> tuple[Odd, Ints]:
@@ -465,11 +468,14 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
     telling = TELLING * np.minimum(1.0, past / ENOUGH)
     new = np.where(past > 0, novelty(unseen, count, past, usual.surprise[place] + shapes.torn), 0.0)
     mix, gained = np.zeros(groups), unseen.astype(np.float64)
+    erring = np.zeros(groups, dtype=np.bool_)
     if not by_instance:
         seen = totals(at[known], spans[known], len(usual.key))
         whole = _mixture(seen, usual, shapes.places)[place]
         mix = np.where((past > 0) & ~shapes.asks[place], np.minimum(whole, telling * count), 0.0)
-        mix = np.where(_lessened(shapes, usual, seen)[place], mix, np.minimum(mix, 0.0))
+        fewer, more_errors = _lessened(shapes, usual, seen)
+        mix = np.where((fewer | more_errors)[place], mix, np.minimum(mix, 0.0))
+        erring = more_errors[place]
         met = totals(usual.place, seen, shapes.places)[usual.place]
         over = np.maximum(0.0, seen - usual.share * met)
         gained = gained + totals(usual.place, over, shapes.places)[place]
@@ -479,21 +485,22 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
         unseen,
         failed,
         np.minimum(new, np.minimum(telling * unseen, usual.most)),
-        np.minimum(mix, MOST_MIX),
+        np.minimum(mix, np.where(erring, usual.most, MOST_MIX)),
         gained / np.maximum(count, 1),
+        erring,
     ), rows[heads]
 
 
-def _lessened(shapes: Shapes, usual: Habits, seen: Floats) -> Flags:
-    """By place, whether the known outcomes call less than usual or end in errors more often: what calls more does more
-    work, as after a cold start of a cache.
+def _lessened(shapes: Shapes, usual: Habits, seen: Floats) -> tuple[Flags, Flags]:
+    """By place, whether the known outcomes call less than usual, and whether they end in errors more often: what calls
+    more does more work, as after a cold start of a cache.
     """
     of = usual.key % usual.width
     calls = np.array([len(called) for _, called in shapes.outcomes], dtype=np.float64)[of]
     errors = np.array([error for error, _ in shapes.outcomes], dtype=np.float64)[of]
     change = seen / np.maximum(1.0, totals(usual.place, seen, shapes.places)[usual.place]) - usual.share
     fewer = totals(usual.place, change * calls, shapes.places) < 0
-    return np.asarray(fewer | (totals(usual.place, change * errors, shapes.places) > 0))
+    return np.asarray(fewer), np.asarray(totals(usual.place, change * errors, shapes.places) > 0)
 
 
 def novelty(unseen: Floats, count: Floats, past: Floats, surprise: Floats) -> Floats:
