@@ -36,6 +36,10 @@ _RECENT = 2
 """Windows before this one that the tail is not taken from, where three times as many are known."""
 _BOUT = 0.5
 """A change lasts while a reading deviates by half of what was kept up, and began with the first of those."""
+_HABIT = 0.5
+"""Share of a size from which on an earlier excursion of the series counts as one of the same kind."""
+_CLEAR = 3.0
+"""Nats from which on a change is no chance of its own series."""
 _SURGE = 1.2
 _STRETCH = {"latency": 2.0, "internal": 1.0, "errors": 1.0, "availability": 1.0}
 """Powers of the load of all by which a metric may follow it."""
@@ -98,6 +102,7 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
         kept = _sustained(sign * filled, length)
         size = kept[:, seen.now :].max(axis=1)
         nats = _nats(kept[:, :calm], size, tests)
+        nats = _less_habits(nats, _habit(kept[:, :calm], size, columns), identities)
         for at, identity in enumerate(identities):
             if sign > 0 or (size[at] > 0 and identity.sort in ("other", "load")):
                 found.append(
@@ -225,6 +230,32 @@ def _nats(past: Floats, size: Floats, tests: int) -> Floats:
     scale = (own + np.median(own)) / 2  # a short history says little of the tail of one series
     beyond = np.maximum(np.log1p(size) - low, 0.0) / scale
     return np.asarray(beyond - math.log(1 - _LOWER) - math.log(tests))
+
+
+def _habit(past: Floats, size: Floats, length: int) -> Floats:
+    """Most evidence of a size that windows of the history reached half of: the logarithm of one over their share, as
+    Laplace estimates it. Infinite where none did. Shape (series,)."""
+    count = past.shape[1] // length
+    if not count:
+        return np.full(len(past), np.inf)
+    most = past[:, past.shape[1] - count * length :].reshape(len(past), count, length).max(axis=2)
+    often = (most >= _HABIT * size[:, None]).sum(axis=1)
+    return np.where(often > 0, np.log((count + 1) / (often + 1)), np.inf)
+
+
+def _less_habits(nats: Floats, most: Floats, identities: Sequence[Identity]) -> Floats:
+    """Evidence of changes within `most`; what callers notice of one component is one event, and a habit if one of its
+    clearest changes is."""
+    best, least = defaultdict[str, float](float), defaultdict[str, float](lambda: math.inf)
+    external = [at for at, one in enumerate(identities) if one.sort in EXTERNAL]
+    for at in external:
+        best[identities[at].component] = max(best[identities[at].component], float(nats[at]))
+    for at in external:
+        name = identities[at].component
+        if nats[at] >= max(_CLEAR, _BOUT * best[name]):
+            least[name] = min(least[name], float(most[at]))
+    shared = [least[one.component] if one.sort in EXTERNAL else math.inf for one in identities]
+    return np.minimum(nats, np.minimum(most, shared))
 
 
 def _bout(deviation: Floats, size: float) -> tuple[int, int]:
