@@ -32,7 +32,7 @@ HISTORY = 26
 
 ANALYZER = Analyzer(
     name="changepoint",
-    version="1.0.0",
+    version="1.1.0",
     title="Says which components' metrics changed and since when",
     inputs=(Input("metric", (SERIES,)),),
     params=PARAMS,

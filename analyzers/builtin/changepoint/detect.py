@@ -210,7 +210,7 @@ def _dated(
         changes.append(
             Change(
                 series=series,
-                first=_after_a_sample(values, seen.first + first),
+                first=_last_sample(values, seen.first + first),
                 at=seen.first + middle,
                 last=seen.first + last,
                 end=seen.first + end,
@@ -223,10 +223,11 @@ def _dated(
     return changes
 
 
-def _after_a_sample(values: Floats, column: int) -> int:
-    """The column after the last one before `column` that has a sample: what happened in a gap is not known."""
+def _last_sample(values: Floats, column: int) -> int:
+    """The last column before `column` that has a sample: where in it the sample was taken is not known, nor what
+    happened since; and a rate or a mean tells of the time before it."""
     before = np.flatnonzero(np.isfinite(values[:column]))
-    return int(before[-1]) + 1 if len(before) else 0
+    return int(before[-1]) if len(before) else 0
 
 
 def _was_there_before(seen: Observed, prepared: _Prepared, one: Change) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from analyzers.builtin.changepoint.detect import Change, Detected
 from analyzers.builtin.changepoint.series import Observed
-from analyzers.builtin.nodes.samples import direction_of
+from analyzers.builtin.nodes.samples import direction_of, words_given, words_of
 
 COMMON = 0.5
 """Share of the components with a metric that change alike from which on the change is common to all."""
@@ -18,6 +19,16 @@ _TOGETHER_SECONDS = 900
 AT_EARLIER_TIMES = "the level is the one of the same time a day before"
 DRIFTS = "the metric drifts, without a step"
 BETTER = "the metric changed for the better"
+BUSIER = "requests to all components grew at the same time, which explains as much"
+_WAITING = 2.0
+"""Power of the load of all by which the metrics of one component may follow it: queues grow faster than load."""
+_REQUESTS = "requests"
+_DEMAND = words_given("request requests reqs rps qps queries calls hits arrivals invocations")
+_NO_DEMAND = words_given(
+    "duration latency time seconds size bytes errors error failed failures queue queued pending"
+)
+_USED = words_given("memory mem rss swap used usage heap resident")
+_FREE = words_given("available memavailable free memfree swapfree idle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +70,15 @@ def conclude(seen: Observed, found: Detected) -> Outcome:
     common = _common(seen, found)
     aside = {one.series for each in common for one in each.changes}
     cleared = [(one, AT_EARLIER_TIMES) for one in found.daily] + [(one, DRIFTS) for one in found.drifts]
+    load = _load(seen, common)
     by_component = defaultdict[str, list[Change]](list)
     for one in found.changes:
         if one.series in aside:
             continue
         if _is_better(seen, one):
             cleared.append((one, BETTER))
+        elif load is not None and _follows(one, load):
+            cleared.append((one, BUSIER))
         else:
             by_component[seen.series[one.series].component].append(one)
     named = [
@@ -84,17 +98,54 @@ def conclude(seen: Observed, found: Detected) -> Outcome:
 def _common(seen: Observed, found: Detected) -> tuple[CommonChange, ...]:
     having = defaultdict[str, set[str]](set)
     for at in found.judged.tolist():
-        having[seen.series[at].name].add(seen.series[at].component)
+        having[_kind(seen.series[at].name)].add(seen.series[at].component)
     changes = defaultdict[tuple[str, bool], list[Change]](list)
     for one in found.changes:
-        changes[seen.series[one.series].name, one.shift > 0].append(one)
+        changes[_kind(seen.series[one.series].name), one.shift > 0].append(one)
     common = []
-    for (name, _), alike in sorted(changes.items()):
+    for (kind, _), alike in sorted(changes.items()):
         together = _at_the_same_time(seen, alike)
         components = {seen.series[one.series].component for one in together}
-        if len(components) >= max(LEAST_COMMON, COMMON * len(having[name])):
-            common.append(CommonChange(name, tuple(together), len(components), len(having[name])))
+        if len(components) >= max(LEAST_COMMON, COMMON * len(having[kind])):
+            name = seen.series[together[0].series].name
+            common.append(CommonChange(name, tuple(together), len(components), len(having[kind])))
     return tuple(common)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """By how much requests to all grew, as a ratio, and between which columns that began."""
+
+    ratio: float
+    first: int
+    last: int
+
+
+def _load(seen: Observed, common: Sequence[CommonChange]) -> _Load | None:
+    """None where they did not grow together."""
+    grown = [
+        one for each in common if _is_demand(each.name) for one in each.changes if one.after > one.before > 0
+    ]
+    if not grown:
+        return None
+    within = seen.columns(_TOGETHER_SECONDS)
+    ratio = median(one.after / one.before for one in grown)
+    return _Load(ratio, min(one.at for one in grown) - within, max(one.at for one in grown) + within)
+
+
+def _follows(one: Change, load: _Load) -> bool:
+    """Whether a rise began with the load of all, and is no larger than it explains."""
+    return load.first <= one.at <= load.last and one.before < one.after <= one.before * load.ratio**_WAITING
+
+
+def _kind(name: str) -> str:
+    """Metrics that count what a component is asked are one, whatever each component calls it."""
+    return _REQUESTS if _is_demand(name) else name
+
+
+def _is_demand(name: str) -> bool:
+    words = frozenset(words_of(name))
+    return not words.isdisjoint(_DEMAND) and words.isdisjoint(_NO_DEMAND)
 
 
 def _at_the_same_time(seen: Observed, changes: Sequence[Change]) -> list[Change]:
@@ -112,5 +163,8 @@ def _at_the_same_time(seen: Observed, changes: Sequence[Change]) -> list[Change]
 
 
 def _is_better(seen: Observed, one: Change) -> bool:
-    worse = {"higher": -1, "lower": 1, "zero": 1}.get(direction_of("", seen.series[one.series].name) or "", 0)
+    name = seen.series[one.series].name
+    if _is_demand(name):
+        return one.shift > 0
+    worse = {"higher": -1, "lower": 1, "zero": 1}.get(direction_of("", name, _FREE, _USED) or "", 0)
     return worse * one.shift < 0

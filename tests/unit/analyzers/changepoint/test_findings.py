@@ -1,0 +1,62 @@
+"""Which changes name a component, and which are for the better or follow the load of all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from analyzers.builtin.changepoint.detect import Change, Detected
+from analyzers.builtin.changepoint.findings import BETTER, BUSIER, Outcome, conclude
+from analyzers.builtin.changepoint.series import Identity, Observed
+
+MINUTE = timedelta(minutes=1)
+COLUMNS = 240
+STARTS = tuple(datetime(2026, 1, 2, tzinfo=UTC) + n * MINUTE for n in range(COLUMNS))
+PEAK = [(f"service/s{n}", "http_requests_per_second", 100.0, 180.0) for n in range(4)]
+PEAK += [(f"service/s{n}", "http_requests_total", 6_000.0, 10_800.0) for n in range(4, 6)]
+
+
+def concluded(*changed: tuple[str, str, float, float], steady: int = 0) -> Outcome:
+    """Changes (component, metric, before, after), all at one minute, beside components with a metric that is steady."""
+    series = [Identity(name=one[1], component=one[0], rest="") for one in changed]
+    series += [
+        Identity(name="http_requests_total", component=f"service/t{n}", rest="") for n in range(steady)
+    ]
+    seen = Observed(STARTS, MINUTE, 120, 180, tuple(series), np.ones((len(series), COLUMNS)), 0)
+    changes = tuple(
+        Change(at, 199, 200, 201, COLUMNS, before, after, 5.0 if after > before else -5.0, 20.0)
+        for at, (_, _, before, after) in enumerate(changed)
+    )
+    return conclude(seen, Detected(np.arange(len(series)), changes, (), (), np.zeros(len(series))))
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "named"),
+    [
+        ("process_resident_memory_bytes", 2e9, 1.5e9, False),
+        ("process_resident_memory_bytes", 1.5e9, 2e9, True),
+        ("node_memory_MemAvailable_bytes", 2e9, 1e9, True),
+        ("http_requests_total", 100.0, 180.0, False),
+        ("http_requests_total", 180.0, 10.0, True),
+        ("http_request_duration_seconds", 0.1, 0.3, True),
+        ("http_requests_failed_total", 1.0, 9.0, True),
+    ],
+)
+def test_what_is_for_the_better_names_nobody(name: str, before: float, after: float, named: bool) -> None:
+    found = concluded(("service/a", name, before, after), steady=9)
+    assert bool(found.named) is named
+    assert [why for _, why in found.cleared] == ([] if named else [BETTER])
+
+
+def test_requests_to_all_are_one_metric_and_explain_what_grows_with_them() -> None:
+    found = concluded(*PEAK, ("host/h", "node_load1", 2.0, 3.5), ("service/s1", "latency_seconds", 0.1, 0.2))
+    assert found.named == ()
+    assert [one.changed for one in found.common] == [6]
+    assert [why for _, why in found.cleared] == [BUSIER, BUSIER]
+
+
+def test_a_fault_that_load_does_not_explain_is_named_in_a_peak() -> None:
+    found = concluded(*PEAK, ("service/s1", "latency_seconds", 0.1, 0.5))
+    assert [one.component for one in found.named] == ["service/s1"]
