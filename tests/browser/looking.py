@@ -6,7 +6,7 @@ from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
 from django.urls import URLPattern
-from playwright.sync_api import Page
+from playwright.sync_api import Page, TimeoutError
 
 from frontend.urls import urlpatterns
 
@@ -56,4 +56,10 @@ def violations(page: Page, *rules: str) -> list[str]:
 
 
 def sticks_out(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
+    """Whether anything is wider than the screen, also once scripts have adapted to its width."""
+    fits = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    try:
+        page.wait_for_function(fits, timeout=5_000)
+    except TimeoutError:
+        return True
+    return False

@@ -10,7 +10,7 @@ from django.urls import get_resolver
 from frontend.senders import BY_SLUG, SENDERS, Sender
 from ingest.api import root_urls
 
-OF_OTHER_FILES = {"alertmanager-alerts", "remote-write"}
+OF_OTHER_FILES = {"alertmanager-alerts", "opsgenie-alerts", "remote-write"}
 
 
 def test_every_endpoint_has_a_page() -> None:
