@@ -50,6 +50,18 @@ class RequestRefusedError(Exception):
         self.status = status
 
 
+REFUSED = (
+    RequestRefusedError,
+    OverloadedError,
+    BodyTooLargeError,
+    InvalidBodyError,
+    InvalidPayloadError,
+    OperationalError,
+    InterfaceError,
+)
+"""What `refused` has an answer for."""
+
+
 @dataclass(frozen=True, slots=True)
 class AlertEndpoint:
     """`parse` gets the body and the key; `refuse` writes an answer with a status that is no 2xx."""
@@ -80,15 +92,7 @@ def serve(endpoint: AlertEndpoint, request: HttpRequest, who: Callable[[], Key |
                 taken = stored(request, endpoint.name, key, parsed, body, keeps_unread=endpoint.keeps_unread)
         answer = endpoint.accept(taken, parsed)
         answer["Dossier-Receipt"] = taken.receipt
-    except (
-        RequestRefusedError,
-        OverloadedError,
-        BodyTooLargeError,
-        InvalidBodyError,
-        InvalidPayloadError,
-        OperationalError,
-        InterfaceError,
-    ) as error:
+    except REFUSED as error:
         answer = refused(endpoint.refuse, error, endpoint.overloaded)
         if key is not None:
             note(key.name, endpoint.name, answer.status_code, str(error))
@@ -292,15 +296,7 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
             delivery = Delivery(found.name, heartbeats.ENDPOINT, media_type, payload, trace)
             now = datetime.now(UTC)
             taken = heartbeats.receive_heartbeat(result, delivery, now)
-    except (
-        RequestRefusedError,
-        OverloadedError,
-        BodyTooLargeError,
-        InvalidBodyError,
-        InvalidPayloadError,
-        OperationalError,
-        InterfaceError,
-    ) as error:
+    except REFUSED as error:
         answer = refused(refused_as_problem, error)
         if found is not None:
             note(found.name, heartbeats.ENDPOINT, answer.status_code, str(error))

@@ -34,7 +34,7 @@ from tests.tracing import Stage, distinct, report, traced
 pytestmark = pytest.mark.usefixtures("log_database")
 SICK = "storage_cluster/s4"
 ENDPOINT, TELEMETRY, ALERT = 16, 83, 50
-"""Ceilings, one file above what was last measured: 15, 75 and 49. The aims are 15, 70 and 50."""
+"""Ceilings; last measured 15, 83 and 50. The aims are 15, 70 and 50."""
 
 
 @pytest.fixture

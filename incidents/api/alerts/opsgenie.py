@@ -14,7 +14,6 @@ from http import HTTPStatus
 from typing import Final
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from msgspec import UNSET
@@ -38,6 +37,7 @@ from incidents.domain.values import InvalidValueError
 from ingest.alerts.deliveries import DeliveryReceipt
 from ingest.alerts.rows import CurrentAlert, count_alerts, current_alerts, id_of
 from ingest.api.alerts import (
+    REFUSED,
     AlertEndpoint,
     RequestRefusedError,
     body_of,
@@ -50,7 +50,6 @@ from ingest.api.keys import Key
 from ingest.integrations import normalized, opsgenie
 from ingest.integrations.normalized import InvalidPayloadError, Parsed, Refused, Status
 from ingest.queries import Context
-from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 NAME: Final = "opsgenie"
 MOST: Final = 100
@@ -112,13 +111,13 @@ def _acted(request: HttpRequest, key: Key, identifier: str, body: bytes, status:
 
 
 def _accepted(taken: DeliveryReceipt, parsed: Parsed) -> HttpResponse:  # noqa: ARG001
-    return in_json(Accepted("Request will be processed", 0.0, taken.receipt), 202)
+    return in_json(Accepted("Request will be processed", request_id=taken.receipt), 202)
 
 
 def _refuse(status: int, message: str) -> HttpResponse:
     """As Opsgenie: a body that cannot be read is a 422."""
     return in_json(
-        Refusal(message, 0.0, str(uuid.uuid4())), 422 if status == HTTPStatus.BAD_REQUEST else status
+        Refusal(message, request_id=str(uuid.uuid4())), 422 if status == HTTPStatus.BAD_REQUEST else status
     )
 
 
@@ -143,7 +142,9 @@ def _note(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
         raise RequestRefusedError(503, "The incident of this alert is not open yet: send the note again.")
     incident = queries.get(str(number)).incident
     done = commands.comment(incident.id, text, Context(f"key:{key.name}"))
-    return in_json(Accepted("Request will be processed", 0.0, receipt_of(incident.id, done.events)), 202)
+    return in_json(
+        Accepted("Request will be processed", request_id=receipt_of(incident.id, done.events)), 202
+    )
 
 
 # Reads
@@ -180,14 +181,7 @@ def _read(
         return view(request, key, *args)
     except InvalidValueError as error:
         return _refuse(400, str(error))
-    except (
-        RequestRefusedError,
-        BodyTooLargeError,
-        InvalidBodyError,
-        InvalidPayloadError,
-        OperationalError,
-        InterfaceError,
-    ) as error:
+    except REFUSED as error:
         answer = refused(_refuse, error, overloaded=429)
         if answer.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             answer["Allow"] = method
@@ -203,7 +197,7 @@ def _list(request: HttpRequest, _: Key) -> HttpResponse:
         raise InvalidValueError("offset", f"and limit together must be at most {FARTHEST}")
     rows = current_alerts(condition, values, _order(request), limit + 1, offset)
     paging = _paging(request, limit, offset, more=len(rows) > limit)
-    return in_json(AlertPage([listed(row) for row in rows[:limit]], paging, 0.0, str(uuid.uuid4())))
+    return in_json(AlertPage([listed(row) for row in rows[:limit]], paging, request_id=str(uuid.uuid4())))
 
 
 def _paging(request: HttpRequest, limit: int, offset: int, *, more: bool) -> Paging:
@@ -217,11 +211,11 @@ def _paging(request: HttpRequest, limit: int, offset: int, *, more: bool) -> Pag
 
 def _count(request: HttpRequest, _: Key) -> HttpResponse:
     condition, values = _condition(request.GET.get("query", ""))
-    return in_json(CountAnswer(AlertCount(count_alerts(condition, values)), 0.0, str(uuid.uuid4())))
+    return in_json(CountAnswer(AlertCount(count_alerts(condition, values)), request_id=str(uuid.uuid4())))
 
 
 def _show(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
-    return in_json(AlertAnswer(whole(_existing(request, identifier, key)), 0.0, str(uuid.uuid4())))
+    return in_json(AlertAnswer(whole(_existing(request, identifier, key)), request_id=str(uuid.uuid4())))
 
 
 def _request_status(request: HttpRequest, key: Key, receipt: str) -> HttpResponse:  # noqa: ARG001
@@ -240,8 +234,7 @@ def _request_status(request: HttpRequest, key: Key, receipt: str) -> HttpRespons
                 processed_at=outcome["recorded_at"],
                 alert_id=first["alert"] if first else "",
             ),
-            0.0,
-            receipt,
+            request_id=receipt,
         )
     )
 

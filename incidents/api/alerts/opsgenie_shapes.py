@@ -15,18 +15,21 @@ OF_ALERT = frozenset({"entity", "priority", "source", "tags", "team", "user"})
 """Labels that are fields of an alert there; the others are its details."""
 
 
-class Accepted(Struct, frozen=True):
+class OpsgenieAnswer(Struct, frozen=True, kw_only=True):
+    """Every answer says which request it was; how long it took is not measured."""
+
+    request_id: str = field(name="requestId")
+    took: float = 0.0
+
+
+class Accepted(OpsgenieAnswer, frozen=True):
     """`requestId` is the receipt of the delivery."""
 
     result: str
-    took: float
-    request_id: str = field(name="requestId")
 
 
-class Refusal(Struct, frozen=True):
+class Refusal(OpsgenieAnswer, frozen=True):
     message: str
-    took: float
-    request_id: str = field(name="requestId")
 
 
 class AlertIntegration(Struct, frozen=True):
@@ -68,27 +71,21 @@ class Paging(Struct, frozen=True):
     next: str | UnsetType = UNSET
 
 
-class AlertPage(Struct, frozen=True):
+class AlertPage(OpsgenieAnswer, frozen=True):
     data: list[ListedAlert]
     paging: Paging
-    took: float
-    request_id: str = field(name="requestId")
 
 
-class AlertAnswer(Struct, frozen=True):
+class AlertAnswer(OpsgenieAnswer, frozen=True):
     data: WholeAlert
-    took: float
-    request_id: str = field(name="requestId")
 
 
 class AlertCount(Struct, frozen=True):
     count: int
 
 
-class CountAnswer(Struct, frozen=True):
+class CountAnswer(OpsgenieAnswer, frozen=True):
     data: AlertCount
-    took: float
-    request_id: str = field(name="requestId")
 
 
 class RequestStatus(Struct, frozen=True, rename="camel"):
@@ -99,10 +96,8 @@ class RequestStatus(Struct, frozen=True, rename="camel"):
     alert_id: str
 
 
-class RequestAnswer(Struct, frozen=True):
+class RequestAnswer(OpsgenieAnswer, frozen=True):
     data: RequestStatus
-    took: float
-    request_id: str = field(name="requestId")
 
 
 def listed(row: CurrentAlert) -> ListedAlert:
