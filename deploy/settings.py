@@ -291,7 +291,7 @@ SEAL_TSA_CERTIFICATES = env.text(
 DEAD_MAN_URL = env.address(
     "DOSSIER_DEAD_MAN_URL",
     "",
-    "asked every minute while this node is ready; a service that listens there tells of the silence",
+    "asked every minute while this node is ready and nothing late; a service that listens there tells of the silence",
 )
 
 # Django -------------------------------------------------------------------------------------------

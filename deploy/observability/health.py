@@ -1,4 +1,8 @@
-"""`/healthz` (the process answers), `/readyz` (all that it needs answers), `/metrics` (for Prometheus)."""
+"""`/healthz` (the process answers), `/readyz` (this node can serve requests), `/metrics` (for Prometheus).
+
+A node that cannot serve is taken out of service by its load balancer. What is late for the whole installation, such as
+the lag of a follower, would take out every node at once: it is a warning, a metric and a banner of the console.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ from ingest.db import disk
 from ingest.queries import clock_is_wrong, clock_skew, database_answers, follower_lags
 
 LOOK_EVERY = 15.0
-"""Seconds between looks for secrets that cannot be decrypted."""
+"""Seconds between looks, for the banner of the console, for secrets that cannot be decrypted and for delays."""
 LONGEST_TASKS = 900.0
 """Seconds without a task after which workers count as hanging; beat sends one every few seconds, and long ones may take
 all processes of a worker for minutes."""
@@ -40,6 +44,7 @@ NEEDED = ("worker", "scheduler", "followers", "delivery", "mail", "otlp")
 """Processes without which something comes late or not at all."""
 COVERED = ("web", "events")
 """Processes whose work others do meanwhile: other web processes, and pages that poll."""
+DRAINING = "this node is stopping"
 AS_ROOT = "root: pages and analyzers run as root; see DOSSIER_ALLOW_ROOT"
 
 
@@ -54,21 +59,30 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """200 when requests can be served and incidents follow; 503 with the reasons otherwise.
+    """200 when this node can serve requests; 503 with the reasons otherwise.
 
-    `warnings` lists what still works and needs attention.
+    `warnings` lists delays of the installation and what needs attention.
     """
     found = reasons()
-    body = {"ready": not found, "reasons": found, "warnings": warnings()}
+    late = [] if DRAINING in found else delays()
+    body = {"ready": not found, "reasons": found, "warnings": [*late, *warnings()]}
     return JsonResponse(body, status=503 if found else 200)
 
 
 def reasons() -> list[str]:
-    """Why requests cannot be served, or what they ask for would come late; empty where all is well."""
-    if stops := draining():
-        return [stops]
-    checks = (database, disk_full, migrations, secret_key, queue, clocks, running, followers, delivery, tasks)
-    return [reason for check in checks if (reason := check())]
+    """Why this node cannot serve requests; empty where it can."""
+    if processes.is_draining(settings.HOME.root):
+        return [DRAINING]
+    return _findings_of(database, disk_full, migrations, secret_key, clocks)
+
+
+def delays() -> list[str]:
+    """What comes late or not at all although requests are served: analyses, incidents, notifications."""
+    return _findings_of(queue, running, *LATENESS)
+
+
+def _findings_of(*checks: Callable[[], str | None]) -> list[str]:
+    return [found for check in checks if (found := check())]
 
 
 def warnings() -> list[str]:
@@ -96,6 +110,7 @@ def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:
         disk.space().warning,
         clocks(),
         secrets() if getattr(user, "is_staff", False) else None,
+        *_recently("delays", lambda: _findings_of(*LATENESS)),
         analyzers(),
     ]
     return {"operator_warnings": [one for one in found if one]}
@@ -131,16 +146,24 @@ def secrets() -> str | None:
     return _or_away(probe, None)
 
 
-_looked: list[tuple[float, object, list[str]]] = []
+_looked: dict[str, tuple[float, object, list[str]]] = {}
+
+
+def _recently(name: str, look: Callable[[], list[str]], upon: object = None) -> list[str]:
+    """What `look` found at most LOOK_EVERY seconds ago, while `upon` is the same: every page asks."""
+    now, last = time.monotonic(), _looked.get(name)
+    if last is None or last[1] != upon or now - last[0] > LOOK_EVERY:
+        last = _looked[name] = (now, upon, look())
+    return last[2]
 
 
 def _recently_unreadable() -> list[str]:
-    """What cannot be decrypted, at most `LOOK_EVERY` seconds ago: every page asks, and each address is decrypted."""
-    keys, now = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), time.monotonic()
-    if not _looked or _looked[0][1] != keys or now - _looked[0][0] > LOOK_EVERY:
-        found = [*key.unreadable(), *(f"webhook {name}" for name in unreadable_webhooks())]
-        _looked[:] = [(now, keys, found)]
-    return _looked[0][2]
+    """What cannot be decrypted; each address is decrypted for it."""
+    return _recently(
+        "secrets",
+        lambda: [*key.unreadable(), *(f"webhook {name}" for name in unreadable_webhooks())],
+        (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS),
+    )
 
 
 def people_called() -> str | None:
@@ -152,10 +175,6 @@ def people_called() -> str | None:
         return f"on call: {lost} {who} that policies or schedules call cannot be reached" if lost else None
 
     return _or_away(probe, None)
-
-
-def draining() -> str | None:
-    return "this node is stopping" if processes.is_draining(settings.HOME.root) else None
 
 
 def clocks() -> str | None:
@@ -277,6 +296,10 @@ def tasks() -> str | None:
         return f"worker: no task was done for {silent:.0f} s" if silent > LONGEST_TASKS else None
 
     return _or_away(probe, None)
+
+
+LATENESS = (followers, delivery, tasks)
+"""Asked of the database. The broker is left out: one that hangs would hold up every page."""
 
 
 def _is_bad(one: processes.Known, kinds: Collection[str]) -> bool:

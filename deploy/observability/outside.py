@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import connection
 
-from deploy.observability.health import reasons
+from deploy.observability.health import delays, reasons
 from incidents.outbound import AddressRefusedError, UnreachableError, post
 from incidents.worker.parts import alive
 from ingest.commands import (
@@ -149,8 +149,8 @@ def expect_no_gap() -> None:
 
 
 def ping(url: str) -> bool:
-    """Send the dead man's ping if this node is ready; whether it was sent and taken."""
-    if found := reasons():
+    """Send the dead man's ping if this node is ready and nothing is late; whether it was sent and taken."""
+    if found := reasons() or delays():
         log.warning("no dead man's ping", reasons=found)
         return False
     try:

@@ -110,7 +110,7 @@ def test_probes_alerts_and_pages_answer_while_bodies_trickle(web: Web) -> None:
     }
     for n in range(4):  # both web processes
         for path in ("/healthz", "/readyz", "/accounts/login/"):
-            assert ask(web, "GET", path)[0] in (200, 503), path  # 503 of readyz: no followers here
+            assert ask(web, "GET", path)[0] in (200, 503), path
         alert = json.dumps([{"labels": {"alertname": "Fans", "instance": str(n)}}])
         assert ask(web, "POST", "/api/v2/alerts", alert, **sender)[0] == 200
 

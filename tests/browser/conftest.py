@@ -148,7 +148,7 @@ def served(shared_database: str, postgres: Home, home: Home) -> Iterator[tuple[s
             str(port),
             "--interface",
             "asginl",
-            "deploy.web:application",
+            "tests.browser.pages:application",
         ],
         [*granian, "--port", str(events_port), "--interface", "asgi", "deploy.asgi:application"],
     ]

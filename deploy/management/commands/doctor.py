@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from deploy import processes
-from deploy.observability.health import AS_ROOT, advice, node_warnings, reasons, secrets
+from deploy.observability.health import AS_ROOT, advice, delays, node_warnings, reasons, secrets
 from ingest.commands import watch_database
 
 FIRST_ANSWER = 10.0
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         watch = watch_database()  # tells by how much the clock of this machine is wrong
         try:
             watch.first.wait(FIRST_ANSWER)
-            found = [*reasons(), *node_warnings()]
+            found = [*reasons(), *delays(), *node_warnings()]
             if processes.run_as_root(settings.HOME.root):
                 found.append(AS_ROOT)
         finally:
