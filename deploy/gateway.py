@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mutabl
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 SMALL = 64 * 2**10
@@ -41,6 +41,7 @@ SIGN_IN = "/accounts/"
 BUSY = "Dossier is busy: too many requests at the same time. Try again in a second."
 SLOW = "Nothing was stored: the body did not arrive in time."
 
+T = TypeVar("T")
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -137,9 +138,7 @@ class Gateway:
             answer = error.answer()
         except ConnectionError:
             return  # the sender is gone
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        await respond(send, answer)
 
     async def _answer(self, environ: WSGIEnvironment, receive: Receive) -> Answer:
         path = environ["PATH_INFO"]
@@ -153,6 +152,10 @@ class Gateway:
                 return await self._run(environ, self._threads)
             async with self._admitted(environ):
                 return await self._run(environ, self._threads)
+
+    async def on_thread(self, work: Callable[[WSGIEnvironment], T], environ: WSGIEnvironment) -> T:
+        """What `work` returns, on a thread of the application."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, environ)
 
     async def _run(self, environ: WSGIEnvironment, threads: ThreadPoolExecutor) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(threads, run, self.pages, environ)
@@ -206,7 +209,7 @@ class Gateway:
         """
         if await body.read(SMALL, within=GRACE) and body.size <= SMALL:
             return body.file()
-        sender = await asyncio.get_running_loop().run_in_executor(self._threads, self.identify, environ)
+        sender = await self.on_thread(self.identify, environ)
         if sender.most == 0 or (body.length is not None and body.length > sender.most):
             if not sender.name and sender.most:
                 raise GatewayRefusedError(
@@ -293,6 +296,13 @@ class Body:
 
     def file(self) -> io.BytesIO:
         return io.BytesIO(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
+
+
+async def respond(send: Send, answer: Answer) -> None:
+    """Send an answer, whole."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 def content_length(environ: WSGIEnvironment) -> int | None:

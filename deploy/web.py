@@ -21,6 +21,7 @@ from django.contrib.auth.models import User  # noqa: E402
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections  # noqa: E402
 
 from deploy.gateway import SMALL, Gateway, Limits, Sender  # noqa: E402
+from deploy.mcp import McpGateway  # noqa: E402
 from deploy.middleware import ENDPOINTS, POSTED, SECRETS, BodyLimit, find_endpoint  # noqa: E402  # noqa: E402
 from deploy.observability.heartbeats import beating  # noqa: E402
 from deploy.observability.metrics import READS_REFUSED  # noqa: E402
@@ -71,15 +72,23 @@ def _person(environ: WSGIEnvironment) -> Sender:
     return Sender("", SMALL)
 
 
-application = beating(
-    Gateway(
-        pages,
-        Limits(settings.WEB_THREADS, settings.WEB_MAX_READS, settings.BODY_TIMEOUT_SECONDS),
-        is_intake,
-        identify,
-        READS_REFUSED.inc,
-    )
+def has_key(environ: WSGIEnvironment) -> bool:
+    """Whether a request has a valid key, or the database that would say so is away: then the API says that."""
+    connections[DEFAULT_DB_ALIAS].close_if_unusable_or_obsolete()
+    try:
+        return keys.authenticate(environ.get("HTTP_AUTHORIZATION")) is not None
+    except (OperationalError, InterfaceError):
+        return "HTTP_AUTHORIZATION" in environ
+
+
+gateway = Gateway(
+    pages,
+    Limits(settings.WEB_THREADS, settings.WEB_MAX_READS, settings.BODY_TIMEOUT_SECONDS),
+    is_intake,
+    identify,
+    READS_REFUSED.inc,
 )
+application = beating(McpGateway(gateway, has_key))
 
 
 def pin_to_cores() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from . import settings, text
-from .errors import FAILED, USAGE, ClientError
+from .errors import FAILED, USAGE, ClientError, RunNotFinishedError
 from .server import Server, incident_path
 from .settings import Account
 from .text import Screen
@@ -261,11 +261,11 @@ def analyzers(given: Namespace, screen: Screen, server: Server) -> None:
 
 
 def finished_run(server: Server, run: Any, patience: float) -> Any:
-    """The run once it is judged. Raises ClientError where it fails or takes longer than `patience` seconds."""
+    """The run once it is judged. Raises ClientError where it fails, RunNotFinishedError after `patience` seconds."""
     deadline, pause = monotonic() + patience, POLL
     while run["state"] not in ("done", "failed"):
         if monotonic() > deadline:
-            raise ClientError(f"run {run['id']} is still {run['state']} after {patience:.0f} s; it goes on")
+            raise RunNotFinishedError(run, patience)
         sleep(pause)
         pause = min(pause * 1.5, SLOWEST)
         run = server.get(f"runs/{run['id']}")

@@ -1,6 +1,8 @@
-"""The one error of the client: a line for a person, and the exit code for a script."""
+"""Errors of the client: a line for a person, and the exit code for a script."""
 
 from __future__ import annotations
+
+from typing import Any
 
 FAILED = 1
 """The server failed, answered something unexpected, or a run failed."""
@@ -24,3 +26,11 @@ class ClientError(Exception):
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
         self.code = code
+
+
+class RunNotFinishedError(ClientError):
+    """A run that takes longer than the wait for it; it goes on. `run` is its last state."""
+
+    def __init__(self, run: Any, patience: float) -> None:
+        super().__init__(f"run {run['id']} is still {run['state']} after {patience:.0f} s; it goes on")
+        self.run = run

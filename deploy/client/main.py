@@ -77,6 +77,12 @@ def parser() -> Parser:
     _add_commands(add)
     _add_suppression(add)
     _add_analysis(add)
+    add(
+        "mcp",
+        serve_tools,
+        "serve tools for an assistant on stdin and stdout (Model Context Protocol)",
+        plain=True,
+    )
     return top
 
 
@@ -262,6 +268,18 @@ def _count(text: str) -> int:
 
 def show_completion(given: argparse.Namespace, _: Screen) -> None:
     print(completion(parser(), given.shell))
+
+
+def serve_tools(_: argparse.Namespace, __: Screen) -> None:
+    """Serve tools on stdin and stdout until the assistant closes them."""
+    try:
+        from .mcp import mcp_server
+    except ModuleNotFoundError as error:
+        if error.name not in ("mcp", "mcp_types", "pydantic"):
+            raise
+        raise ClientError("the package mcp is not installed; run: pipx inject dossier-client mcp") from None
+    server = Server(settings.load_account())
+    mcp_server(lambda _: server).run("stdio")
 
 
 def screen() -> Screen:

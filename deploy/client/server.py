@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import urllib.error
 import urllib.request
@@ -82,9 +83,7 @@ class Server:
             except (OSError, ValueError, http.client.HTTPException) as error:
                 raise ClientError(f"live updates ended: {_reason(error)}", UNREACHABLE) from None
 
-    def _request(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
-    ) -> http.client.HTTPResponse:
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> io.BufferedIOBase:
         headers = {**_headers("application/json"), "Authorization": f"Bearer {self._key}"}
         data = None
         if body is not None:
@@ -92,19 +91,19 @@ class Server:
         address = f"{self.url}/api/v1/{path}"
         return self._open(urllib.request.Request(address, data, headers, method=method), PATIENCE)
 
-    def _open(self, request: urllib.request.Request, patience: float) -> http.client.HTTPResponse:
+    def _open(self, request: urllib.request.Request, patience: float) -> io.BufferedIOBase:
         try:
-            answer: http.client.HTTPResponse = self._opener.open(request, timeout=patience)
+            answer: io.BufferedIOBase = self._opener.open(request, timeout=patience)
         except urllib.error.HTTPError as error:
             with error:
-                raise self._refusal(error) from None
+                raise self.refusal(error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             place = urlsplit(request.full_url)
             reached = f"{place.scheme}://{place.netloc}"
             raise ClientError(f"cannot reach {reached}: {_reason(error)}", UNREACHABLE) from None
         return answer
 
-    def _json(self, answer: http.client.HTTPResponse) -> Any:
+    def _json(self, answer: io.BufferedIOBase) -> Any:
         with closing(answer):
             try:
                 return json.loads(answer.read() or b"null")
@@ -113,7 +112,7 @@ class Server:
             except (OSError, http.client.HTTPException) as error:
                 raise ClientError(f"{self.url} broke off: {_reason(error)}", UNREACHABLE) from None
 
-    def _refusal(self, error: urllib.error.HTTPError) -> ClientError:
+    def refusal(self, error: urllib.error.HTTPError) -> ClientError:
         """What an answer that is no 2xx means."""
         code = BY_STATUS.get(error.code, FAILED)
         if 300 <= error.code < 400:

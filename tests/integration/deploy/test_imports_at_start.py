@@ -9,7 +9,8 @@ import sys
 from tests.places import ROOT
 
 NOT_AT_START = [
-    *("altair", "apprise", "grpc", "icalendar", "matplotlib", "pandas", "pyarrow", "recurring_ical_events"),
+    *("altair", "apprise", "grpc", "icalendar", "matplotlib", "mcp", "pandas", "pyarrow", "pydantic"),
+    "recurring_ical_events",
     *("scipy.optimize", "scipy.special", "scipy.stats", "sklearn", "vl_convert"),
 ]
 PROGRAM = f"import sys, deploy.web; print([name for name in {NOT_AT_START} if name in sys.modules])"
