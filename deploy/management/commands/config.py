@@ -1,4 +1,4 @@
-"""`manage.py config export`, `diff FILE` and `apply FILE`: all configuration as one YAML file."""
+"""`manage.py config export`, `import SYSTEM FILE...`, `diff FILE` and `apply FILE`: configuration as one YAML file."""
 
 from __future__ import annotations
 
@@ -12,24 +12,37 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from deploy.accounts import shell_operator
+from deploy.config_import import SYSTEMS, exports, imported
 from incidents.api.config.sections import FILED
 from incidents.api.config.views import Catalogs, Change, apply, differences, exported
 from incidents.api.editable import Catalog
 from incidents.api.urls import router
 from incidents.domain.config.yaml import InvalidConfigurationError, read, write
+from incidents.domain.importers.draft import InvalidImportError
 from incidents.reports.filing import SubscriptionsFile
 from incidents.reports.views import ReportSchedulesView
 
 
 class Command(BaseCommand):
     help = (
-        "Write all configuration as YAML (export), say what a file would change (diff: exit 1 if anything), or make it "
-        "so (apply): all of it or nothing. What the file does not name stays; --prune removes what its lists lack."
+        "Write all configuration as YAML (export), make such a file of another system's configuration (import), say "
+        "what a file would change (diff: exit 1 if anything), or make it so (apply): all of it or nothing. What the "
+        "file does not name stays; --prune removes what its lists lack."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("export").add_argument("file", nargs="?", default="-", help="default: - (stdout)")
+        read = actions.add_parser("import", help="changes nothing: it writes a file for diff and apply")
+        read.add_argument("system", choices=SYSTEMS)
+        read.add_argument(
+            "files", nargs="+", help="alertmanager.yml, or JSON of the system's API and folders of it"
+        )
+        read.add_argument("--out", default="-", help="the file to write; default: - (stdout)")
+        read.add_argument("--environment", help="a file for the secrets: `export NAME=value` lines, mode 600")
+        read.add_argument(
+            "--integration", default="", help="alertmanager: routes are for alerts of this key only"
+        )
         for name in ("diff", "apply"):
             action = actions.add_parser(name)
             action.add_argument("file", help="- reads stdin")
@@ -39,6 +52,9 @@ class Command(BaseCommand):
         catalogs = configured()
         if options["action"] == "export":
             self._export(options["file"], write(exported(catalogs)))
+            return
+        if options["action"] == "import":
+            self._import(options)
             return
         dry = options["action"] == "diff"
         try:
@@ -55,14 +71,38 @@ class Command(BaseCommand):
         if dry and changes:
             sys.exit(1)
 
-    def _export(self, file: str, text: str) -> None:
+    def _export(self, file: str, text: str, *, secret: bool = False) -> None:
         if file == "-":
             self.stdout.write(text, ending="")
             return
         try:
+            if secret:
+                Path(file).touch(mode=0o600)
+                Path(file).chmod(0o600)
             Path(file).write_text(text)
         except OSError as error:
             raise CommandError(f"{file}: cannot be written: {error}", returncode=2) from None
+
+    def _import(self, options: dict[str, Any]) -> None:
+        try:
+            draft = imported(options["system"], options["files"], options["integration"])
+        except InvalidImportError as error:
+            raise CommandError(f"{error}\nNothing was written.", returncode=2) from None
+        if options["environment"]:
+            self._export(options["environment"], exports(draft.variables), secret=True)
+        self._export(options["out"], write(draft.file()))
+        counts = ", ".join(f"{name} {len(items)}" for name, items in draft.file().items())
+        self.stderr.write(f"Translated: {counts.replace('_', ' ') or 'nothing'}.")
+        if draft.left:
+            self.stderr.write(f"Not translated, {len(draft.left)}:")
+        for one in draft.left:
+            self.stderr.write(f"  {one}")
+        if draft.variables and not options["environment"]:
+            self.stderr.write(
+                f"Set before `config apply`: {', '.join(draft.variables)} (--environment writes them)."
+            )
+        if options["out"] != "-":
+            self.stderr.write(f"Next: manage.py config diff {options['out']}")
 
 
 def configured() -> Catalogs:

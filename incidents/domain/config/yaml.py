@@ -73,12 +73,19 @@ def written(path: Path) -> str:
 
 def read(text: str, kinds: Sequence[str]) -> Document:
     """Read a text in which only these kinds may occur. Raises InvalidConfigurationError."""
+    value, lines = values(text)
+    return _document({} if value is None else value, lines, kinds)
+
+
+def values(text: str) -> tuple[Any, dict[Path, int]]:
+    """The plain values of any YAML text, and the line of each; None of an empty one. Raises
+    InvalidConfigurationError."""
     if len(text.encode(errors="surrogatepass")) > MOST_BYTES:
         raise InvalidConfigurationError([Fault(1, "", f"the text is larger than {MOST_BYTES} bytes")])
     lines: dict[Path, int] = {}
     try:
         node = yaml.compose(text, Loader=_Plain)
-        fields = {} if node is None else _value(node, (), lines)
+        value = None if node is None else _value(node, (), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InvalidConfigurationError(
@@ -89,7 +96,7 @@ def read(text: str, kinds: Sequence[str]) -> Document:
             [Fault(1, "", f"is not valid YAML: {str(error) or 'nested too deeply'}")]
         ) from None
     lines.setdefault((), 1)
-    return _document(fields, lines, kinds)
+    return value, lines
 
 
 def _error_text(error: yaml.MarkedYAMLError) -> str:
