@@ -13,6 +13,7 @@ from ingest.db.server_watch import watch as watch_database
 from ingest.log.append import StreamAppend, append, extend, retrying
 from ingest.log.configuration_events import record_configuration
 from ingest.log.copies import rebuild_copies, register_copy
+from ingest.log.leader import Leader
 from ingest.log.noted_seals import newest as newest_noted_seal
 from ingest.log.noted_seals import note as note_seal
 from ingest.log.noted_seals import text_of as text_of_seal
@@ -38,6 +39,7 @@ __all__ = [
     "EventType",
     "Follower",
     "InvalidTimestampError",
+    "Leader",
     "LogIntegrityError",
     "StreamAppend",
     "UnrecordableEventError",

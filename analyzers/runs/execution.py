@@ -84,16 +84,21 @@ def execute(run_id: UUID, now: Now) -> Run | None:
     if run is None:
         return None
     with structlog.contextvars.bound_contextvars(trace=str(run.id), analyzer=run.analyzer, region=run.region):
-        if run.attempts > MOST_ATTEMPTS:
-            _record_failure(run, f"given up: {MOST_ATTEMPTS} workers ended during this run", now())
-            return run
-        try:
-            judged = _judge(run)
-        except REFUSALS as refusal:
-            _record_failure(run, str(refusal), now())
-        else:
-            _log_verdict(run, judged, record_judged(run, judged, now()))
+        _execute(run, now)
+        lease.let_go(run)
     return run
+
+
+def _execute(run: Run, now: Now) -> None:
+    if run.attempts > MOST_ATTEMPTS:
+        _record_failure(run, f"given up: {MOST_ATTEMPTS} workers ended during this run", now())
+        return
+    try:
+        judged = _judge(run)
+    except REFUSALS as refusal:
+        _record_failure(run, str(refusal), now())
+    else:
+        _log_verdict(run, judged, record_judged(run, judged, now()))
 
 
 def _log_verdict(run: Run, judged: Judged, recorded: bool) -> None:

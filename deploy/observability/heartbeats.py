@@ -16,7 +16,7 @@ from django_celery_beat.schedulers import DatabaseScheduler
 from deploy.embedded import die_with_parent
 from deploy.processes import TASKS
 from incidents.worker.parts import alive
-from ingest.commands import heartbeat, watch_database
+from ingest.commands import Leader, heartbeat, watch_database
 from ingest.queries import now_utc
 
 LONGEST_TURN = 5.0
@@ -88,17 +88,30 @@ class Consuming(bootsteps.StartStopStep):
 
 
 class Scheduler(DatabaseScheduler):  # type: ignore[misc]
-    """Celery beat's scheduler of rows, which reports each of its ticks."""
+    """Celery beat's scheduler of rows: ticks while it leads, stands by otherwise, and reports either.
+
+    Who takes over reads the schedule anew. The leader writes its last ticks every few minutes only, so that some tasks
+    are sent once more than they are due; rows decide whether anything is to be done.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._leader = Leader("scheduler")
+        self._stands_by = True
         if not kwargs.get("lazy"):
             heartbeat.start()
             watch_database()
+            self._leader.start()
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         heartbeat.progress("scheduler", LONGEST_TICK)
-        return float(super().tick(*args, **kwargs))
+        if not self._leader.leads:
+            self._stands_by = True
+            return EVERY / 2
+        if self._stands_by:
+            self._dirty.clear()
+            self._initial_read, self._heap, self._stands_by = True, None, False
+        return min(float(super().tick(*args, **kwargs)), EVERY)
 
 
 def begin_worker() -> None:

@@ -23,6 +23,7 @@ from incidents.worker.parts import alive
 from ingest.commands import (
     TIMESTAMP_REQUEST,
     InvalidTimestampError,
+    Leader,
     LogIntegrityError,
     check_timestamp,
     expect_seal,
@@ -65,8 +66,10 @@ class Notary:
         self._sent: dict[str, tuple[str, float]] = {}
         self._stamped, self._ask_at = "", 0.0
 
-    def step(self) -> None:
-        """Raises OSError where the file cannot be written, LogIntegrityError where the log has lost what was noted."""
+    def step(self, leads: bool = True) -> None:
+        """`leads`: whether this process sends seals on; each notes them in its own file.
+
+        Raises OSError where the file cannot be written, LogIntegrityError where the log has lost what was noted."""
         noted = newest_noted_seal(self.file)
         if noted is not None:
             expect_seal(noted)
@@ -77,7 +80,7 @@ class Notary:
             note_seal(self.file, text)
         if self.authority and text != self._stamped and time.monotonic() >= self._ask_at:
             self._stamp(text)
-        for target in self.targets:
+        for target in self.targets if leads else ():
             self._send(target, text)
 
     def _send(self, target: str, seal: str) -> None:
@@ -130,15 +133,22 @@ def _post(url: str, seal: str) -> None:
 def note_seals(stop: threading.Event) -> None:
     """Loop of the notary. What it cannot do is logged, and after a minute `/readyz` names it."""
     notary = Notary(settings.SEAL_FILE, settings.SEAL_RECIPIENTS, settings.SEAL_TSA_URL)
-    while not stop.is_set():
-        try:
-            notary.step()
-            expect_no_gap()
-            alive(PART, now_utc())
-        except (LogIntegrityError, UnsealedError, OSError) as error:
-            log.error("seals", error=str(error))
-            alive(PART, None, 0, str(error))
-        stop.wait(EVERY)
+    leader = Leader("seals")
+    if notary.targets:
+        leader.start()
+    try:
+        while not stop.is_set():
+            try:
+                notary.step(leader.leads)
+                expect_no_gap()
+                alive(PART, now_utc())
+            except (LogIntegrityError, UnsealedError, OSError) as error:
+                log.error("seals", error=str(error))
+                alive(PART, None, 0, str(error))
+            stop.wait(EVERY)
+    finally:
+        if notary.targets:
+            leader.close()
 
 
 def expect_no_gap() -> None:

@@ -29,7 +29,8 @@ LIMITS: Final = {
 
 _SETTINGS = """
 SELECT set_config('application_name', %s, false), set_config('statement_timeout', %s, false),
-       set_config('lock_timeout', %s, false)
+       set_config('lock_timeout', %s, false), set_config('tcp_keepalives_idle', '4', false),
+       set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '2', false)
 """
 _IDLE = """
 SELECT set_config('idle_in_transaction_session_timeout', '60s', false)
@@ -48,7 +49,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Limits are asked for once connected, because PgBouncer takes no such options before.
 
         A transaction whose process stands still holds back every reader of the log. Where the server lets it do so for
-        ever, it ends after a minute.
+        ever, it ends after a minute. Of a machine that vanished the server hears nothing, and keeps its locks, until
+        keepalives go unanswered for eight seconds.
         """
         super().init_connection_state()
         with self.connection.cursor() as cursor:

@@ -76,6 +76,12 @@ def make(report: str, now: Now) -> bool:
     row = lease.take_up(ReportJob, report, now())
     if row is None:
         return False
+    made = _make(row, report, now)
+    lease.let_go(row)
+    return made
+
+
+def _make(row: ReportJob, report: str, now: Now) -> bool:
     if row.attempts > MOST_ATTEMPTS:
         lease.write(row, state="failed", error=f"given up after {MOST_ATTEMPTS} workers were lost over it")
         return False

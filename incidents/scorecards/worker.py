@@ -55,6 +55,12 @@ def turn(id: uuid.UUID, now: Now, seconds: float = TURN) -> bool:
     row = lease.take_up(BacktestRow, id, now())
     if row is None:
         return False
+    more = _turn(row, now, seconds)
+    lease.let_go(row)
+    return more
+
+
+def _turn(row: BacktestRow, now: Now, seconds: float) -> bool:
     if row.attempts > MOST_ATTEMPTS:
         reason = f"given up after {MOST_ATTEMPTS} workers were lost over it, at window {row.done + 1}"
         _end(row, State.FAILED, now(), error=reason)

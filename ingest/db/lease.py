@@ -2,26 +2,36 @@
 not matter.
 
 The table has `state` ("queued", "running", or how it ended), `claim` (the token of the worker that has it),
-`lease_until`, `attempts` and `sent_at`. A worker that dies leaves a
-lease that ends; one that was merely slow finds that its token no longer counts, and writes nothing.
+`lease_until`, `attempts` and `sent_at`. The database session of a worker holds an advisory lock of its token: when the
+worker ends, however it ends, the server lets go of that, and the row is anybody's at once. A worker whose machine says
+nothing more, or whose work raised, leaves a lease that ends; one that was merely slow finds that its token no longer
+counts, and writes nothing.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import structlog
 from celery import current_app
 from django.conf import settings
-from django.db.models import F, Model, Q, QuerySet
+from django.db import InterfaceError, OperationalError, connection
+from django.db.models import BooleanField, F, Model, Q, QuerySet
+from django.db.models.expressions import RawSQL
 from kombu.exceptions import OperationalError as BrokerAway
 
 RESEND = timedelta(seconds=30)
 """A row that nobody took up for so long is announced again: the broker may have lost the message."""
 M = TypeVar("M", bound=Model)
+_IS_LOST = """
+NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND classid::bigint << 32 | objid::bigint = hashtextextended('lease ' || claim, 0))
+"""
 
 
 def lease() -> timedelta:
@@ -34,9 +44,9 @@ def waiting(model: type[M], now: datetime) -> list[Any]:
     """Keys of the rows that a worker should be told of: nobody has them, and none was told just now; oldest first."""
     again = min(RESEND, lease())
     not_just_now = Q(sent_at=None) | Q(sent_at__lt=now - again) | Q(sent_at__gt=now + again)
-    return list(
-        _rows(model).filter(_free(now), not_just_now).order_by("created_at").values_list("pk", flat=True)
-    )
+    taken_since = Q(state="running", sent_at__lte=F("lease_until") - lease())
+    rows = _rows(model).filter(_free(now), not_just_now | taken_since).order_by("created_at")
+    return list(rows.values_list("pk", flat=True))
 
 
 def announce_waiting(task: str, model: type[M], now: datetime) -> int:
@@ -53,10 +63,28 @@ def note_sent(model: type[M], keys: Sequence[object], now: datetime) -> None:
 def take_up(model: type[M], pk: object, now: datetime) -> M | None:
     """The row with a fresh token and lease; None where it is finished or in another worker's hands."""
     token = uuid.uuid4()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (f"lease {token}",))
     _rows(model).filter(_free(now), pk=pk).update(
         state="running", claim=token, lease_until=now + lease(), attempts=F("attempts") + 1
     )
-    return _rows(model).filter(pk=pk, claim=token).first()
+    row = _rows(model).filter(pk=pk, claim=token).first()
+    if row is None:
+        _unlock(token)
+    return row
+
+
+def let_go(row: Model) -> None:
+    """End the work of this process on a row that it took up: where it is not finished, others may take it up."""
+    _unlock(row.claim)  # type: ignore[attr-defined]
+
+
+def _unlock(token: uuid.UUID) -> None:
+    with (
+        suppress(OperationalError, InterfaceError),
+        connection.cursor() as cursor,
+    ):  # a lost session has no lock
+        cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (f"lease {token}",))
 
 
 def write(row: Model, **changes: Any) -> bool:
@@ -66,13 +94,14 @@ def write(row: Model, **changes: Any) -> bool:
 
 
 def _rows(model: type[M]) -> QuerySet[M]:
-    return model._default_manager.all()
+    rows = model._default_manager.alias(is_lost=RawSQL(_IS_LOST, (), BooleanField()))
+    return cast("QuerySet[M]", rows)
 
 
 def _free(now: datetime) -> Q:
     # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
     over = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * lease())
-    return Q(state="queued") | Q(over, state="running")
+    return Q(state="queued") | Q(over | Q(is_lost=True), state="running")
 
 
 T = TypeVar("T")

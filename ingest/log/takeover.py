@@ -1,9 +1,13 @@
-"""End the transactions of processes that were cut off from the database.
+"""End the sessions of processes that were cut off from the database, or stand still, and keep others waiting.
 
 A transaction that has written holds back every reader of the log, and a follower's lock keeps all other processes from
 its events. A process that is cut off says nothing more, and Postgres waits for it. So a process that follows looks for
 sessions of Dossier whose open transaction has waited for its client for PATIENCE seconds, and ends them: the client
 finds its connection gone and does the work again.
+
+The lock of a session (a leader's, a deliverer's, that of a webhook) keeps others waiting even outside of a transaction.
+Who holds one makes a statement about once a second, so that a session without one for SILENCE seconds is ended too.
+Only workers are silent while they analyze: their leases end instead.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ from django.db import connection
 
 PATIENCE = 6.0
 """Seconds. Between two statements of one transaction our processes take milliseconds, and on a busy machine tenths."""
+SILENCE = 3.5
+"""Seconds. Shorter than PATIENCE, because GRACE of `incidents.worker.leader` comes on top."""
 NAME = "dossier"
 """What the `application_name` of our sessions begins with; nobody else's transactions are ended."""
 
@@ -20,8 +26,10 @@ _END = """
 SELECT application_name, pg_terminate_backend(pid) FROM pg_stat_activity AS a
 WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
   AND application_name LIKE %s AND wait_event_type = 'Client'
-  AND (state LIKE 'idle in transaction%%' OR (state = 'active' AND wait_event = 'ClientWrite'))
-  AND state_change < clock_timestamp() - %s * interval '1 second'
+  AND ((state LIKE 'idle in transaction%%' OR (state = 'active' AND wait_event = 'ClientWrite'))
+      AND state_change < clock_timestamp() - %s * interval '1 second'
+    OR state = 'idle' AND application_name <> %s
+      AND state_change < clock_timestamp() - %s * interval '1 second')
   AND (backend_xid IS NOT NULL OR EXISTS (
     SELECT 1 FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted))
 """
@@ -30,10 +38,10 @@ log = structlog.get_logger("follow")
 
 
 def end_forsaken() -> int:
-    """End such transactions; how many there were."""
+    """End such sessions; how many there were."""
     with connection.cursor() as cursor:
-        cursor.execute(_END, (f"{NAME} %", PATIENCE))
+        cursor.execute(_END, (f"{NAME} %", PATIENCE, f"{NAME} worker", SILENCE))
         ended = [name for name, done in cursor.fetchall() if done]
     if ended:
-        log.warning("ended transactions of processes that were cut off", sessions=ended)
+        log.warning("ended sessions of processes that were cut off", sessions=ended)
     return len(ended)

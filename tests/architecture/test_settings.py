@@ -17,6 +17,7 @@ OTHER_READERS = {
     "deploy/client/settings.py": "the command line reads no settings of a server",
     "deploy/management/commands/config.py": "secrets that a configuration file names",
     "deploy/management/commands/up.py": "starts itself again",
+    "deploy/management/commands/run.py": "name of the process",
     "deploy/observability/metrics.py": "a variable of prometheus_client",
     "deploy/postgres/base.py": "set by the supervisor",
     "deploy/privileges.py": "HOME of the user that root becomes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from argparse import ArgumentParser
 
@@ -9,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from deploy import env, privileges
+from deploy.postgres.base import VARIABLE as PROCESS
 from deploy.privileges import PrivilegeError
 from deploy.supervisor.programs import listen, programs
 from deploy.supervisor.root_start import allow_root, leave_root
@@ -40,6 +42,7 @@ class Command(BaseCommand):
             leave_root(settings.HOME, self.stdout.write)
         except PrivilegeError as error:
             raise CommandError(str(error)) from error
+        os.environ[PROCESS] = program.kind
         program.run(opened)
 
 

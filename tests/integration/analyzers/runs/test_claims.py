@@ -45,7 +45,8 @@ def hourly(**changes: object) -> Schedule:
 
 
 def at_once(work: Callable[[], object], times: int = 8) -> None:
-    """Do the same in so many threads, each with a connection of its own, begun together."""
+    """Do the same in so many threads, each with a connection of its own, begun together; what a session locks stays
+    locked until all are done."""
     gate = threading.Barrier(times)
 
     def one() -> None:
@@ -54,6 +55,7 @@ def at_once(work: Callable[[], object], times: int = 8) -> None:
             gate.wait()
             work()
         finally:
+            gate.wait()
             connection.close()
 
     name = connection.settings_dict["NAME"]
@@ -162,6 +164,22 @@ def test_a_run_whose_worker_is_lost_is_taken_up_again_and_the_late_worker_may_no
     assert second.attempts == 2
     assert not execution.finish(lost, State.DONE, NOON)
     assert execution.finish(second, State.DONE, NOON)
+
+
+def test_a_run_is_free_as_soon_as_the_session_of_its_worker_has_ended() -> None:
+    schedule = hourly()
+    feed(NOON)
+    claim_due([schedule], NOON)
+    (run,) = Run.objects.all()
+    at_once(lambda: lease.take_up(Run, run.pk, NOON), times=1)
+    lease.note_sent(Run, [run.pk], NOON)
+    assert lease.waiting(Run, NOON) == [run.pk]
+    second = lease.take_up(Run, run.pk, NOON)
+    assert second is not None
+    assert second.attempts == 2
+    assert lease.waiting(Run, NOON) == []
+    lease.let_go(second)
+    assert lease.waiting(Run, NOON) == [run.pk]
 
 
 def test_a_run_is_sent_once_and_again_only_when_nobody_took_it_up(

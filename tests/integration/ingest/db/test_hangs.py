@@ -21,6 +21,7 @@ from deploy.supervisor.programs import programs
 from ingest.db import database, server_watch
 from ingest.db.server_watch import ServerWatch
 from ingest.log import append, takeover
+from ingest.log.leader import Leader
 from ingest.log.read import Follower, run_followers
 from ingest.log.types import Context, Event, Head, NewEvent
 
@@ -186,6 +187,36 @@ def test_other_transactions_are_left_alone(session: Session, name: str, statemen
     time.sleep(0.3)
     assert takeover.end_forsaken() == 0
     one.cursor().execute("SELECT 1")
+
+
+HOLD = "SELECT pg_try_advisory_lock(hashtextextended('lead test', 0))"
+
+
+def test_another_process_leads_when_the_leader_stands_still(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(takeover, "SILENCE", 0.2)
+    frozen, worker = session("dossier scheduler", "SELECT 1"), session("dossier worker", "SELECT 1")
+    for one, lock in ((frozen, HOLD), (worker, HOLD.replace("test", "other"))):
+        one.rollback()
+        one.autocommit = True
+        one.cursor().execute(lock)
+    first, second = Leader("test", 0.05), Leader("test", 0.05)
+    first.start()
+    try:
+        wait_for(lambda: first.leads)
+        worker.cursor().execute("SELECT 1")  # silent, too, as workers are
+        second.start()
+        time.sleep(0.3)
+        assert first.leads
+        assert not second.leads
+        first.close()
+        wait_for(lambda: second.leads)
+        assert not first.leads
+    finally:
+        for leader in (first, second):
+            if leader.is_alive():
+                leader.close()
 
 
 def test_another_follower_takes_over_from_one_that_was_cut_off(session: Session) -> None:
