@@ -41,6 +41,7 @@ from analyzers.simulators.services.application import (
     EVENTS,
     FAULTS,
     FIRST_REPORTING_SEED,
+    Fault,
     Preset,
     Run,
     draw_fault,
@@ -69,6 +70,9 @@ class Job:
     event: str = ""
     calls: bool = True
     unseen: float = 0.0
+    again: bool = False
+    outage: bool = False
+    """`again`: the service had the same fault for ten minutes an hour before; `outage`: all its requests fail."""
 
 
 @dataclass
@@ -84,7 +88,13 @@ def world(job: Job) -> Run:
     rng = np.random.default_rng([job.seed, 77])
     preset = Preset(services=SIZES[job.seed % len(SIZES)], unseen=job.unseen)
     begins = preset.seconds - 600.0
-    faults = (draw_fault(preset, rng, job.kind, (begins + 10, begins + 180)),) if job.kind else ()
+    faults: tuple[Fault, ...] = ()
+    if job.kind:
+        faults = (draw_fault(preset, rng, job.kind, (begins + 10, begins + 180)),)
+    if job.outage:
+        faults = tuple(replace(one, severity=1.0) for one in faults)
+    if job.again:
+        faults = (*(replace(one, start=begins - 3600, end=begins - 3000) for one in faults), *faults)
     return run(preset, rng, faults, job.event)
 
 
@@ -114,6 +124,11 @@ def cells_of(trials: int, first: int) -> dict[str, list[Job]]:
     cells |= {f"{kind}, no calls": [Job(seed, kind, calls=False) for seed in seeds] for kind in FAULTS}
     cells["a fifth unseen"] = [Job(seed, FAULTS[seed % len(FAULTS)], unseen=0.2) for seed in seeds]
     cells["a fault in the history"] = [Job(seed, FAULTS[seed % 6], "earlier_fault") for seed in seeds]
+    cells |= {
+        f"{kind}, an hour after the same": [Job(seed, kind, again=True) for seed in seeds] for kind in FAULTS
+    }
+    cells["outage"] = [Job(seed, "errors", outage=True) for seed in seeds]
+    cells["outage, an hour after the same"] = [Job(seed, "errors", again=True, outage=True) for seed in seeds]
     cells["healthy"] = [Job(seed) for seed in seeds]
     return cells | {f"benign {event}": [Job(seed, event=event) for seed in seeds] for event in EVENTS}
 

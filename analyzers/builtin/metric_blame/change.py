@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.metric_blame.habits import failures, habits, harm_of, lasting, less_habits
 from analyzers.builtin.metric_blame.indicators import EXTERNAL
 from analyzers.builtin.metric_blame.series import Identity, Observed
 from analyzers.builtin.stats.changepoint import credible, reference_of, run_lengths
@@ -36,10 +37,8 @@ _RECENT = 2
 """Windows before this one that the tail is not taken from, where three times as many are known."""
 _BOUT = 0.5
 """A change lasts while a reading deviates by half of what was kept up, and began with the first of those."""
-_HABIT = 0.5
-"""Share of a size from which on an earlier excursion of the series counts as one of the same kind."""
-_CLEAR = 3.0
-"""Nats from which on a change is no chance of its own series."""
+_BRIEF = 4
+"""A quarter of a window is brief, besides the time that a change has to be kept up."""
 _SURGE = 1.2
 _STRETCH = {"latency": 2.0, "internal": 1.0, "errors": 1.0, "availability": 1.0}
 """Powers of the load of all by which a metric may follow it."""
@@ -95,14 +94,19 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
     columns = len(seen.starts) - seen.now
     # A fault that lasts is in the last windows of the history too: those say nothing of chance.
     calm = seen.now - _RECENT * columns if seen.now >= 3 * _RECENT * columns else seen.now
-    tests = len(rows) * max(1, (len(seen.starts) - seen.now) // length)
+    tests = len(rows) * max(1, columns // length)
+    brief = columns // _BRIEF + 1  # of readings that deviate `length` in a row have deviated
     filled = np.nan_to_num(deviation, nan=0.0)
+    harmful, grave = _harm(seen, values, median, identities, length)
     found = []
     for sign in (1.0, -1.0):
         kept = _sustained(sign * filled, length)
         size = kept[:, seen.now :].max(axis=1)
-        nats = _nats(kept[:, :calm], size, tests)
-        nats = _less_habits(nats, _habit(kept[:, :calm], size, columns), identities)
+        past = kept[:, :calm]
+        excused = ~(lasting(kept[:, seen.now :], size, brief) | grave)
+        failed = failures(past, size, brief // 2, harmful & ~excused)
+        nats = _nats(np.where(failed, np.nan, past), size, tests)
+        nats = less_habits(nats, habits(past, size, columns, excused), excused, identities)
         for at, identity in enumerate(identities):
             if sign > 0 or (size[at] > 0 and identity.sort in ("other", "load")):
                 found.append(
@@ -191,6 +195,19 @@ def _normal(past: Floats, identities: Sequence[Identity]) -> tuple[Floats, Float
     return median, np.maximum(scale, np.maximum(least, 1e-12))
 
 
+def _harm(
+    seen: Observed, values: Floats, median: Floats, identities: Sequence[Identity], length: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which series kept up in the window what harms callers, and what harms them gravely."""
+    reached = _sustained(np.nan_to_num(_carried(values)), length)[:, seen.now :].max(axis=1)
+    asked: dict[str, float] = {}
+    for one, row in zip(identities, values[:, seen.now :], strict=True):
+        if one.sort == "load" and np.isfinite(row).any():
+            asked[one.component] = max(asked.get(one.component, 0.0), float(np.nanmedian(row)))
+    requests = np.array([asked.get(one.component, math.nan) for one in identities])
+    return harm_of(reached, median, requests, identities)
+
+
 def _quantiles(values: Floats, at: Sequence[float]) -> tuple[Floats, ...]:
     """Quantiles of each row over what was measured; numpy's own with NaN takes a millisecond a row."""
     ordered = np.sort(values, axis=1)
@@ -223,39 +240,13 @@ def _sustained(deviation: Floats, length: int) -> Floats:
 
 
 def _nats(past: Floats, size: Floats, tests: int) -> Floats:
-    """Evidence against chance of so much kept up, of so many tests; shape (series,)."""
+    """Evidence against chance of so much kept up, of so many tests, where NaN was a failure; shape (series,)."""
     logs = np.log1p(past)
-    low, high = np.quantile(logs, [_LOWER, _UPPER], axis=1)
+    low, high = _quantiles(logs, (_LOWER, _UPPER))
     own = np.clip((high - low) / math.log((1 - _LOWER) / (1 - _UPPER)), _LIGHT, _HEAVY)
     scale = (own + np.median(own)) / 2  # a short history says little of the tail of one series
     beyond = np.maximum(np.log1p(size) - low, 0.0) / scale
     return np.asarray(beyond - math.log(1 - _LOWER) - math.log(tests))
-
-
-def _habit(past: Floats, size: Floats, length: int) -> Floats:
-    """Most evidence of a size that windows of the history reached half of: the logarithm of one over their share, as
-    Laplace estimates it. Infinite where none did. Shape (series,)."""
-    count = past.shape[1] // length
-    if not count:
-        return np.full(len(past), np.inf)
-    most = past[:, past.shape[1] - count * length :].reshape(len(past), count, length).max(axis=2)
-    often = (most >= _HABIT * size[:, None]).sum(axis=1)
-    return np.where(often > 0, np.log((count + 1) / (often + 1)), np.inf)
-
-
-def _less_habits(nats: Floats, most: Floats, identities: Sequence[Identity]) -> Floats:
-    """Evidence of changes within `most`; what callers notice of one component is one event, and a habit if one of its
-    clearest changes is."""
-    best, least = defaultdict[str, float](float), defaultdict[str, float](lambda: math.inf)
-    external = [at for at, one in enumerate(identities) if one.sort in EXTERNAL]
-    for at in external:
-        best[identities[at].component] = max(best[identities[at].component], float(nats[at]))
-    for at in external:
-        name = identities[at].component
-        if nats[at] >= max(_CLEAR, _BOUT * best[name]):
-            least[name] = min(least[name], float(most[at]))
-    shared = [least[one.component] if one.sort in EXTERNAL else math.inf for one in identities]
-    return np.minimum(nats, np.minimum(most, shared))
 
 
 def _bout(deviation: Floats, size: float) -> tuple[int, int]:
