@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from . import __version__
 from .actions import UNRESOLVED, finished_run
 from .errors import ClientError, RunNotFinishedError
-from .server import Server
+from .server import Server, incident_path
 from .text import MOST_ALERTS, MOST_LINES, MOST_ROWS
 
 INSTRUCTIONS = """\
@@ -48,6 +48,9 @@ Limit = Annotated[int, Field(ge=1, le=100)]
 Params = Annotated[dict[str, Any], Field(description="parameters of the analyzer, see list_analyzers")]
 Wait = Annotated[
     int, Field(ge=0, le=LONGEST_WAIT, description="seconds to wait for the verdict; see read_run for later")
+]
+Cites = Annotated[
+    list[str], Field(description="ids of runs and log positions that the reason rests on, from citations")
 ]
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
@@ -100,7 +103,12 @@ def mcp_server(connect: Connect) -> MCPServer[Any]:
     )
     for tool in reading:
         server.add_tool(tool, annotations=READS)
-    adding: tuple[Callable[..., Answer], ...] = (tools.run_analysis, tools.what_if)
+    adding: tuple[Callable[..., Answer], ...] = (
+        tools.run_analysis,
+        tools.what_if,
+        tools.propose_hand_over,
+        tools.propose_silence,
+    )
     for tool in adding:
         server.add_tool(tool, annotations=ADDS)
     return server
@@ -259,6 +267,42 @@ class Tools:
         return {**_run_answer(api, after), "same_window": same, "before": judged[0], "after": judged[1]} | {
             "citations": [_run_citation(api, one) for one in (before, after)]
         }
+
+    def propose_hand_over(
+        self,
+        ctx: Context[Any, Any],
+        incident: Incident,
+        team: Annotated[str, Field(description="slug of the team")],
+        reason: Annotated[str, Field(description="shown to the person who decides")],
+        cites: Cites = [],  # noqa: B006  copied by pydantic
+    ) -> Answer:
+        """Propose to hand an incident over to another team. Nothing is done until a person accepts it. Needs the scope
+        incidents:propose."""
+        body = {"action": "hand_over", "team": team, "reason": reason, "cites": cites}
+        return self._proposed(ctx, incident, body)
+
+    def propose_silence(
+        self,
+        ctx: Context[Any, Any],
+        incident: Incident,
+        minutes: Annotated[int, Field(description="length, from its acceptance")],
+        reason: Annotated[str, Field(description="shown to the person who decides")],
+        matchers: Annotated[
+            str,
+            Field(description='such as alertname="DiskFull"; default: labels that its firing alerts share'),
+        ] = "",
+        cites: Cites = [],  # noqa: B006  copied by pydantic
+    ) -> Answer:
+        """Propose to silence alerts of an incident. Nothing is done until a person accepts it. Needs the scope
+        incidents:propose."""
+        body = {"action": "silence", "minutes": minutes, "reason": reason, "cites": cites}
+        return self._proposed(ctx, incident, {**body, **({"matchers": matchers} if matchers else {})})
+
+    def _proposed(self, ctx: Context[Any, Any], incident: str, body: Answer) -> Answer:
+        api = self._connect(ctx)
+        proposals = api.post(incident_path(incident, "proposals"), body)
+        found = api.incident(incident)
+        return {"proposals": proposals, "citations": [_incident_citation(found)]}
 
 
 # Answers

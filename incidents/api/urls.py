@@ -28,6 +28,7 @@ from incidents.api.mitigation import MitigationView
 from incidents.api.oncall import views
 from incidents.api.oncall.schedules import CalendarsView, SchedulesView
 from incidents.api.people import MembersView, MemberView, UsersView
+from incidents.api.proposals import ProposalsView
 from incidents.api.questions import AnswerQuestionView, QuestionsView, RequestProbeView
 from incidents.api.remediation import REQUEST_SCOPE, RemediationAnswersView, RemediationView
 from incidents.api.routing.preview import ExplainView, ReplayView
@@ -237,6 +238,7 @@ urlpatterns = [
     ),
     path("evidence-key", EvidenceKeyView.as_view(), name="api-evidence-key"),
     path("incidents/<str:reference>/mitigation", MitigationView.as_view(), name="api-incident-mitigation"),
+    path("incidents/<str:reference>/proposals", ProposalsView.as_view(), name="api-incident-proposals"),
     path("incidents/<str:reference>/questions", QuestionsView.as_view(), name="api-incident-questions"),
     path(
         "incidents/<str:reference>/questions/<str:question>/request",

@@ -81,6 +81,7 @@ class IncidentRow(models.Model):
     missed_by = models.JSONField(default=dict)
     remediation = models.JSONField(null=True)
     questions = models.JSONField(null=True)
+    proposals = models.JSONField(null=True)
     cause = ArrayField(models.TextField())
 
     class Meta:
@@ -125,6 +126,9 @@ class IncidentRow(models.Model):
             ),
             models.Index(
                 fields=("number",), condition=models.Q(questions__isnull=False), name="incident_questions"
+            ),
+            models.Index(
+                fields=("number",), condition=models.Q(proposals__isnull=False), name="incident_proposals"
             ),
             GinIndex(fields=("cause",), name="incident_cause"),
         )

@@ -27,6 +27,7 @@ from incidents.domain.incident.state import (
     opinion_from,
 )
 from incidents.domain.incident.timeline import repeated, sentence
+from incidents.domain.proposals import proposal_from
 from incidents.domain.questions import dialogue_from
 from incidents.domain.remediation.state import remediation_from
 from incidents.domain.values import SEVERITIES, optional_rfc3339, optional_time, parse_rfc3339, rfc3339
@@ -102,6 +103,7 @@ def fields_of(state: Incident) -> dict[str, Any]:
     columns["handed_from"] = state.handed_from
     columns["remediation"] = None if state.remediation is None else state.remediation.as_json()
     columns["questions"] = None if state.questions is None else state.questions.as_json()
+    columns["proposals"] = [one.as_json() for one in state.proposals] or None
     columns["merged"] = {name: asdict(one) for name, one in state.merged.items()}
     columns["cause"] = sorted(state.covers)
     columns["severity_rank"] = SEVERITIES.index(state.severity)
@@ -128,6 +130,7 @@ def state_of(row: IncidentRow) -> Incident:
     values["silence"] = None if row.silence is None else str(row.silence)
     values["remediation"] = None if row.remediation is None else remediation_from(row.remediation)
     values["questions"] = None if row.questions is None else dialogue_from(row.questions)
+    values["proposals"] = tuple(proposal_from(one) for one in row.proposals or ())
     values["handed_over"] = None if row.handed_over is None else _hand_over_from(row.handed_over)
     return Incident(**values)
 

@@ -125,6 +125,7 @@ class View:
             "resolved_by": i.resolved_by,
             "confirmed_cause": i.confirmed_cause,
             "remediation": None if i.remediation is None else i.remediation.as_json(),
+            "proposals": [one.as_json() for one in i.proposals],
             "failure": failure.as_json(),
             "failing_since": optional_rfc3339(i.failing_since),
             "last_failure": optional_rfc3339(i.last_failure),

@@ -33,6 +33,7 @@ SCOPES = (
     "alerts",
     "incidents:read",
     "incidents:write",
+    "incidents:propose",
     "remediation:request",
     "remediation:answer",
     ADMIN,

@@ -28,12 +28,15 @@ from frontend.views.listing import (
     shortcut,
 )
 from frontend.views.oncall.context import active_people
-from frontend.views.pages import page, show
+from frontend.views.pages import page, show, user_name
 from incidents import bulk, queries
 from incidents.commands import InvalidValueError
+from incidents.domain.proposals import Proposal
 from incidents.domain.search import suggestions
 from incidents.domain.values import SEVERITIES
 from incidents.incident.view import failures_of
+from incidents.permissions import refusals
+from incidents.proposals import MOST_SHOWN, open_proposals
 
 MOST_COUNTED = 10_000
 
@@ -80,6 +83,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "at": field_value(_shown_moment(request)),
         "now_address": address(request.GET, as_of=None, cursor=None),
         "storm": queries.storm(timezone.now()) if listing.as_of is None else None,
+        "proposals": None if listing.as_of else _proposals(user_name(request)),
         "address": request.build_absolute_uri("/").rstrip("/"),
         **_choices(listing),
         **shown(request, listing),
@@ -92,6 +96,23 @@ def inbox(request: HttpRequest) -> HttpResponse:
         watch="" if listing.as_of else "incidents",
         status=400 if listing.problems else 200,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A proposal in the inbox; `refused` says why the reader may not decide on it."""
+
+    incident: queries.Incident
+    proposal: Proposal
+    refused: Mapping[str, str]
+
+
+def _proposals(name: str) -> dict[str, Any] | None:
+    found, incidents = open_proposals()
+    if not found:
+        return None
+    shown = [Waiting(state, one, refusals(name, {one.action}, state.id)) for state, one in found]
+    return {"shown": shown, "more": max(0, incidents - MOST_SHOWN)}
 
 
 def _group(listing: Listing, heading: str, incidents: Sequence[queries.View]) -> Group:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from frontend.datetime_input import parse_moment
 from frontend.views.incident.incident import Problem, carried, render_incident
 from frontend.views.pages import context_of, page
-from incidents import commands, queries
+from incidents import commands, proposals, queries
 from incidents.commands import CommandRefusedError, ConcurrentChangeError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
@@ -151,6 +151,16 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
             note=f.get("note", ""),
         ),
         "Answer recorded for",
+        "",
+    ),
+    "accept_proposal": (
+        lambda i, f, c: proposals.accept(i, f.get("proposal", ""), c),
+        "Proposal accepted for",
+        "",
+    ),
+    "decline_proposal": (
+        lambda i, f, c: proposals.decline(i, f.get("proposal", ""), f.get("reason", ""), c),
+        "Proposal declined for",
         "",
     ),
     "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),

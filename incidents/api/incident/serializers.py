@@ -154,6 +154,21 @@ class RemediationShape(s.Serializer[Any]):
     reopened = s.BooleanField(help_text="reopened after the proof of repair: a person resolves it")
 
 
+class ProposalShape(s.Serializer[Any]):
+    """An action that waits for a person to accept or decline it."""
+
+    id = s.UUIDField()
+    action = s.ChoiceField(choices=["hand_over", "silence"])
+    text = s.CharField(help_text="the action in words")
+    reason = s.CharField()
+    by = s.CharField(help_text="who proposed it")
+    at = s.DateTimeField()
+    team = s.CharField(allow_null=True, help_text="of a hand-over")
+    matchers = s.ListField(child=s.DictField(), help_text="of a silence: name, value, isRegex, isEqual")
+    minutes = s.IntegerField(allow_null=True, help_text="length of a silence, from its acceptance")
+    cites = s.ListField(child=s.CharField(), help_text="runs and log positions that the reason rests on")
+
+
 class IncidentShape(s.Serializer[Any]):
     """An incident as it stands at `position`."""
 
@@ -227,6 +242,7 @@ class IncidentShape(s.Serializer[Any]):
     remediation = RemediationShape(
         allow_null=True, help_text="the node's way to repair; null: not handed over"
     )
+    proposals = ProposalShape(many=True, help_text="actions that wait for a person")
     failure = FailureShape()
     failing_since = s.DateTimeField(allow_null=True, help_text="data time of the first failure known")
     last_failure = s.DateTimeField(allow_null=True, help_text="data time of the last failure known")

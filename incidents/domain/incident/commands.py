@@ -17,6 +17,9 @@ from incidents.domain.incident.escalation import SkipEscalation as SkipEscalatio
 from incidents.domain.incident.escalation import StartEscalation as StartEscalation
 from incidents.domain.incident.escalation import TakeStep as TakeStep
 from incidents.domain.incident.finding import Finding, Relation
+from incidents.domain.incident.proposals import AcceptProposal as AcceptProposal
+from incidents.domain.incident.proposals import DeclineProposal as DeclineProposal
+from incidents.domain.incident.proposals import ProposeAction as ProposeAction
 from incidents.domain.incident.questions import AnswerQuestion as AnswerQuestion
 from incidents.domain.incident.questions import RequestProbe as RequestProbe
 from incidents.domain.incident.remediation import AnswerRemediation as AnswerRemediation
@@ -501,6 +504,9 @@ Command = (
     | JudgeRepair
     | RequestProbe
     | AnswerQuestion
+    | ProposeAction
+    | AcceptProposal
+    | DeclineProposal
     | StartEscalation
     | SkipEscalation
     | TakeStep

@@ -39,6 +39,7 @@ from incidents.domain.incident.finding import (
 )
 from incidents.domain.incident.merge import absorb, merge_into, separate, split
 from incidents.domain.incident.ownership import accept, bounce, hand_over, undo_hand_over
+from incidents.domain.incident.proposals import accept_proposal, decline_proposal, propose_action
 from incidents.domain.incident.questions import answer_question, request_probe
 from incidents.domain.incident.remediation import (
     ANSWERED,
@@ -108,6 +109,7 @@ _WORKING: Final = (
     c.Reopen,
     c.StartEscalation,
     c.TakeStep,
+    c.AcceptProposal,
 )
 _CONTENDS: Mapping[type, frozenset[str]] = {
     **dict.fromkeys(_WORKING, WORK),
@@ -498,6 +500,14 @@ def _resolve(state: Incident, command: c.Resolve) -> Bodies:
     return [*waived, resolution(command.confirmed_cause, command.note, command.known_until)]
 
 
+def _accept_proposal(state: Incident, command: c.AcceptProposal) -> Bodies:
+    """A hand-over is carried out here; a silence is of no incident, and the caller's."""
+    found, accepted = accept_proposal(state, command)
+    if found.team is None:
+        return accepted
+    return [*accepted, *hand_over(state, c.HandOver(found.team, found.reason))]
+
+
 def _merge_into(state: Incident, command: c.MergeInto) -> Bodies:
     refuse_unproved(state)
     return merge_into(state, command)
@@ -526,6 +536,7 @@ _DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
     c.AnswerRemediation: answer_remediation,
     c.RequestProbe: request_probe,
     c.AnswerQuestion: answer_question,
+    c.ProposeAction: propose_action,
 }
 _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinAlerts: join_alerts,
@@ -563,6 +574,8 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Link: _link,
     c.Resolve: _resolve,
     c.Reopen: _reopen,
+    c.AcceptProposal: _accept_proposal,
+    c.DeclineProposal: decline_proposal,
     c.JudgeRepair: judge_repair,
     c.StartEscalation: start,
     c.SkipEscalation: skip_escalation,

@@ -7,7 +7,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain.incident import alerts, merge, ownership, questions, remediation, snooze, split
+from incidents.domain.incident import (
+    alerts,
+    merge,
+    ownership,
+    proposals,
+    questions,
+    remediation,
+    snooze,
+    split,
+)
 from incidents.domain.incident.escalation import EVENTS as ESCALATION
 from incidents.domain.incident.ownership import accounted
 from incidents.domain.incident.state import (
@@ -214,6 +223,10 @@ def _assigned(state: Incident, event: Fact) -> Incident:
     return replace(accounted(state, event.occurred_at), owner=event.body["owner"], took_ownership=False)
 
 
+def _reassigned(state: Incident, event: Fact) -> Incident:
+    return proposals.lapsed(ownership.handed_over(state, event), moved_only=True)
+
+
 def _as_it_was(state: Incident, _: Fact) -> Incident:
     return state
 
@@ -248,6 +261,7 @@ def _resolved(state: Incident, event: Fact) -> Incident:
         flapping=False,
         blamed_by=(),
         opinions={name: replace(one, schedules=()) for name, one in state.opinions.items()},
+        proposals=(),
     )
 
 
@@ -283,14 +297,14 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.acknowledged": _acknowledged,
     "incident.unacknowledged": _unacknowledged,
     "incident.assigned": _assigned,
-    "incident.reassigned": ownership.handed_over,
+    "incident.reassigned": _reassigned,
     "incident.reassignment_accepted": ownership.accepted,
     "incident.reassignment_rejected": ownership.rejected,
     "incident.reassignment_undone": ownership.hand_over_undone,
     "incident.snoozed": snooze.snoozed,
     "incident.unsnoozed": snooze.unsnoozed,
     "incident.suppression_overridden": suppression_overridden,
-    "incident.merged": merge.merged,
+    "incident.merged": lambda state, event: proposals.lapsed(merge.merged(state, event)),
     "incident.merge_received": merge.absorbed,
     "incident.unmerged": merge.was_split,
     "incident.merge_undone": merge.separated,
@@ -307,6 +321,9 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.proof_waived": remediation.waived,
     "incident.probe_requested": questions.probe_requested,
     "incident.question_answered": _question_answered,
+    "incident.action_proposed": proposals.proposed,
+    "incident.proposal_accepted": proposals.decided,
+    "incident.proposal_declined": proposals.decided,
     "incident.resolved": _resolved,
     "incident.reopened": _reopened,
     # How far an escalation has come is folded beside the incident (`domain.escalation`).

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
+from incidents.domain.proposals import Proposal
 from incidents.domain.questions import Dialogue
 from incidents.domain.remediation.state import Remediation
 from incidents.domain.routing.rules import Routing
@@ -450,6 +451,8 @@ class Incident:
     """What it asked of the cluster last, and how far that has come."""
     questions: Dialogue | None = None
     """What it asked to tell its suspects apart, and the answers; None before the first."""
+    proposals: tuple[Proposal, ...] = ()
+    """Actions that wait for a person to accept or decline them."""
 
     @property
     def handed_from(self) -> str | None:

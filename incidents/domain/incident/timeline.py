@@ -11,6 +11,7 @@ from incidents.domain.incident.alerts import (
     symptoms_joined_sentence,
 )
 from incidents.domain.incident.finding import percent
+from incidents.domain.incident.proposals import accepted_sentence, declined_sentence, proposed_sentence
 from incidents.domain.incident.questions import answered_sentence as question_answered_sentence
 from incidents.domain.incident.questions import requested_probe_sentence
 from incidents.domain.incident.remediation import (
@@ -359,6 +360,9 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.proof_waived": waived_sentence,
     "incident.probe_requested": requested_probe_sentence,
     "incident.question_answered": question_answered_sentence,
+    "incident.action_proposed": proposed_sentence,
+    "incident.proposal_accepted": accepted_sentence,
+    "incident.proposal_declined": declined_sentence,
     "incident.resolved": _resolved,
     "incident.escalation_started": _escalation_started,
     "incident.escalated": _escalated,

@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from deploy.gateway import Gateway, Limits, Sender
 from deploy.mcp import McpGateway
-from incidents import commands
+from incidents import commands, queries
 from incidents.commands import Report
 from ingest.api import keys
 from ingest.queries import Context
@@ -127,6 +127,13 @@ def test_an_assistant_reads_incidents_and_runs_with_what_they_rest_on(url: str) 
         runs = await call(client, "list_runs", analyzer="tally")
         assert {one["id"] for one in runs["runs"]} == {run, again}
         assert (await call(client, "on_call"))["schedules"] == []
+        reason = {"reason": "latency of s7", "cites": [run]}
+        made = await call(client, "propose_hand_over", incident="1", team="storage", **reason)
+        (proposal,) = made["proposals"]["open"]
+        assert (proposal["text"], proposal["cites"]) == ("hand over to storage", [run])
+        silence = {"matchers": 'alertname="DiskSlow"', "minutes": 60}
+        made = await call(client, "propose_silence", incident="1", reason="swap", **silence)
+        assert len(made["proposals"]["open"]) == 2
 
     async def both() -> None:
         async with Client(over_http(url, key)) as client:
@@ -138,6 +145,7 @@ def test_an_assistant_reads_incidents_and_runs_with_what_they_rest_on(url: str) 
             assert "what is not a run" in await refused(client, "read_run", run="what is not a run")
 
     anyio.run(both)
+    assert queries.get("1").incident.team == "network"
     _refusals(url)
 
 
@@ -152,6 +160,10 @@ def _refusals(url: str) -> None:
             assert "limit: " in await refused(client, "list_runs", limit=0)
             denied = await refused(client, "run_analysis", analyzer="tally")
             assert denied == "The key lacks the scope incidents:write."
+            denied = await refused(
+                client, "propose_hand_over", incident="1", team="storage", reason="because"
+            )
+            assert denied == "The key lacks the scope incidents:propose."
         for key in ("", "dsr_unknown"):
             with pytest.raises(BaseExceptionGroup) as caught:
                 async with Client(over_http(url, key)):
