@@ -24,13 +24,15 @@ def minute(
     stopping: float = 0.0,
     harmless: float = 0.0,
     slow: float = 1.0,
+    slow_stock: float = 1.0,
 ) -> SpanColumns:
     """A shop asks `users`, then `stock`, for each of three pages. `users` fails for a share of `failing` and says so in
     half of them; the shop leaves out `stock` then, and for a share of `stopping` besides. Errors of `users`
     for a share of `harmless` have no effect. The shop takes `slow` times as long, where `users` fails sometimes
-    only then: it waits before it tries again.
+    only then: it waits before it tries again. `stock` takes `slow_stock` times as long.
     """
     own = np.array([[900.0], [700.0], [1000.0]]) * np.exp(rng.normal(0, 0.3, (3, TRACES)))
+    own[2] *= slow_stock
     trace = np.arange(TRACES) + 1 + 1000 * number
     start = np.sort(rng.uniform(0, MINUTE_US, TRACES)) + number * MINUTE_US
     failed, stopped = rng.random(TRACES) < failing, rng.random(TRACES) < stopping
@@ -63,11 +65,14 @@ def minute(
     return SpanColumns({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS})
 
 
-def last(failing: float, stopping: float, before: float, slow: float = 1.0) -> Window:
+def last(
+    failing: float, stopping: float, before: float, slow: float = 1.0, slow_stock: float = 1.0
+) -> Window:
     """`before` is the share of harmless errors in the history."""
     rng = np.random.default_rng(11)
     past = tuple(window(minute(rng, number, harmless=before), number) for number in range(HISTORY))
-    return window(minute(rng, HISTORY, failing, stopping, slow=slow), HISTORY, past)
+    now = minute(rng, HISTORY, failing, stopping, slow=slow, slow_stock=slow_stock)
+    return window(now, HISTORY, past)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +96,12 @@ def test_a_caller_that_waits_before_it_tries_again_is_not_blamed_for_its_time(
 ) -> None:
     verdict = judge(ANALYZER, last(failing, 0.0, 0.02, slow=6.0))
     assert [one["component"] for one in verdict["suspects"]] == named
+
+
+@pytest.mark.parametrize("slow", [1.0, 6.0])
+def test_a_common_caller_of_two_faulty_services_is_not_named_beside_or_before_them(slow: float) -> None:
+    verdict = judge(ANALYZER, last(0.6, 0.0, 0.0, slow=slow, slow_stock=30.0))
+    assert {one["component"] for one in verdict["suspects"]} == {"service/users", "service/stock"}
 
 
 @pytest.mark.simulated
