@@ -45,7 +45,7 @@ from analyzers.builtin.deepview.observed import (
     observe,
 )
 from analyzers.builtin.deepview.selection import Blamed, Judges, Rules, select
-from analyzers.builtin.stats.probability import probability_at
+from analyzers.builtin.stats.probability import probability_at, q_values
 from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption, Estimate, Params, Window
 
@@ -196,15 +196,19 @@ def _charges(
 ) -> tuple[Charge, ...]:
     seen = judges.seen
     p_values = [tail(evidence) for evidence in blamed.evidence.tolist()]
-    q_values = step_up(p_values, int(rules.allowed.sum()))
+    adjusted = q_values(np.array(p_values), int(rules.allowed.sum())).tolist()
     lost = seen.per_component(seen.failures)
     unmet = {one.name for one in checked if not one.holds}
+    below = _possibly_below(judges, blamed) if "topology" in unmet else {}
     charges = []
     for at, component in enumerate(blamed.chosen):
+        if component in below:
+            continue
         evidence = float(blamed.evidence[at])
         ambiguous = _ambiguous(judges, blamed, at, rules, first)
         if "topology" in unmet:
-            ambiguous = tuple(sorted({*ambiguous, *_nearly_alike(judges, blamed, component)}))
+            under = {seen.names[one] for one, large in below.items() if large == component}
+            ambiguous = tuple(sorted({*ambiguous, *_nearly_alike(judges, blamed, component), *under}))
         needed = float(rules.threshold[component])
         surplus = evidence - needed
         charges.append(
@@ -214,7 +218,7 @@ def _charges(
                 evidence,
                 needed,
                 p_values[at],
-                q_values[at],
+                adjusted[at],
                 probability(
                     surplus + float(params["margin"]),
                     unmet,
@@ -239,16 +243,6 @@ def tail(evidence: float) -> float:
     1954).
     """
     return float(0.5 * erfc(math.sqrt(max(evidence, 0.0))))
-
-
-def step_up(p_values: list[float], tests: int) -> list[float]:
-    """Benjamini-Hochberg q-values of the smallest of `tests` p-values, in the order given."""
-    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
-    q_values, running = [1.0] * len(p_values), 1.0
-    for rank in range(len(order), 0, -1):
-        running = min(running, p_values[order[rank - 1]] * tests / rank)
-        q_values[order[rank - 1]] = running
-    return q_values
 
 
 def _ambiguous(judges: Judges, blamed: Blamed, at: int, rules: Rules, first: Ints) -> tuple[str, ...]:
@@ -475,12 +469,10 @@ def _topology(judges: Judges, blamed: Blamed) -> Assumption:
     if odd:
         detail = f"{so_many(odd, 'path')} with a {one} name another {other} than most paths with it do."
         return Assumption("topology", False, detail)
-    if alike := _fail_alike(judges, blamed):
-        detail = (
-            f"{so_many(alike, 'blamed component')} at the failure rate of a much larger one: possibly below it and "
-            "recorded under another parent."
-        )
-        return Assumption("topology", False, detail)
+    if below := _possibly_below(judges, blamed):
+        small, large = (judges.seen.names[one] for one in next(iter(below.items())))
+        detail = f"{small} fails at the rate of {large}: possibly below it and recorded under another parent"
+        return Assumption("topology", False, f"{detail} ({so_many(len(below), 'such component')}).")
     failing, healthy, plain, paths = judges.strays(blamed)
     astray = failing + healthy
     holds = astray <= (0 if blamed.chosen else 1) or astray <= _STRAY * plain
@@ -491,23 +483,28 @@ def _topology(judges: Judges, blamed: Blamed) -> Assumption:
     return Assumption("topology", holds, detail)
 
 
-def _fail_alike(judges: Judges, blamed: Blamed) -> int:
-    """How many blamed components fail some of their units at the rate of another one, which carries `_LARGER` times as
-    much and which they do not lie below by what the rows say. Rows cannot tell a second fault from a component below
-    the other one that is recorded elsewhere; faults of equal rates are rare unless all units fail.
+def _possibly_below(judges: Judges, blamed: Blamed) -> dict[int, int]:
+    """Blamed components that fail some of their units at the rate of another one, by number, and the largest such one:
+    it carries `_LARGER` times as much, they lie below one of its kind and not below it by what the rows say. Rows
+    cannot tell a second fault from a wrong parent in the records; equal rates are rare unless all units fail.
     """
+    found = dict[int, int]()
     if len(blamed.chosen) < 2:
-        return 0
-    seen, carried = judges.seen, judges.seen.carried[blamed.chosen]
+        return found
+    seen, kind_of = judges.seen, kinds_of(judges.seen.names)[1]
     rates = [_estimate(judges, blamed, at) for at in range(len(blamed.chosen))]
-    low, high = np.array([(one.low, one.high) for one in rates]).T
-    alike = np.zeros(len(rates), dtype=np.bool_)
-    for at, one in enumerate(rates):
-        if one.failure_rate <= _PARTIAL:
-            shared = exposure(seen, holds_any(seen.paths, [blamed.chosen[at]]))[blamed.chosen]
-            small = (_LARGER * carried <= carried[at]) & (shared < _BELOW * carried)
-            alike |= small & (low <= one.high) & (high >= one.low)
-    return int(alike.sum())
+    held = [exposure(seen, holds_any(seen.paths, [one])) for one in blamed.chosen]
+    for at in np.argsort(-seen.carried[blamed.chosen], kind="stable").tolist():
+        large, one = blamed.chosen[at], rates[at]
+        if one.failure_rate > _PARTIAL or large in found:
+            continue
+        peers = np.flatnonzero(kind_of == kind_of[large])
+        for row, small in enumerate(blamed.chosen):
+            far = _LARGER * seen.carried[small] <= seen.carried[large]
+            parents = held[row][peers].max() >= _BELOW * seen.carried[small] > held[row][large]
+            if far and parents and rates[row].low <= one.high and rates[row].high >= one.low:
+                found.setdefault(small, large)
+    return found
 
 
 def _odd_parents(seen: Observed) -> tuple[int, str, str]:

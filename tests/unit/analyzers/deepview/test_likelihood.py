@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, minimize
 
-from analyzers.builtin.deepview.binomial import step_up, tail
+from analyzers.builtin.deepview.binomial import tail
 from analyzers.builtin.deepview.selection import CEILING, Model, log_expm1
+from analyzers.builtin.stats.probability import q_values
 
 Floats = NDArray[np.float64]
 
@@ -117,5 +118,5 @@ def test_a_tail_is_half_a_chi_square() -> None:
 
 
 def test_q_values_follow_benjamini_and_hochberg() -> None:
-    assert step_up([0.02, 0.001], tests=10) == pytest.approx([0.1, 0.01])
-    assert step_up([0.9], tests=10) == [1.0]
+    assert q_values(np.array([0.02, 0.001]), tests=10) == pytest.approx([0.1, 0.01])
+    assert q_values(np.array([0.9]), tests=10) == [1.0]
