@@ -39,6 +39,7 @@ WINDOWS = HISTORY + JUDGED
 EVERY_WINDOW = range(WINDOWS)
 WINDOW_US = 300e6
 FAULT_FROM, FAULT_UNTIL = HISTORY + 2, HISTORY + 5
+SURGE = 4.0
 SPANS = 1_700
 TOUCHED = 15
 BASE_NS = int(START.timestamp()) * 10**9
@@ -73,6 +74,9 @@ PLANS = {
         "nothing happens; clocks differ by 40 ms, 5 % of the spans are lost", missing=0.05, skew_us=4e4
     ),
     "load_peak": Plan("load rises by 2.2 for a quarter of an hour", benign="load_peak"),
+    "group_load": Plan(
+        "one group of clients asks four times as often for a quarter of an hour", benign="group_load"
+    ),
     "deploy": Plan("a service is deployed pod by pod, with a few refused connections", benign="deploy"),
     "cache_flush": Plan("all caches are emptied and fill again within ten minutes", benign="cache_flush"),
     "noisy_neighbour": Plan("one pod is 15 % slower than before", benign="noisy_neighbour"),
@@ -170,6 +174,9 @@ class Application:
     pods: dict[str, list[Pod]] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
     load: list[float] = field(default_factory=list)
+    group: str = ""
+    surge: dict[str, float] = field(default_factory=dict)
+    """How many times as much is asked of a service while one group of clients asks for `SURGE` times as much."""
     cold: set[str] = field(default_factory=set)
     spans: list[dict[str, Any]] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
@@ -212,8 +219,9 @@ class Application:
 
     def slower(self, service: str, at: float) -> float:
         """How much longer things take because of load: a single queue, relative to a load of 1."""
-        usual = self.busy[service]
-        return (1 - usual) / (1 - min(0.9, usual * self.load[min(WINDOWS - 1, int(at / WINDOW_US))]))
+        usual, window = self.busy[service], min(WINDOWS - 1, int(at / WINDOW_US))
+        more = self.surge.get(service, 1.0) if FAULT_FROM <= window < FAULT_UNTIL else 1.0
+        return (1 - usual) / (1 - min(0.9, usual * self.load[window] * more))
 
     def pod(self, service: str, at: float) -> Pod:
         found = self.pods[service]
@@ -476,6 +484,11 @@ def _requests(app: Application, window: int, usual: int) -> None:
         jobs = 20 if plan.benign == "batch" and FAULT_FROM <= window < FAULT_UNTIL else 1 + (window % 2)
         keys += [app.graph.batch] * jobs
         starts += rng.uniform(window * WINDOW_US, (window + 1) * WINDOW_US, jobs).tolist()
+    if app.group and FAULT_FROM <= window < FAULT_UNTIL:
+        share = app.graph.roots[app.group] / sum(app.graph.roots.values())
+        more = int(rng.poisson((SURGE - 1) * share * usual * app.load[window]))
+        keys += [app.group] * more
+        starts += rng.uniform(window * WINDOW_US, (window + 1) * WINDOW_US, more).tolist()
     for key, at in zip(keys, starts, strict=True):
         op = app.graph.operations[key]
         before = len(app.spans)
@@ -536,6 +549,8 @@ def _benign(app: Application, often: Mapping[str, float], notes: list[str]) -> N
                 Effect("exception", service, frozenset({new.name}), new.start, new.start + 10e6, share=0.1)
             )
         notes.append(f"benign: {service} was deployed")
+    elif plan.benign == "group_load":
+        _surge(app, notes)
     elif plan.benign in ("noisy_neighbour", "canary"):
         for service in rng.choice(
             many, min(len(many), 1 + (plan.benign == "canary")), replace=False
@@ -544,6 +559,27 @@ def _benign(app: Application, often: Mapping[str, float], notes: list[str]) -> N
             slower = 1.15 if plan.benign == "noisy_neighbour" else 1.05
             app.effects.append(Effect("slow", service, frozenset({pod.name}), start, end, slower))
             notes.append(f"benign: {pod.name} is {slower - 1:.0%} slower")
+
+
+def _surge(app: Application, notes: list[str]) -> None:
+    """Picks the root whose clients ask for more, and what each service then gets more; nothing is kept of it."""
+    app.group = str(app.rng.choice(list(app.graph.roots), p=_weights(app.graph)))
+    usual = dict.fromkeys(app.graph.pods, 0.0)
+    for key, weight in app.graph.roots.items():
+        op, app.visits = app.graph.operations[key], {}
+        for _ in range(40):
+            app.visit(op, 0.0, "", app.pod(op.service, 0.0))
+        for service, count in app.visits.items():
+            usual[service] += weight * count
+            more = (SURGE - 1) * weight * count if key == app.group else 0.0
+            app.surge[service] = app.surge.get(service, 0.0) + more
+    app.surge = {one: 1 + more / usual[one] for one, more in app.surge.items()}
+    app.spans, app.lines, app.visits = [], [], {}
+    slow = {one: app.slower(one, FAULT_FROM * WINDOW_US) for one in app.surge}
+    lead = max(slow, key=lambda one: slow[one])
+    notes.append(
+        f"benign: {app.group} is asked for {SURGE:g} times as often; {lead} takes {slow[lead]:.1f} times as long"
+    )
 
 
 def _busy(app: Application, often: Mapping[str, float]) -> list[str]:

@@ -24,6 +24,7 @@ from analyzers.builtin.text import percent
 from analyzers.builtin.trace_blame.analyzer import KNOWN, RECENT
 from analyzers.builtin.trace_blame.evidence import evidence, facts_about, sentence_of, summary
 from analyzers.builtin.trace_blame.likelihood import ObservedWindow, see
+from analyzers.builtin.trace_blame.load import loads
 from analyzers.builtin.trace_blame.missing_spans import silent_instances, silent_table
 from analyzers.builtin.trace_blame.selection import Blamed, Decision, decide, probability
 from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
@@ -208,6 +209,12 @@ WINDOWS = 3
 VARIED = 0.02
 """Largest share of places and windows of the history that surprise the other windows."""
 
+MORE = 1.5
+"""Largest factor between what is asked of a slow suspect and the most that was in any window of the history."""
+
+_SLOWNESS = frozenset({"own time", "on the way", "reported by callers only"})
+"""Kinds of change that load may cause."""
+
 RATE = 4.0
 """Largest factor between the traces a second now and before."""
 
@@ -265,7 +272,23 @@ def _noise(seen: ObservedWindow, decision: Decision) -> Assumption:
         f"{percent(share)} of what the windows before show surprises the other ones; everything takes "
         f"{np.exp(shift):.2g} times as long as before."
     )
-    return Assumption("noise", share <= VARIED and shift < 0.7, detail)
+    more, name = _most_load(seen, decision)
+    if more > MORE:
+        detail += f" service/{name} is slow and asked for {more:.2g} times as often as in any window before."
+    return Assumption("noise", share <= VARIED and shift < 0.7 and more <= MORE, detail)
+
+
+def _most_load(seen: ObservedWindow, decision: Decision) -> tuple[float, str]:
+    """How many times as often as in any window of the history one of the blamed is asked for that stands out by its
+    times, the most and the name of its service: how long it then takes is not known from the history.
+    """
+    load, most = loads(seen.spans), (0.0, "")
+    for one in decision.blamed:
+        facts = facts_about(seen, decision.weighed, one)
+        if facts and facts[0].kind in _SLOWNESS:
+            beyond = float(np.exp(load[one.service, -1] - load[one.service, :-1].max()))
+            most = max(most, (beyond, seen.spans.services[one.service]))
+    return most
 
 
 def _topology(seen: ObservedWindow) -> Assumption:

@@ -82,6 +82,17 @@ def test_a_changed_return_lessens_the_calls_of_its_service(seed: int) -> None:
     assert during < 0.7 * before
 
 
+def test_more_load_of_one_group_of_clients_reaches_the_services_that_it_asks_and_no_others() -> None:
+    app, _, faults, _ = prepare(2, "group_load")
+    assert faults == []
+    assert min(app.surge.values()) == 1.0
+    assert max(app.surge.values()) > 2.0
+    world = make(2, "group_load", FEW)
+    asked = [row for row in world.rows["span"] if f"{row['service']}.{row['operation']}" == app.group]
+    during = sum(row["time"] >= BASE_NS + FAULT_FROM * EVERY.seconds * 10**9 for row in asked)
+    assert during > 2 * (len(asked) - during)
+
+
 def test_an_exception_shows_in_the_log_of_its_service_even_if_no_span_is_flagged() -> None:
     world, lines = make_logged(1, "exception_silent", FEW)
     fault = world.faults[0]

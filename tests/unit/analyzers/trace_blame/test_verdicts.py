@@ -72,6 +72,19 @@ def test_one_slow_replica_is_named_and_not_its_service(kind: str) -> None:
     assert len(verdict["suspects"]) == 1
 
 
+def test_a_slow_service_that_is_asked_for_more_than_ever_before_may_be_slow_because_of_it() -> None:
+    system = system_of(4)
+    fault = Fault("network_delay", busiest(system), None, 300_000.0)
+    more = replace(system, entries=tuple((entry, 2.5 * rate) for entry, rate in system.entries))
+    recorded = record(more, np.random.default_rng([4, 2]), HISTORY, fault)
+    loaded = judge(ANALYZER, window(recorded, HISTORY, past_of(4)))
+    assert loaded["suspects"][0]["component"] == f"service/{system.services[fault.service]}"
+    assert loaded["suspects"][0]["score"] < judged(4, fault)["suspects"][0]["score"]
+    (noise,) = (one for one in loaded["assumptions"] if one["name"] == "noise")
+    assert not noise["holds"]
+    assert "times as often as in any window before" in noise["detail"]
+
+
 def test_replicas_that_are_slow_alike_are_one_service() -> None:
     system = system_of(4)
     service = busiest(system, replicas=2)
