@@ -74,6 +74,7 @@ NAMES = (
     "failure_forecast",
     "worlds_panorama",
     "worlds_tor_availability",
+    "worlds_colocation",
     "worlds_deepview",
     "worlds_validator",
     "worlds_straggler",
