@@ -1,8 +1,13 @@
 """What the floors above may have analyzers do."""
 
-from analyzers.params import InvalidParameterError, check_params, describe, parse_params
+from analyzers.contract import InvalidParameterError, check_params, describe
 from analyzers.runs.execution import PastRun, record_past_run
-from analyzers.runs.management.line_command import CommandFailedError, CommandInputError, LineCommand
+from analyzers.runs.management.line_command import (
+    CommandFailedError,
+    CommandInputError,
+    LineCommand,
+    parse_params,
+)
 from analyzers.runs.probe_requests import request_probe, withdraw_probes
 from analyzers.runs.requests import (
     InvalidRunError,

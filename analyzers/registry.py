@@ -18,9 +18,8 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from types import MappingProxyType
 
-from analyzers.contract import Analyzer, Deferred, Input, Param
-from analyzers.params import refusal
-from ingest.telemetry.windows.plan import plan
+from analyzers.contract import Analyzer, Deferred, Input, Param, refusal
+from ingest.telemetry.windows.reductions import plan
 
 GROUP = "dossier.analyzers"
 OURS = "analyzers.builtin."

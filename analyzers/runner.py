@@ -34,8 +34,8 @@ from analyzers.contract import (
     Suspect,
     Verdict,
     Window,
+    check_params,
 )
-from analyzers.params import check_params
 from ingest.log.types import rfc3339
 from ingest.telemetry.kinds.declare import COMPONENT_FORM, is_component
 
@@ -66,7 +66,7 @@ def judge(
 ) -> dict[str, Any]:
     """Run one analyzer on one window and return its verdict as JSON values.
 
-    `params` may be partial: defaults are filled in and recorded. Raises `analyzers.params.InvalidParameterError` for
+    `params` may be partial: defaults are filled in and recorded. Raises `analyzers.contract.InvalidParameterError` for
     parameters that the analyzer cannot take, and AnalysisError for everything that goes wrong inside it.
     `limit` is in seconds.
     """

@@ -27,8 +27,7 @@ from typing import Any
 import numpy as np
 
 from analyzers import offline
-from analyzers.contract import Analyzer, Paths, Sums, Window
-from analyzers.params import check_params
+from analyzers.contract import Analyzer, Paths, Sums, Window, check_params
 from analyzers.registry import faults_of
 from analyzers.runner import judge, verdict_json
 from analyzers.simulators.scenarios import SCENARIOS

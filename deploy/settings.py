@@ -364,13 +364,14 @@ TEMPLATES = [
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "APP_DIRS": True,
         "OPTIONS": {
+            "libraries": {"times": "frontend.times"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "deploy.observability.health.for_staff",
                 "deploy.observability.health.operator_warnings",
-            ]
+            ],
         },
     }
 ]

@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.defaults import server_error
 from drf_spectacular.views import SpectacularAPIView
 
-from frontend.time_zones import COOKIE
+from frontend.times import COOKIE
 from frontend.views.pages import show
 from ingest.api.problem_details import ServiceUnavailableError, problem
 from ingest.commands import database_is_away

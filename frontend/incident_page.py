@@ -16,9 +16,9 @@ from typing import Any
 from django.utils import timezone
 
 from analyzers import queries as analyzers
-from frontend import time_zones
+from frontend import times
 from frontend.evidence import Alternative, Group, alternatives, cleared, grouped, latest_of_each
-from frontend.templatetags.times import instants_words
+from frontend.times import instants_words
 from incidents import queries
 from incidents.commands import InvalidValueError
 from incidents.domain.escalation.policy import Step, spoken
@@ -455,7 +455,7 @@ def past_words(found: EscalationStatus) -> Line | None:
 
 
 def _clock(moment: datetime) -> str:
-    return f"{time_zones.local(moment):%H:%M} {time_zones.offset(moment)}"
+    return f"{times.local(moment):%H:%M} {times.offset(moment)}"
 
 
 def words(found: EscalationStatus, now: datetime) -> Line | None:

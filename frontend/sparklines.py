@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from frontend import time_zones
+from frontend import times
 from incidents.components.health import Health
 
 WIDTH, HEIGHT, GAP, LEAST = 480.0, 64.0, 2.0, 2.0
@@ -68,4 +68,4 @@ def _bar(x: float, y: float, wide: float, tall: float, tone: str, title: str) ->
 
 
 def _clock(moment: datetime) -> str:
-    return f"{time_zones.local(moment):%-d %b %H:%M} {time_zones.offset(moment)}"
+    return f"{times.local(moment):%-d %b %H:%M} {times.offset(moment)}"

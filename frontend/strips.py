@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from frontend import time_zones
+from frontend import times
 from incidents.scorecards.models import BacktestWindow
 
 WIDTH, HEIGHT = 600.0, 16.0
@@ -80,7 +80,7 @@ def _cells(
             f"{at * wide:.2f}",
             f"{max(wide - GAP, GAP):.2f}",
             f"{LEAST_OPACITY + (1 - LEAST_OPACITY) * score:.2f}",
-            f"window that ended {time_zones.local(end):%-d %b %H:%M} {time_zones.offset(end)}: {score:.0%}",
+            f"window that ended {times.local(end):%-d %b %H:%M} {times.offset(end)}: {score:.0%}",
         )
         for at, (score, end) in sorted(found.items())
     ]

@@ -27,16 +27,18 @@ from incidents.alerts.correlate import (
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.alerts import Links
 from incidents.domain.incident.finding import (
+    MOST_STEPS,
     Finding,
     JoinOpen,
     OpenNew,
     RecordOnResolved,
     ScheduleWindow,
+    candidates,
     finding_from,
+    join_of,
     place,
     subject_of,
 )
-from incidents.domain.incident.fusion import MOST_STEPS, candidates, join_of
 from incidents.domain.incident.outcome import failing_span, has_blamed
 from incidents.domain.incident.state import Incident, Opinion, Stance
 from incidents.domain.routing.rules import Routing, route

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from analyzers.contract import Count, Input, Paths, Reduction
 from analyzers.queries import runs, verdict
-from incidents.domain.incident.remediation import is_of_a_node
 from incidents.domain.incident.state import Incident
 from incidents.domain.mitigation import (
     WORTH,
@@ -33,9 +32,6 @@ from incidents.incident.models import IncidentRow
 from ingest.queries import read_window
 
 Json = dict[str, Any]
-PROCESS_KINDS = ("rank", "rank_tx", "rank_rx", "channel", "worker")
-"""Kinds of components that are processes of a training job."""
-TRAINING = frozenset({"c4d", "perftracker", "skeletonhunter", "straggler"})
 HANGS = frozenset(
     {"operation not launched", "transfer without progress", "operation mismatch", "rows of the node"}
 )
@@ -153,18 +149,9 @@ class Mitigation:
         }
 
 
-def applies(state: Incident) -> bool:
-    """Whether the incident is about a node, a part of one or a process of a job, or an analyzer of training jobs blames
-    its component."""
-    if state.component is None or state.merged_into is not None:
-        return False
-    blames = any(name in TRAINING and one.says == "blames" for name, one in state.opinions.items())
-    return blames or is_of_a_node(state.component) or state.component.partition("/")[0] in PROCESS_KINDS
-
-
 def mitigation_of(state: Incident, given: Mapping[str, str], region: str, now: datetime) -> Mitigation:
-    """The comparison for an incident to which it `applies`; `given` are inputs as an address or form has them, empty
-    texts left out. Raises InvalidValueError."""
+    """The comparison for an incident that `can_be_mitigated`; `given` are inputs as an address or form has them, no
+    empty texts. Raises InvalidValueError."""
     chosen = {
         one.name: _number(one, given[one.name])
         for one in (*FIELDS, *NETWORK)

@@ -20,8 +20,7 @@ import msgspec
 import zstandard
 
 from analyzers import registry, runner
-from analyzers.contract import Paths, Sums, Window
-from analyzers.params import InvalidParameterError
+from analyzers.contract import InvalidParameterError, Paths, Sums, Window
 from ingest.log.inclusion import Hex, Inclusion, InclusionError, check_inclusion
 from ingest.log.types import parse_rfc3339
 from ingest.telemetry.windows.sums import loads

@@ -20,8 +20,7 @@ import structlog
 from django.db import transaction
 
 from analyzers import registry, runner
-from analyzers.contract import Analyzer, Window
-from analyzers.params import InvalidParameterError
+from analyzers.contract import Analyzer, InvalidParameterError, Window
 from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs.models import Run, State
 from analyzers.runs.windows import (

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from analyzers import runner
-from analyzers.contract import Analyzer, Input, ParamValue, Paths, Sums, Window
-from analyzers.params import InvalidParameterError
+from analyzers.contract import Analyzer, Input, InvalidParameterError, ParamValue, Paths, Sums, Window
 from analyzers.runs import scheduler
 from analyzers.runs.timing import EPOCH, span_text
 from analyzers.runs.windows import WindowSums, first_with_rows, windows_before

@@ -12,8 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from analyzers import registry
-from analyzers.contract import Analyzer
-from analyzers.params import InvalidParameterError, check_params
+from analyzers.contract import Analyzer, InvalidParameterError, check_params
 from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs import scheduler
 from analyzers.runs.models import Run, State

@@ -17,12 +17,11 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from analyzers.queries import Schedule, Wait, analyzer_problems, analyzers, schedule_waits
-from frontend import evidence
+from frontend import evidence, times
 from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
-from frontend.templatetags import times
-from frontend.templatetags.times import clock, exact_words, is_one_minute, span_to
+from frontend.times import clock, exact_words, is_one_minute, span_to
 from incidents.domain.incident.alerts import is_storm
 from incidents.domain.incident.state import Failure, Incident
 from incidents.domain.oncall.span_text import lead_words

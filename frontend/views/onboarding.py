@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from analyzers.queries import AnalysisError, runs
-from frontend import time_zones
+from frontend import times
 from frontend.evidence import Piece
 from frontend.onboarding import NAMES, called_alone, slug_of, steps
 from frontend.senders import BY_SLUG, SENDERS, Sender
@@ -231,7 +231,7 @@ def have_called(request: HttpRequest) -> HttpResponse:
 def _call(team: Team, username: str, context: Context) -> None:
     """Both or neither. A schedule of the team's name stays as it is. Raises InvalidValueError, saying what is in the
     way."""
-    day, zone = time_zones.local(timezone.now()).date(), time_zones.here().key
+    day, zone = times.local(timezone.now()).date(), times.here().key
     rota, policy = called_alone(team.slug, team.name, username, day, zone)
     if not OnCallSchedule.objects.filter(slug=team.slug).exists():
         shape = OnCallScheduleSerializer(data=rota)

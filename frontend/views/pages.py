@@ -14,7 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
-from frontend import time_zones
+from frontend import times
 from incidents.commands import ExpectedContext, InvalidValueError, seen_from
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.values import parse_rfc3339
@@ -34,7 +34,7 @@ def page(
     def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         # Before anything is read: whatever is recorded from here on is told to the page once it listens.
         request.log_position = str(watermark()) if request.method == "GET" else ""  # type: ignore[attr-defined]
-        with time_zones.read_in(time_zones.zone_called(request.COOKIES.get(time_zones.COOKIE))):
+        with times.read_in(times.zone_called(request.COOKIES.get(times.COOKIE))):
             return answered(request, *args, **kwargs)
 
     def answered(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -75,7 +75,7 @@ def show(
     frame: dict[str, Any] = {"section": section, "watch": watch}
     if watch:
         frame["position"] = getattr(request, "log_position", "")
-    with time_zones.shown_at(_past_moment(request, (context or {}).get("as_of"))):
+    with times.shown_at(_past_moment(request, (context or {}).get("as_of"))):
         response = render(request, template, {**frame, **(context or {})}, status=status)
     patch_cache_control(response, no_store=True)
     return response

@@ -13,7 +13,8 @@ from rest_framework.response import Response
 from incidents import queries
 from incidents.alerts.correlate import DEFAULT_REGION
 from incidents.api.incident.views import ERRORS, MISSING, ConflictError, IncidentAPI, parameters
-from incidents.mitigation import FIELDS, NETWORK, applies, mitigation_of
+from incidents.domain.incident.nodes import can_be_mitigated
+from incidents.mitigation import FIELDS, NETWORK, mitigation_of
 
 
 class OptionShape(s.Serializer[Any]):
@@ -59,7 +60,7 @@ class MitigationView(IncidentAPI):
         settings. 409 for an incident that is about no node, GPU, NIC or training job."""
         given = parameters(request, *(one.name for one in (*FIELDS, *NETWORK)))
         state = queries.get(reference).incident
-        if not applies(state):
+        if not can_be_mitigated(state):
             raise ConflictError("This incident is about no node, GPU, NIC or training job.")
         found = mitigation_of(state, given, state.region or DEFAULT_REGION, timezone.now())
         return Response(found.as_json())

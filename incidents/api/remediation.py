@@ -17,7 +17,8 @@ from incidents.alerts.receipts import receipt_of
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import AS_OF, ERRORS, IF_MATCH, MISSING, IncidentAPI, as_of_in, parameters
 from incidents.api.inputs import context, fields, time_of
-from incidents.domain.incident.remediation import candidates, left_open
+from incidents.domain.incident.nodes import blamed_nodes
+from incidents.domain.incident.remediation import left_open
 from incidents.domain.remediation.state import ANSWERS
 from incidents.domain.values import InvalidValueError
 from incidents.incident.repository import CommandResult
@@ -191,7 +192,7 @@ def _shown(view: queries.View) -> dict[str, Any]:
     delivery = delivery_of(state)
     return {
         "incident": state.number,
-        "candidates": candidates(state),
+        "candidates": blamed_nodes(state),
         "targets": targets_for(state),
         "remediation": None if state.remediation is None else state.remediation.as_json(),
         **order,

@@ -117,6 +117,10 @@ def check_severity(field: str, text: object) -> Severity:
     raise InvalidValueError(field, f"must be one of {', '.join(SEVERITIES)}")
 
 
+def is_worse(a: Severity, b: Severity) -> bool:
+    return SEVERITIES.index(a) < SEVERITIES.index(b)
+
+
 def check_labels(field: str, labels: object) -> dict[str, str]:
     if not isinstance(labels, Mapping):
         raise InvalidValueError(field, "must be an object of texts")

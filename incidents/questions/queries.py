@@ -10,8 +10,8 @@ from typing import Any, Final
 from django.db import OperationalError
 
 from analyzers.queries import runs, verdict
+from incidents.domain.incident.nodes import is_of_a_node
 from incidents.domain.incident.questions import ANSWERED, beliefs, groups_of
-from incidents.domain.incident.remediation import is_of_a_node
 from incidents.domain.incident.state import Incident, Opinion
 from incidents.domain.questions import (
     NONE,

@@ -14,7 +14,8 @@ from django.conf import settings
 from django.db import transaction
 
 from incidents.domain.incident.commands import AnswerRemediation, HandToCluster
-from incidents.domain.incident.remediation import REQUESTED, candidates
+from incidents.domain.incident.nodes import blamed_nodes
+from incidents.domain.incident.remediation import REQUESTED
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.state import DRAINED, AnswerKind, Remediation
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
@@ -111,7 +112,7 @@ def _suppress(incident: Incident, found: Remediation, context: Context) -> None:
 
 
 def _component(state: Incident) -> str:
-    for name in candidates(state):
+    for name in blamed_nodes(state):
         return name
     blamed = state.component or "no component"
     raise CommandRefusedError(f"#{state.number} blames {blamed}, which is neither a node nor a part of one")

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Final
 
+from incidents.domain.incident.nodes import NODE_KINDS
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.proof import Counts, Row, Source
-from incidents.domain.remediation.state import NODE_KINDS, Remediation
+from incidents.domain.remediation.state import Remediation
 from incidents.remediation.queries import DEFAULT_REGION
 from ingest.queries import BenchmarkResult, benchmark_results, other_attempts, part_attempts
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from incidents.domain.incident.nodes import NODE_KINDS
 from incidents.domain.incident.remediation import REQUESTED
 from incidents.domain.incident.state import Incident
-from incidents.domain.remediation.state import NODE_KINDS
 from incidents.incident.models import IncidentRow, TimelineEntry
 from incidents.incident.projection import state_of
 from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter

@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from analyzers.queries import analyzers, judge_span, runs_with_window_ending
+from incidents.domain.incident.nodes import can_be_mitigated
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.values import rfc3339
-from incidents.mitigation import advice, applies
+from incidents.mitigation import advice
 from incidents.reports.changes import changes
 from incidents.reports.incidents import ReportedIncident, incidents_of, listed, response
 from incidents.reports.lemons import lemons_of
@@ -79,7 +80,7 @@ def _mitigations(incidents: Sequence[ReportedIncident], end: datetime) -> list[J
     lines: list[Json] = []
     for one in incidents:
         state = one.state
-        if applies(state) and (state.resolved_at is None or state.resolved_at >= end):
+        if can_be_mitigated(state) and (state.resolved_at is None or state.resolved_at >= end):
             found = advice(state)
             lines.append(
                 {

@@ -10,7 +10,7 @@ from tests.places import ROOT
 
 BUILTIN = ROOT / "analyzers" / "builtin"
 PURE = [BUILTIN, ROOT / "analyzers" / "simulators"]
-PURE_FILES = ["contract", "params", "registry", "runner", "testing"]
+PURE_FILES = ["contract", "registry", "runner", "testing"]
 
 
 @functools.cache

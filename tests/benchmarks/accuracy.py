@@ -20,8 +20,7 @@ import numpy as np
 
 from analyzers.builtin.deepview import ANALYZER
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Params, Verdict, Window
-from analyzers.params import check_params
+from analyzers.contract import Params, Verdict, Window, check_params
 from analyzers.simulators.deepview import (
     CLUMPED,
     FIRST_REPORTING_SEED,

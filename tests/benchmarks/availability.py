@@ -21,8 +21,7 @@ from analyzers.builtin.stats.nines import MONTH_MINUTES
 from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.tor_availability import ANALYZER as TOR_AVAILABILITY
 from analyzers.builtin.tor_availability.analysis import class_component
-from analyzers.contract import Analyzer, Verdict, Window
-from analyzers.params import check_params
+from analyzers.contract import Analyzer, Verdict, Window, check_params
 from analyzers.simulators import outages, uptimes
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from tests.benchmarks.glance import counts, told

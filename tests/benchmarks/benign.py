@@ -38,8 +38,7 @@ from analyzers.builtin import (
 )
 from analyzers.builtin.pingmesh.analyzer import FEW, FINE
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Analyzer, Sums, Verdict, Window
-from analyzers.params import check_params
+from analyzers.contract import Analyzer, Sums, Verdict, Window, check_params
 from analyzers.simulators import (
     bounces,
     mesh_windows,

@@ -24,8 +24,7 @@ from scipy.sparse import csr_matrix
 from analyzers.builtin.boolean import ANALYZER
 from analyzers.builtin.paths import METHODS, bad_paths, incidence, mixed, solve
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Sums, Window
-from analyzers.params import check_params
+from analyzers.contract import Sums, Window, check_params
 from analyzers.simulators.deepview import EPOCH, FIRST_REPORTING_SEED
 from analyzers.simulators.fabric import Fabric, build, draw_links, fat_tree, send
 from analyzers.simulators.routes import Routes, path_table, routes_of

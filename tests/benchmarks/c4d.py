@@ -24,7 +24,7 @@ from analyzers.builtin.c4d.analyzer import HISTORY
 from analyzers.builtin.c4d.findings import judge_job
 from analyzers.builtin.c4d.observed import jobs_of
 from analyzers.builtin.stats.probability import wilson
-from analyzers.params import check_params
+from analyzers.contract import check_params
 from analyzers.simulators.collectives.jobs import FAULTS, Job
 from analyzers.simulators.collectives.jobs import draw as draw_fault
 from analyzers.simulators.collectives.rows import EVENTS, case, disturbed, recorded, window, windows_at

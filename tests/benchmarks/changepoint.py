@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.changepoint import ANALYZER
 from analyzers.builtin.stats.changepoint import reference_of, run_lengths
 from analyzers.builtin.stats.probability import wilson
-from analyzers.params import check_params
+from analyzers.contract import check_params
 from analyzers.runner import judge
 from analyzers.simulators.changes.metrics import EPOCH, FIRST_REPORTING_SEED, MINUTE, fleet, window_of
 from incidents.domain.incident.onset import judge_change, onset, shifts_in

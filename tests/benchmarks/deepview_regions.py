@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.deepview import ANALYZER
-from analyzers.contract import Verdict, Window
-from analyzers.params import check_params
+from analyzers.contract import Verdict, Window, check_params
 from analyzers.simulators.tables import sums_of
 from tests.benchmarks.scoring import Tally, monotone, note_of
 

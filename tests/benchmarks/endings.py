@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin import boolean, netbouncer, validator, voting
-from analyzers.contract import Analyzer, Sums, Suspect, Window
-from analyzers.params import check_params
+from analyzers.contract import Analyzer, Sums, Suspect, Window, check_params
 from analyzers.simulators import node_benchmarks as nodes
 from analyzers.simulators.deepview import EPOCH, FIRST_REPORTING_SEED
 from analyzers.simulators.fabric import Fabric, build, fat_tree, healthy_loss, send

@@ -31,8 +31,7 @@ from analyzers.builtin.deepview import ANALYZER as DEEPVIEW
 from analyzers.builtin.deepview.analyzer import SLICE
 from analyzers.builtin.netbouncer import ANALYZER as NETBOUNCER
 from analyzers.builtin.voting import ANALYZER as VOTING
-from analyzers.contract import Analyzer, Sums, Verdict, Window
-from analyzers.params import check_params
+from analyzers.contract import Analyzer, Sums, Verdict, Window, check_params
 from analyzers.runs.scoring import Share
 from analyzers.simulators import voting as flows
 from analyzers.simulators.deepview import (

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ParamSpec
 
-from analyzers.contract import Analyzer, Window
-from analyzers.params import check_params
+from analyzers.contract import Analyzer, Window, check_params
 
 P = ParamSpec("P")
 

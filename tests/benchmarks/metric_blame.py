@@ -34,9 +34,8 @@ from analyzers.builtin.metric_blame.blame import judge
 from analyzers.builtin.metric_blame.change import changes
 from analyzers.builtin.metric_blame.series import observe
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Window
+from analyzers.contract import Window, check_params
 from analyzers.offline import choose_input
-from analyzers.params import check_params
 from analyzers.simulators.services.application import (
     EVENTS,
     FAULTS,

@@ -13,8 +13,7 @@ import numpy as np
 
 from analyzers.builtin.metric_blame import ANALYZER
 from analyzers.builtin.metric_blame.series import Observed, observe
-from analyzers.contract import Window
-from analyzers.params import check_params
+from analyzers.contract import Window, check_params
 
 
 def ranked(seen: Observed, *, load: bool) -> list[str]:

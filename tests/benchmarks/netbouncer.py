@@ -25,8 +25,7 @@ from analyzers.builtin.netbouncer.analysis import TOO_MUCH, probability, surplus
 from analyzers.builtin.netbouncer.stages import bar_of, judge
 from analyzers.builtin.paths import METHODS, Incidence, bad_paths, incidence, names_of, solve
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Paths
-from analyzers.params import check_params
+from analyzers.contract import Paths, check_params
 from analyzers.simulators.bounces import Bounced, again, bounce, sums_of
 from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import kept_word, monotone, spread

@@ -20,7 +20,7 @@ import numpy as np
 
 from analyzers.builtin.panorama import ANALYZER
 from analyzers.builtin.stats.probability import wilson
-from analyzers.params import check_params
+from analyzers.contract import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.observations import window_of
 from analyzers.simulators.observers import (

@@ -21,8 +21,7 @@ from analyzers.builtin.perftracker import ANALYZER
 from analyzers.builtin.perftracker.differential import differ
 from analyzers.builtin.perftracker.patterns import BETA, roles
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Window
-from analyzers.params import check_params
+from analyzers.contract import Window, check_params
 from analyzers.simulators.profiles import (
     COMMON,
     EVENTS,

@@ -20,7 +20,7 @@ from typing import Any
 from analyzers.builtin.pingmesh import ANALYZER
 from analyzers.builtin.pingmesh.verdict import BAR
 from analyzers.builtin.stats.probability import wilson
-from analyzers.params import check_params
+from analyzers.contract import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.mesh_windows import BENIGN, MINUTES
 from tests.benchmarks.glance import counts, other, told

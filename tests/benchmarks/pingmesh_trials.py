@@ -13,8 +13,7 @@ from analyzers.builtin.pingmesh.analyzer import FEW, FINE
 from analyzers.builtin.pingmesh.black_holes import symptoms
 from analyzers.builtin.pingmesh.observed import observe
 from analyzers.builtin.pingmesh.verdict import surplus
-from analyzers.contract import Verdict, Window
-from analyzers.params import check_params
+from analyzers.contract import Verdict, Window, check_params
 from analyzers.simulators.mesh import build, draw_fault
 from analyzers.simulators.mesh_windows import BENIGN, scene, window_of, with_event
 from tests.benchmarks.pingmesh_rivals import plain_alerts, plain_black_holes, plain_pattern

@@ -28,8 +28,7 @@ from analyzers.builtin.selector.hazard import Model, State, fit
 from analyzers.builtin.selector.plan import Past, Step, choose, greedy
 from analyzers.builtin.selector.trial import Trial, scored
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Sums, Window
-from analyzers.params import check_params
+from analyzers.contract import Sums, Window, check_params
 from analyzers.simulators.node_wear import (
     BENCHMARKS,
     COVARIATES,

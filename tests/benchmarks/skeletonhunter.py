@@ -26,9 +26,8 @@ from analyzers.builtin.skeletonhunter import ANALYZER
 from analyzers.builtin.skeletonhunter.analyzer import BINS
 from analyzers.builtin.skeletonhunter.skeleton import Series, infer, peers, share_of_mesh
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Paths, Sums, Verdict, Window
+from analyzers.contract import Paths, Sums, Verdict, Window, check_params
 from analyzers.offline import choose_input, windows
-from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.training_network import EVENTS, TABLES, TYPES, WINDOW, Shape, scenario, start_of
 from analyzers.simulators.training_traffic import Job, draw

@@ -30,8 +30,7 @@ from analyzers.builtin.deepview import ANALYZER, published
 from analyzers.builtin.deepview.observed import Observed, observe
 from analyzers.builtin.deepview.published import outcomes
 from analyzers.builtin.deepview.selection import Model
-from analyzers.contract import Paths, Window
-from analyzers.params import check_params
+from analyzers.contract import Paths, Window, check_params
 from analyzers.simulators.deepview import (
     FIRST_REPORTING_SEED,
     INDEPENDENT,

@@ -21,8 +21,7 @@ from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.straggler import ANALYZER
 from analyzers.builtin.straggler.findings import judge as judge_findings
 from analyzers.builtin.straggler.series import observe
-from analyzers.contract import Window
-from analyzers.params import check_params
+from analyzers.contract import Window, check_params
 from analyzers.simulators.training import (
     EVENTS,
     FAULTS,

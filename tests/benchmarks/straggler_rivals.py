@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.straggler import ANALYZER
 from analyzers.builtin.straggler.series import Grid, observe
-from analyzers.contract import Window
-from analyzers.params import check_params
+from analyzers.contract import Window, check_params
 
 Floats = NDArray[np.float64]
 

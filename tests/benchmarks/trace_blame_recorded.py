@@ -17,8 +17,7 @@ from typing import Any
 from analyzers import offline
 from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.trace_blame import ANALYZER
-from analyzers.contract import Verdict, Window
-from analyzers.params import check_params
+from analyzers.contract import Verdict, Window, check_params
 from ingest.integrations import spans
 from ingest.integrations.span_rows import service_of, span_rows
 from ingest.telemetry.decode.body import decode_ndjson

@@ -26,8 +26,7 @@ from analyzers.builtin.validator import ANALYZER
 from analyzers.builtin.validator.analysis import validate
 from analyzers.builtin.validator.analyzer import HISTORY
 from analyzers.builtin.validator.calibration import against_chance
-from analyzers.contract import Window
-from analyzers.params import check_params
+from analyzers.contract import Window, check_params
 from analyzers.simulators.node_benchmarks import (
     BENIGN,
     FIRST_REPORTING_SEED,

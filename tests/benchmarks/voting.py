@@ -25,7 +25,7 @@ from analyzers.builtin.stats.probability import wilson
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.analyzer import USUAL_MARGIN
 from analyzers.builtin.voting.charges import probability
-from analyzers.params import check_params
+from analyzers.contract import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.voting import (
     BENIGN,

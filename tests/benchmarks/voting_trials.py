@@ -17,8 +17,7 @@ from analyzers.builtin.paths import METHODS, bad_paths, solve
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.analysis import BAD_PATH, by_flow
 from analyzers.builtin.voting.charges import over_threshold
-from analyzers.contract import Verdict
-from analyzers.params import check_params
+from analyzers.contract import Verdict, check_params
 from analyzers.simulators.fabric import VIGIL, Fabric, build
 from analyzers.simulators.voting import (
     Cut,

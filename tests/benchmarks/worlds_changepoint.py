@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.changepoint import ANALYZER
 from analyzers.builtin.changepoint.series import observe
 from analyzers.builtin.stats.probability import wilson
-from analyzers.contract import Window
-from analyzers.params import check_params
+from analyzers.contract import Window, check_params
 from analyzers.runner import judge
 from tests.benchmarks.scoring import spread
 from tests.benchmarks.script import script

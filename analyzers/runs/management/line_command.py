@@ -1,4 +1,4 @@
-"""What the commands for a terminal have in common: no system checks, and one clear line when refused."""
+"""Common parts of the commands for a terminal: no system checks, parameters as `K=V`, one line for a refusal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from django.core.management.base import BaseCommand
+
+from analyzers.contract import Analyzer, InvalidParameterError, ParamValue, check_params
 
 REFUSED = 2
 FAILED = 1
@@ -83,3 +86,30 @@ def progress(what: str) -> Callable[[str], None]:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def parse_params(analyzer: Analyzer, pairs: Iterable[str]) -> dict[str, ParamValue]:
+    """The complete parameters (defaults filled in) from `K=V` strings, as on a command line.
+
+    `K=@FILE` takes the text of a file, for parameters that are documents. Raises InvalidParameterError.
+    """
+    documents = {param.name for param in analyzer.params if param.check is not None}
+    given: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise InvalidParameterError(f"parameter {pair!r} is not of the form NAME=VALUE")
+        if name.strip() in given:
+            raise InvalidParameterError(f"parameter {name.strip()} is given twice")
+        value = value.strip()
+        document = name.strip() in documents and value.startswith("@")
+        given[name.strip()] = _text_of(name.strip(), value[1:]) if document else value
+    return check_params(analyzer, given)
+
+
+def _text_of(name: str, file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+        raise InvalidParameterError(f"parameter {name}: {file}: cannot be read: {reason}") from error

@@ -9,7 +9,7 @@
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
   if (density === "compact") document.documentElement.dataset.density = density;
   document.documentElement.classList.add("js");
-  // The server writes times by the reader's clock, which only the browser knows (frontend/time_zones.py).
+  // The server writes times by the reader's clock, which only the browser knows (frontend/times.py).
   // A page that was written before it knew is asked for once more, once a zone: where that does not help, it is UTC.
   document.cookie = `zone=${zone}; Path=/; Max-Age=31536000; SameSite=Lax${location.protocol === "https:" ? "; Secure" : ""}`;
   if (document.documentElement.dataset.zone !== zone && document.cookie.includes(`zone=${zone}`)) {

@@ -19,10 +19,9 @@ from analyzers import queries as analyzers
 from analyzers.contract import Analyzer
 from analyzers.queries import Outcomes, Run, Schedule
 from frontend import param_form
-from frontend.datetime_input import field_value, parse_moment
 from frontend.documents import slugs
-from frontend.durations import parse_span
-from frontend.templatetags.times import clock_words
+from frontend.time_input import field_value, parse_moment, parse_span
+from frontend.times import clock_words
 from frontend.views.pages import context_of, page, show, typed_in, user_name
 from incidents.permissions import allow
 from incidents.scorecards.models import BacktestRow

@@ -20,10 +20,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from analyzers import queries as analyzers
 from analyzers.contract import Analyzer
 from frontend import param_form
-from frontend.datetime_input import field_value, parse_moment
-from frontend.durations import parse_span
 from frontend.strips import strip
 from frontend.templatetags.dossier import duration
+from frontend.time_input import field_value, parse_moment, parse_span
 from frontend.views.pages import context_of, page, show, typed_in
 from frontend.views.paging import page_of_rows
 from incidents.commands import InvalidValueError

@@ -20,8 +20,8 @@ from analyzers.commands import span_text
 from analyzers.contract import Analyzer
 from analyzers.queries import Schedule
 from frontend import param_form
-from frontend.durations import parse_span
 from frontend.templatetags.dossier import duration
+from frontend.time_input import parse_span
 from frontend.views.pages import context_of, page, show, staff_only, typed_in
 from frontend.views.restore import removed
 from frontend.views.serializer_forms import Read, edited, named

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from frontend.datetime_input import field_value, parse_moment
+from frontend.time_input import field_value, parse_moment
 from frontend.views.inbox.saved import opened_with, shown
 from frontend.views.incident.incident import SNOOZES, of_list
 from frontend.views.listing import (

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from frontend.datetime_input import parse_moment
+from frontend.time_input import parse_moment
 from frontend.views.incident.incident import Problem, carried, render_incident
 from frontend.views.pages import context_of, page
 from incidents import commands, proposals, queries

@@ -15,16 +15,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend.incident_page import IncidentPage, incident_page
-from frontend.templatetags.times import exact
+from frontend.times import exact
 from frontend.views.incident.remediation import remediation_context
 from frontend.views.listing import ORDERS, PAGE, Listing, address, listing_of
 from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.commands import Happened, InvalidValueError, without_team
-from incidents.domain.incident.remediation import candidates
+from incidents.domain.incident.nodes import blamed_nodes, can_be_mitigated
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 from incidents.domain.values import parse_rfc3339
-from incidents.mitigation import applies
 from incidents.permissions import refusals
 
 MORE = ("merge", "set_title", "link")
@@ -74,7 +73,9 @@ def render_incident(
         **{field.name: getattr(shown, field.name) for field in fields(IncidentPage)},
         "i": shown.incident,
         "agree": shown.agree,
-        "mitigation_applies": not as_of and shown.incident.state != "resolved" and applies(shown.incident),
+        "mitigation_applies": not as_of
+        and shown.incident.state != "resolved"
+        and can_be_mitigated(shown.incident),
         "questions_apply": not as_of
         and (bool(shown.incident.ambiguous_with or shown.incident.questions) or len(shown.suspects) > 1),
         "among": among(request, number),
@@ -91,7 +92,7 @@ def render_incident(
 
 
 def _way_of_a_node(state: queries.Incident, name: str | None) -> dict[str, Any]:
-    return remediation_context(state, name) if state.remediation or candidates(state) else {}
+    return remediation_context(state, name) if state.remediation or blamed_nodes(state) else {}
 
 
 def _moment_words(asked: str, at: str) -> str:
@@ -147,7 +148,7 @@ def _panels(state: queries.Incident, refused: Mapping[str, str]) -> set[str]:
         panels = {"comment", "set_severity", "resolve", "assign", "hand_over", "snooze", "escalate", *MORE}
         panels |= {"split_off"} if state.alerts > 1 else set()
         panels |= {"bounce"} if state.handed_over else set()
-        panels |= {"hand_to_cluster"} if candidates(state) else set()
+        panels |= {"hand_to_cluster"} if blamed_nodes(state) else set()
     panels |= {"answer_remediation"} if state.remediation is not None else set()
     if not set(MORE) <= refused.keys():
         return panels - (refused.keys() - set(MORE))

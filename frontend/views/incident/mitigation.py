@@ -10,8 +10,9 @@ from frontend.views.pages import page, show
 from incidents import queries
 from incidents.alerts.correlate import DEFAULT_REGION
 from incidents.commands import InvalidValueError
+from incidents.domain.incident.nodes import can_be_mitigated
 from incidents.domain.mitigation import NAMES
-from incidents.mitigation import applies, mitigation_of
+from incidents.mitigation import mitigation_of
 
 
 @page
@@ -19,7 +20,7 @@ from incidents.mitigation import applies, mitigation_of
 def mitigation(request: HttpRequest, number: int) -> HttpResponse:
     """The options with their expected cost. An input that cannot be read is named, and the defaults are shown."""
     state = queries.get(str(number)).incident
-    if not applies(state):
+    if not can_be_mitigated(state):
         raise Http404(f"#{number} is about no node, GPU, NIC or training job")
     given = {name: text for name, value in request.GET.items() if "\0" not in (text := str(value))}
     region, now = state.region or DEFAULT_REGION, timezone.now()

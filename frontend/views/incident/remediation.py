@@ -10,7 +10,8 @@ from typing import Any, Literal
 from django.conf import settings
 from django.utils import timezone
 
-from incidents.domain.incident.remediation import candidates, left_open
+from incidents.domain.incident.nodes import blamed_nodes
+from incidents.domain.incident.remediation import left_open
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.state import IN_PROGRESS, NEXT, AnswerKind, Remediation
 from incidents.permissions import refusals
@@ -65,7 +66,7 @@ def _choices(state: Incident, name: str) -> dict[str, Any]:
     """What the forms offer: `components` with their nodes, where it can be handed over, and the answers that follow."""
     found = state.remediation
     is_free = state.state != "resolved" and (found is None or found.stage not in IN_PROGRESS)
-    named = candidates(state) if is_free else []
+    named = blamed_nodes(state) if is_free else []
     now = timezone.now()
     waits = found is not None and found.demands_proof and state.state != "resolved"
     return {

@@ -11,8 +11,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend.durations import parse_span
 from frontend.permissions import configurers_only, own_teams, rights
+from frontend.time_input import parse_span
 from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed
 from frontend.views.restore import removed

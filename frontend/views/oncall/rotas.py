@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from rest_framework.serializers import ModelSerializer
 
-from frontend import schedule_form, time_zones
+from frontend import schedule_form, times
 from frontend.permissions import configurers_only, own_teams, rights
 from frontend.views.oncall.context import active_people
 from frontend.views.pages import context_of, page, show, staff_only
@@ -181,7 +181,7 @@ def _form(
         "slug": form.get("slug", ""),
         "name": form.get("name", row.name if row else ""),
         "team": form.get("team", row.team.slug if row and row.team else ""),
-        "time_zone": form.get("time_zone", row.time_zone if row else time_zones.here().key),
+        "time_zone": form.get("time_zone", row.time_zone if row else times.here().key),
         "holidays": form.getlist("holidays")
         if form
         else [one.slug for one in row.holidays.all()]

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from frontend import time_zones
+from frontend import times
 from frontend.evidence import Piece
 from frontend.views.pages import context_of, page, show, staff_only, typed_in
 from frontend.views.paging import page_of_rows
@@ -85,9 +85,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
         "mail_is_set_up": settings.EMAIL_IS_SET_UP,
         "address": getattr(request.user, "email", ""),
     }
-    with time_zones.read_in(
-        time_zones.zone_called(found["period"]["zone"])
-    ):  # whoever reads it, the same document
+    with times.read_in(times.zone_called(found["period"]["zone"])):  # whoever reads it, the same document
         return show(request, "frontend/reports/report.html", context, section="reports")
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from rest_framework.serializers import BaseSerializer
 
 from analyzers.queries import analyzers
-from frontend import time_zones
+from frontend import times
 from frontend.views.pages import context_of, page, show, staff_only, typed_in
 from frontend.views.restore import removed
 from frontend.views.serializer_forms import Read, edited, named
@@ -84,7 +84,7 @@ def _begun(row: ReportSchedule | None) -> dict[str, Any]:
     if row is None:
         return {
             "cadence": "weekly",
-            "zone": time_zones.here().key,
+            "zone": times.here().key,
             "hour": 0,
             "enabled": True,
             "analyses": [],

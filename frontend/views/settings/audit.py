@@ -7,7 +7,7 @@ from datetime import datetime
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from frontend.datetime_input import parse_day
+from frontend.time_input import parse_day
 from frontend.views.pages import page, show, staff_only
 from frontend.views.paging import page_of_rows
 from frontend.views.restore import PAGES

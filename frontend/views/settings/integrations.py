@@ -14,9 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from frontend.datetime_input import parse_day
-from frontend.durations import parse_span
 from frontend.senders import BY_SLUG, SENDERS, Sender
+from frontend.time_input import parse_day, parse_span
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from frontend.views.paging import listed
 from incidents.outbound import AddressRefusedError, UnreachableError, post

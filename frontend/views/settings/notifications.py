@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend.durations import parse_span
+from frontend.time_input import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.paging import listed
 from incidents.domain.notifications.delivery import ACCOUNT

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from frontend.durations import parse_span
+from frontend.time_input import parse_span
 from incidents.domain.routing.rules import EACH_ALONE
 from incidents.domain.routing.schema import grouping_from
 from incidents.teams.models import Route

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 from rest_framework.serializers import BaseSerializer
 
-from frontend import time_zones
-from frontend.durations import parse_span
+from frontend import times
+from frontend.time_input import parse_span
 from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed
 from frontend.views.restore import removed
@@ -100,7 +100,7 @@ def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
         "services": typed.get("services", "").replace(",", " ").split(),
         "matchers": _lines(typed, "matchers"),
         "rule": typed.get("rule", "") or dict(AGAIN).get(typed.get("again", ""), ""),
-        "time_zone": typed.get("time_zone", "") or time_zones.here().key,
+        "time_zone": typed.get("time_zone", "") or times.here().key,
         "mode": typed.get("mode", "") or "hold",
     }
     try:

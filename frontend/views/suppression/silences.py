@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend import time_zones
-from frontend.durations import parse_span
-from frontend.templatetags.times import exact_words
+from frontend import times
+from frontend.time_input import parse_span
+from frontend.times import exact_words
 from frontend.views.incident.actions import safe_next
 from frontend.views.pages import context_of, page, show, user_name
 from frontend.views.paging import listed
@@ -173,7 +173,7 @@ def typed_again(form: QueryDict) -> writing.SilenceRepeat | None:
     if not rule:
         return None
     return writing.SilenceRepeat(
-        recurrence_from("recurrence", rule, form.get("time_zone", "").strip() or time_zones.here().key)
+        recurrence_from("recurrence", rule, form.get("time_zone", "").strip() or times.here().key)
     )
 
 
@@ -182,7 +182,7 @@ def typed_start(form: QueryDict) -> datetime | None:
     text = form.get("starts", "").strip()
     if not text:
         return None
-    zone = read_zone("recurrence", form.get("time_zone", "").strip() or time_zones.here().key)
+    zone = read_zone("recurrence", form.get("time_zone", "").strip() or times.here().key)
     try:
         return datetime.fromisoformat(text[:40]).replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):

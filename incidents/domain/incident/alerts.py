@@ -23,10 +23,9 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, Literal
 
-from incidents.domain.incident.finding import is_worse
 from incidents.domain.incident.state import Bodies, Fact, Incident, Opinions, raise_severity, refuse_resolved
 from incidents.domain.routing.rules import EACH_ALONE, Grouping, Routing, Subject
-from incidents.domain.values import SEVERITIES, TEXT_LIMIT, TITLE_LIMIT, Severity, optional_time
+from incidents.domain.values import SEVERITIES, TEXT_LIMIT, TITLE_LIMIT, Severity, is_worse, optional_time
 
 # Grouping
 # ----------------------------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ from incidents.domain.incident.escalation import exhaust, forget, skip_escalatio
 from incidents.domain.incident.finding import (
     Finding,
     cause_after,
-    is_worse,
     names_cause,
     related_by,
     severity_of,
@@ -70,6 +69,7 @@ from incidents.domain.values import (
     LINKS_LIMIT,
     CommandRefusedError,
     Severity,
+    is_worse,
     optional_rfc3339,
     parse_rfc3339,
 )

@@ -17,9 +17,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from incidents.domain.escalation.policy import Action, Policy, Step, frozen_policy, spoken
-from incidents.domain.incident.finding import is_worse
 from incidents.domain.incident.state import Bodies, Fact, Incident, override, raise_severity, refuse_resolved
-from incidents.domain.values import LINKS_LIMIT, SEVERITIES, optional_rfc3339, optional_time, rfc3339
+from incidents.domain.values import (
+    LINKS_LIMIT,
+    SEVERITIES,
+    is_worse,
+    optional_rfc3339,
+    optional_time,
+    rfc3339,
+)
 
 # State
 # ----------------------------------------------------------------------------------------------------------

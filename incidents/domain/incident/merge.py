@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.finding import is_worse
 from incidents.domain.incident.ownership import accounted
 from incidents.domain.incident.state import (
     AWAKE,
@@ -23,7 +22,7 @@ from incidents.domain.incident.state import (
     raise_severity,
     refuse_resolved,
 )
-from incidents.domain.values import CommandRefusedError
+from incidents.domain.values import CommandRefusedError, is_worse
 
 MOST: Final = 200
 """Incidents that one takes in: more are a storm, and want a rule."""

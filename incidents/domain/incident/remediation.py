@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from incidents.domain.incident.nodes import is_part
 from incidents.domain.incident.state import (
     Bodies,
     Fact,
@@ -20,7 +21,6 @@ from incidents.domain.remediation.order import Order, order_as_json
 from incidents.domain.remediation.state import (
     ANSWERS,
     IN_PROGRESS,
-    NODE_KINDS,
     WORDS,
     Answer,
     AnswerKind,
@@ -28,7 +28,6 @@ from incidents.domain.remediation.state import (
     Waived,
     answer_from,
     check_node,
-    is_part,
 )
 from incidents.domain.values import (
     CommandRefusedError,
@@ -262,17 +261,6 @@ def refuse_unproved(state: Incident) -> None:
             f"#{state.number} demands proof of repair, and {unproved(state.remediation)}; merge the other incident into"
             " it"
         )
-
-
-def candidates(incident: Incident) -> list[str]:
-    """The components that the incident blames and that can be handed to a cluster, the leading one first."""
-    named = [incident.component, *incident.ambiguous_with, *sorted(incident.cause)]
-    return [name for name in dict.fromkeys(named) if name is not None and is_of_a_node(name)]
-
-
-def is_of_a_node(component: str | None) -> bool:
-    """Whether a component can be handed to a cluster: a node, or a part of one."""
-    return component is not None and (component.partition("/")[0] in NODE_KINDS or is_part(component))
 
 
 # Folding

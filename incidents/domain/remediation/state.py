@@ -35,27 +35,7 @@ IN_PROGRESS: Final = frozenset[Stage]({"requested", "drained", "replaced"})
 DRAINED: Final = frozenset[Stage]({"drained", "replaced"})
 """The node runs no jobs."""
 
-NODE_KINDS: Final = ("node", "host")
-"""The kinds of components that are nodes."""
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
-_PART_KINDS: Final = frozenset(
-    {
-        "gpu",
-        "slot",
-        "nic",
-        "rnic",
-        "hca",
-        "dpu",
-        "nvme",
-        "disk",
-        "dimm",
-        "cpu",
-        "nvlink",
-        "pcie",
-        "psu",
-        "fan",
-    }
-)
 
 
 def check_node(name: str) -> str:
@@ -70,11 +50,6 @@ def check_node(name: str) -> str:
             "must be the name of one node: letters, digits, dots, dashes and underscores, at most 253, and not ALL",
         )
     return name
-
-
-def is_part(component: str) -> bool:
-    """Whether the kind of a component says that it is a part of a node."""
-    return component.partition("/")[0] in _PART_KINDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from ingest.telemetry.decode.columns import (
 )
 from ingest.telemetry.errors import InvalidBodyError, InvalidRowsError, NoRowsError
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.windows.plan import Plan, plan
-from ingest.telemetry.windows.reductions import Each, Input, Reduction, Sums
+from ingest.telemetry.windows.reductions import Each, Input, Plan, Reduction, Sums, plan
 from ingest.telemetry.windows.sums import Groups, Partials, Values, add_up, as_key, finish, group
 
 REGION = "default"

@@ -22,8 +22,7 @@ from ingest.telemetry.decode.columns import MICROSECOND, Names, Sets, microsecon
 from ingest.telemetry.kinds import Kind
 from ingest.telemetry.store.tables import SQL_TYPES, column, table
 from ingest.telemetry.store.write import copy_out
-from ingest.telemetry.windows.plan import Plan, plan
-from ingest.telemetry.windows.reductions import Input, Sums
+from ingest.telemetry.windows.reductions import Input, Plan, Sums, plan
 from ingest.telemetry.windows.sums import Partials, Values, as_key, finish
 
 NOTHING = {

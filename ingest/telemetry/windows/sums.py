@@ -14,13 +14,13 @@ import zstandard
 from numpy.typing import NDArray
 
 from ingest.telemetry.decode.columns import Names, Sets
-from ingest.telemetry.windows.plan import Plan
 from ingest.telemetry.windows.reductions import (
     Aggregate,
     Count,
     CountDistinct,
     CountWitnesses,
     Paths,
+    Plan,
     Sum,
     Sums,
 )

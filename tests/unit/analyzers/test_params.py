@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from analyzers.builtin.deepview import ANALYZER
-from analyzers.contract import Param
-from analyzers.params import InvalidParameterError, check_params, parse_params
+from analyzers.contract import InvalidParameterError, Param, check_params
+from analyzers.runs.management.line_command import parse_params
 
 PROBE = replace(
     ANALYZER,

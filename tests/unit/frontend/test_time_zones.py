@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from frontend.datetime_input import field_value, parse_day, parse_moment
-from frontend.templatetags import times as words
+from frontend import times as words
 from frontend.templatetags.dossier import table_body
-from frontend.time_zones import offset, read_in, zone_called
+from frontend.time_input import field_value, parse_day, parse_moment
+from frontend.times import offset, read_in, zone_called
 
 NIGHT = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
 BERLIN, KOLKATA, ST_JOHNS = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata"), ZoneInfo("America/St_Johns")

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from frontend.durations import parse_span
+from frontend import times
 from frontend.templatetags import dossier as words
-from frontend.templatetags import times
+from frontend.time_input import parse_span
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandParser
 
 from analyzers import cli_output, registry
-from analyzers.contract import Analyzer, Input
-from analyzers.params import InvalidParameterError, parse_params
+from analyzers.contract import Analyzer, Input, InvalidParameterError
 from analyzers.runs.management.line_command import (
     CommandFailedError,
     CommandInputError,
     LineCommand,
     is_terminal,
+    parse_params,
     progress,
 )
 

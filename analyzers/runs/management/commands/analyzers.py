@@ -8,8 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from analyzers import registry
-from analyzers.contract import Analyzer, Param
-from analyzers.params import describe
+from analyzers.contract import Analyzer, Param, describe
 from analyzers.runs.management.line_command import CommandFailedError, LineCommand
 
 

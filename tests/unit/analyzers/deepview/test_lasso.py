@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzers.builtin.deepview import ANALYZER, published
-from analyzers.params import check_params
+from analyzers.contract import check_params
 from analyzers.simulators.deepview import INDEPENDENT, Fault, background, strike, with_history
 from analyzers.simulators.fleet import S, build
 from tests.unit.analyzers.deepview.lasso_cases import dense, outcomes, solved, tree

@@ -14,8 +14,7 @@ import pytest
 from analyzers.builtin.metric_blame import ANALYZER
 from analyzers.builtin.metric_blame.indicators import sort_of
 from analyzers.builtin.metric_blame.series import observe
-from analyzers.contract import Sums, Window
-from analyzers.params import check_params
+from analyzers.contract import Sums, Window, check_params
 from analyzers.runner import judge
 from analyzers.simulators.services.application import EPOCH, Fault, Preset, Run, run, window_of
 from analyzers.simulators.tables import paths_of

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.skeletonhunter import ANALYZER
 from analyzers.builtin.skeletonhunter.detect import detect, outlier_factors, rank_z
 from analyzers.builtin.skeletonhunter.observed import GRACE, observe
-from analyzers.params import check_params
+from analyzers.contract import check_params
 from tests.unit.analyzers.skeletonhunter.cases import made
 
 pytestmark = pytest.mark.simulated

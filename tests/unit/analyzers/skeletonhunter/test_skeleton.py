@@ -14,7 +14,7 @@ from analyzers.builtin.skeletonhunter.skeleton import (
     share_of_mesh,
     silhouettes,
 )
-from analyzers.params import check_params
+from analyzers.contract import check_params
 from analyzers.runner import judge
 from analyzers.simulators.training_traffic import Job, draw, schedule, traffic_rows
 from tests.unit.analyzers.skeletonhunter.cases import only_window

@@ -14,8 +14,7 @@ import pytest
 from analyzers.builtin.paths import texts, whole
 from analyzers.builtin.straggler import ANALYZER
 from analyzers.builtin.straggler.series import is_iteration_time, observe
-from analyzers.contract import Sums, Window
-from analyzers.params import check_params
+from analyzers.contract import Sums, Window, check_params
 from analyzers.runner import judge
 from analyzers.simulators.training import EPOCH, EVENTS, FAULTS, Fault, Preset, Run, draw_faults, run
 from analyzers.simulators.training_windows import window_of

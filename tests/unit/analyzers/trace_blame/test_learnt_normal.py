@@ -12,8 +12,7 @@ from analyzers.builtin.trace_blame.analysis import references
 from analyzers.builtin.trace_blame.analyzer import ANALYZER, HISTORY
 from analyzers.builtin.trace_blame.load import FULL, USED, slower
 from analyzers.builtin.trace_blame.spans import clock_step, spans_of
-from analyzers.contract import Verdict, Window
-from analyzers.params import check_params
+from analyzers.contract import Verdict, Window, check_params
 from analyzers.simulators.trace_rows import window
 from analyzers.simulators.traces import COLUMNS, MINUTE_US, SpanColumns
 

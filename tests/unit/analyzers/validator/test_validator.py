@@ -15,10 +15,10 @@ from analyzers.builtin.paths import texts
 from analyzers.builtin.validator import ANALYZER
 from analyzers.builtin.validator.analysis import LOWERED
 from analyzers.builtin.validator.calibration import SCORES, probability
-from analyzers.contract import Paths, Sums, Window
+from analyzers.contract import InvalidParameterError, Paths, Sums, Window, check_params
 from analyzers.offline import read, windows
-from analyzers.params import InvalidParameterError, check_params, parse_params
 from analyzers.runner import judge
+from analyzers.runs.management.line_command import parse_params
 from analyzers.simulators.node_benchmarks import (
     EPOCH,
     METRICS,

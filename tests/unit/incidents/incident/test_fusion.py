@@ -10,8 +10,7 @@ import pytest
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.alerts import Links
-from incidents.domain.incident.finding import Finding
-from incidents.domain.incident.fusion import candidates, join_of
+from incidents.domain.incident.finding import Finding, candidates, join_of
 from incidents.domain.incident.outcome import analyzer_outcomes
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import rfc3339

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingest.telemetry.windows.offline import InvalidFileError, read_file, reduce
-from ingest.telemetry.windows.plan import plan
 from ingest.telemetry.windows.reductions import (
     AsOf,
     Count,
@@ -23,6 +22,7 @@ from ingest.telemetry.windows.reductions import (
     Input,
     Reduction,
     Sum,
+    plan,
 )
 from ingest.telemetry.windows.sums import dumps, loads
 

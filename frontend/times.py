@@ -1,17 +1,95 @@
-"""How the console writes times: by the clock of whoever reads, with the exact time on hover, in UTC too."""
+"""Times as the console writes them: by the clock of the reader, with the exact time on hover, in UTC too. The template
+library `times`.
+
+Browsers say their zone in a cookie (`theme.js`), or UTC where that was chosen in the menu; everything that pages write
+or ask for as a time goes by it. Without the cookie it is UTC. Not Django's current time zone: serializers would answer
+in it, and the API speaks UTC.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django import template
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from frontend import time_zones
+# The clock of the reader
+# ----------------------------------------------------------------------------------------------------------
+COOKIE = "zone"
+_UTC = ZoneInfo("UTC")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{1,29}(/[A-Za-z0-9_+-]{1,29}){0,2}")
+_READ_IN: ContextVar[ZoneInfo] = ContextVar("read_in", default=_UTC)
 
+
+def zone_called(name: str | None) -> ZoneInfo:
+    """The IANA zone of that name; UTC for what is none."""
+    if not name or not _NAME.fullmatch(name):
+        return _UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return _UTC
+
+
+@contextmanager
+def read_in(zone: ZoneInfo) -> Iterator[None]:
+    """What is written inside is for somebody whose clock shows the time of `zone`."""
+    token = _READ_IN.set(zone)
+    try:
+        yield
+    finally:
+        _READ_IN.reset(token)
+
+
+_SHOWN_AT: ContextVar[datetime | None] = ContextVar("shown_at", default=None)
+
+
+@contextmanager
+def shown_at(moment: datetime | None) -> Iterator[None]:
+    """Relative times written inside count from `moment`, that of a page about the past; None: from now."""
+    token = _SHOWN_AT.set(moment)
+    try:
+        yield
+    finally:
+        _SHOWN_AT.reset(token)
+
+
+def past_moment() -> datetime | None:
+    """The moment from which relative times count; None where it is now."""
+    return _SHOWN_AT.get()
+
+
+def here() -> ZoneInfo:
+    """The zone of whoever reads."""
+    return _READ_IN.get()
+
+
+def local(moment: datetime) -> datetime:
+    """As their clock shows it; in UTC within a day of the first and last times that there are."""
+    try:
+        return moment.astimezone(here())
+    except OverflowError:
+        return moment.astimezone(UTC)
+
+
+def offset(moment: datetime) -> str:
+    """How far their clock is from UTC then: `UTC`, `UTC+1`, `UTC-3:30`. Unlike CST or IST it means one thing only."""
+    ahead = local(moment).utcoffset() or timedelta(0)
+    if not (minutes := round(abs(ahead) / timedelta(minutes=1))):
+        return "UTC"
+    hours, rest = divmod(minutes, 60)
+    return f"UTC{'-' if ahead < timedelta(0) else '+'}{hours}{f':{rest:02}' if rest else ''}"
+
+
+# Words
+# ----------------------------------------------------------------------------------------------------------
 register = template.Library()
 Moment = datetime | str | None
 
@@ -36,7 +114,7 @@ def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
     when = as_time(moment)
     if when is None:
         return "–"
-    if (then := time_zones.past_moment()) is not None:
+    if (then := past_moment()) is not None:
         return _element(when, _seen_from(then, when, kind))
     text = words(timezone.now() - when)
     return _element(when, text if text == "now" else text + suffix, mark_safe(f' data-ago="{kind}"'))
@@ -77,7 +155,7 @@ def age(moment: Moment) -> SafeString | str:
 def exact_words(moment: Moment) -> str:
     """`2026-11-21 04:15:20 UTC+1` by the reader's clock, for an attribute."""
     when = as_time(moment)
-    return "–" if when is None else f"{time_zones.local(when):%Y-%m-%d %H:%M:%S} {time_zones.offset(when)}"
+    return "–" if when is None else f"{local(when):%Y-%m-%d %H:%M:%S} {offset(when)}"
 
 
 @register.filter
@@ -99,7 +177,7 @@ def _by_the_clock(found: re.Match[str]) -> tuple[datetime, str] | None:
         when = datetime.fromisoformat(f"{date}T{minute}{second or ':00'}+00:00")
     except ValueError:
         return None  # 2026-13-40
-    return when, f"{time_zones.local(when):%Y-%m-%d %H:%M{':%S' if second else ''}} {time_zones.offset(when)}"
+    return when, f"{local(when):%Y-%m-%d %H:%M{':%S' if second else ''}} {offset(when)}"
 
 
 @register.filter
@@ -138,7 +216,7 @@ def hover(moment: Moment) -> str:
 def clock_words(moment: Moment) -> str:
     """`21 Nov 04:15` by the reader's clock, for an attribute."""
     when = as_time(moment)
-    return "–" if when is None else f"{time_zones.local(when):%-d %b %H:%M}"
+    return "–" if when is None else f"{local(when):%-d %b %H:%M}"
 
 
 @register.filter
@@ -152,14 +230,14 @@ def clock(moment: Moment) -> SafeString | str:
 def day(moment: Moment) -> SafeString | str:
     """`21 Nov 2026` by the reader's clock, with the exact time on hover."""
     when = as_time(moment)
-    return "–" if when is None else _element(when, f"{time_zones.local(when):%-d %b %Y}")
+    return "–" if when is None else _element(when, f"{local(when):%-d %b %Y}")
 
 
 @register.filter
 def zone(moment: Moment) -> str:
     """`UTC+1`: how far the reader's clock is from UTC at that time."""
     when = as_time(moment)
-    return "" if when is None else time_zones.offset(when)
+    return "" if when is None else offset(when)
 
 
 @register.simple_tag
@@ -171,7 +249,7 @@ def now_exact() -> str:
 @register.simple_tag
 def zone_name() -> str:
     """`Europe/Berlin`: by which clock a page is written, and by which what is typed into it is read."""
-    return time_zones.here().key
+    return here().key
 
 
 @register.filter
@@ -194,8 +272,8 @@ def span_to(start: Moment, end: Moment) -> SafeString | str:
     first, last = as_time(start), as_time(end)
     if first is None or last is None:
         return "–"
-    same = time_zones.local(first).date() == time_zones.local(last).date()
-    until = f"{time_zones.local(last):%H:%M}" if same else clock_words(last)
+    same = local(first).date() == local(last).date()
+    until = f"{local(last):%H:%M}" if same else clock_words(last)
     utc = f"{first.astimezone(UTC):%Y-%m-%d %H:%M:%S} to {last.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     seen = clock_words(first) if is_one_minute(first, last) else f"{clock_words(first)} to {until}"
     return format_html('<span title="{}">{}</span>', utc, seen)
