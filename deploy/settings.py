@@ -104,6 +104,11 @@ DRAIN_SECONDS = env.integer(
     "seconds for which /readyz says that this node stops before it takes no more requests; more behind a load balancer",
     high=600,
 )
+MIGRATE_ON_START = env.boolean(
+    "DOSSIER_MIGRATE_ON_START",
+    True,
+    "let `manage.py up` apply migrations; false: it starts only on a database that `manage.py migrate` has migrated",
+)
 METRICS_TOKEN = env.text(
     "DOSSIER_METRICS_TOKEN", "", "a bearer token that /metrics asks for; unset, it answers this machine only"
 )

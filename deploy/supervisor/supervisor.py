@@ -353,6 +353,11 @@ def migrate(say: Say) -> None:
         if reason := foreign_database():
             raise StartupError(reason)
         if not migrated():
+            if not settings.MIGRATE_ON_START:
+                raise StartupError(
+                    "The database lacks migrations of this version: run `manage.py migrate` first"
+                    " (DOSSIER_MIGRATE_ON_START is false)."
+                )
             say("database: migrating")
             call_command("migrate", verbosity=1, interactive=False, no_color=True, stdout=output)
     except Exception as error:

@@ -43,6 +43,16 @@ def test_a_migration_of_a_newer_version_is_named() -> None:
         make_ready(lambda _: None)
 
 
+def test_a_start_that_may_not_migrate_says_what_to_run(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MIGRATE_ON_START = False
+    make_ready(lambda _: None)
+    monkeypatch.setattr("deploy.observability.health.migrated", lambda: False)
+    with pytest.raises(StartupError, match=r"run `manage\.py migrate` first"):
+        make_ready(lambda _: None)
+
+
 def test_a_database_of_a_version_before_the_first_release_is_refused_with_what_to_do() -> None:
     MigrationRecorder(connection).record_applied("log", "0001_event_log")
     with pytest.raises(StartupError, match=r"before 0\.1\.0.* Start with an empty database"):
