@@ -63,6 +63,7 @@ EVENTS = {
     "incident.proposal_declined": "a person declined a proposed action",
     "incident.proof_waived": "resolved without the proof of repair that the incident demands, with the reason",
     "incident.question_answered": "the outcome of a measurement, with the probability of each suspect before and after",
+    "incident.theory_checked": "a theory was tested hop by hop",
     "incident.probe_requested": "agents were asked for a probe",
     "incident.remediation_answered": "the cluster drained, replaced, returned, refused or gave up a node",
     "incident.remediation_requested": "the node of the incident was handed to the cluster",

@@ -19,6 +19,7 @@ from frontend.views.incident import (
     receipts,
     similar,
     split,
+    theories,
 )
 from frontend.views.oncall import policies, rotas
 from frontend.views.oncall import schedules as oncall
@@ -45,6 +46,7 @@ urlpatterns = [
     path("incidents/<int:number>/blast-radius", similar.blast, name="blast"),
     path("incidents/<int:number>/evidence-file", downloads.evidence, name="evidence_file"),
     path("incidents/<int:number>/mitigation", mitigation.mitigation, name="mitigation"),
+    path("incidents/<int:number>/theories", theories.theories, name="theories"),
     path("incidents/<int:number>/questions", questions.questions, name="questions"),
     path("incidents/<int:number>/teams", similar.teams, name="likely_teams"),
     path(

@@ -67,6 +67,11 @@ def beginning(it: Incident, as_of: Position | None = None) -> Beginning:
     return Beginning(began, tests, run)
 
 
+def metric_shifts(it: Incident) -> tuple[str | None, MetricShifts]:
+    """The run that judged metrics over the opening, and what shifted in it; None where there is none."""
+    return _shifts(it, frozenset(names_about(it)), None)
+
+
 def onset_of(it: Incident, as_of: Position | None = None) -> Onset:
     """Since when an incident lasts, without its changes."""
     names = frozenset(names_about(it, as_of))

@@ -108,6 +108,7 @@ def mcp_server(connect: Connect) -> MCPServer[Any]:
         tools.what_if,
         tools.propose_hand_over,
         tools.propose_silence,
+        tools.check_theory,
     )
     for tool in adding:
         server.add_tool(tool, annotations=ADDS)
@@ -297,6 +298,27 @@ class Tools:
         incidents:propose."""
         body = {"action": "silence", "minutes": minutes, "reason": reason, "cites": cites}
         return self._proposed(ctx, incident, {**body, **({"matchers": matchers} if matchers else {})})
+
+    def check_theory(
+        self,
+        ctx: Context[Any, Any],
+        incident: Incident,
+        hops: Annotated[
+            list[dict[str, Any]],
+            Field(
+                description="from the cause to the symptom: cause, effect (components), optional at (RFC 3339) and "
+                "change (id of a reported change); each hop begins where the one before ends"
+            ),
+        ],
+        note: str = "",
+    ) -> Answer:
+        """Test a theory of an incident. Each hop comes back as supported, contradicted or cannot be tested, with the
+        figures and what would test it. Recorded on the timeline. Needs the scope incidents:propose."""
+        api = self._connect(ctx)
+        found = api.post(incident_path(incident, "theories"), {"hops": hops, "note": note})
+        runs = [{"run": found["run"], "url": f"{api.url}/runs/{found['run']}"}] if found["run"] else []
+        event = {"event": found["event"], "position": found["position"], "at": found["at"]}
+        return {"theory": found, "citations": [*runs, event]}
 
     def _proposed(self, ctx: Context[Any, Any], incident: str, body: Answer) -> Answer:
         api = self._connect(ctx)

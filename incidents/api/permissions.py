@@ -37,6 +37,17 @@ class MayAnalyze(BasePermission):
         return False
 
 
+class MayPropose(HasScope):
+    """A key needs the scope to propose, or the one to act."""
+
+    def __init__(self) -> None:
+        super().__init__("incidents:propose")
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        acts = HasScope("incidents:write")
+        return super().has_permission(request, view) or acts.has_permission(request, view)
+
+
 def _person(request: Request) -> Person | None:
     """The person who asks; None for a key, whose scope was checked, and for nobody."""
     if request.auth is not None or not isinstance(request.user, AbstractBaseUser):

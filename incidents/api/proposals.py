@@ -10,13 +10,13 @@ from rest_framework import status
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from incidents import proposals, queries
 from incidents.alerts.receipts import receipt_of
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import ERRORS, MISSING, IncidentAPI, parameters
 from incidents.api.inputs import context, fields, sequence
+from incidents.api.permissions import MayPropose
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import InvalidValueError, rfc3339
 from ingest.api.authentication import HasScope
@@ -54,17 +54,6 @@ class DecidedShape(s.Serializer[Any]):
 class ProposalsShape(s.Serializer[Any]):
     open = shapes.ProposalShape(many=True)
     decided = DecidedShape(many=True, help_text="oldest first")
-
-
-class MayPropose(HasScope):
-    """A key needs the scope to propose, or the one to act."""
-
-    def __init__(self) -> None:
-        super().__init__("incidents:propose")
-
-    def has_permission(self, request: Request, view: APIView) -> bool:
-        acts = HasScope("incidents:write")
-        return super().has_permission(request, view) or acts.has_permission(request, view)
 
 
 class ProposalsView(IncidentAPI):

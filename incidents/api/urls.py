@@ -40,6 +40,7 @@ from incidents.api.similarity import SimilarView
 from incidents.api.suppression.silences import IncidentMatchersView, SilencesView, SilenceView
 from incidents.api.suppression.views import InhibitionsView, MaintenanceView
 from incidents.api.teams.members import TeamsView
+from incidents.api.theories import TheoriesView
 from incidents.api.webhooks import WebhooksView
 from incidents.domain.values import InvalidValueError
 from incidents.escalation.commands import escalate
@@ -239,6 +240,7 @@ urlpatterns = [
     path("evidence-key", EvidenceKeyView.as_view(), name="api-evidence-key"),
     path("incidents/<str:reference>/mitigation", MitigationView.as_view(), name="api-incident-mitigation"),
     path("incidents/<str:reference>/proposals", ProposalsView.as_view(), name="api-incident-proposals"),
+    path("incidents/<str:reference>/theories", TheoriesView.as_view(), name="api-incident-theories"),
     path("incidents/<str:reference>/questions", QuestionsView.as_view(), name="api-incident-questions"),
     path(
         "incidents/<str:reference>/questions/<str:question>/request",

@@ -324,6 +324,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.action_proposed": proposals.proposed,
     "incident.proposal_accepted": proposals.decided,
     "incident.proposal_declined": proposals.decided,
+    "incident.theory_checked": _as_it_was,
     "incident.resolved": _resolved,
     "incident.reopened": _reopened,
     # How far an escalation has come is folded beside the incident (`domain.escalation`).

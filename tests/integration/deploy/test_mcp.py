@@ -131,6 +131,11 @@ def test_an_assistant_reads_incidents_and_runs_with_what_they_rest_on(url: str) 
         made = await call(client, "propose_hand_over", incident="1", team="storage", **reason)
         (proposal,) = made["proposals"]["open"]
         assert (proposal["text"], proposal["cites"]) == ("hand over to storage", [run])
+        theory = await call(
+            client, "check_theory", incident="1", hops=[{"cause": "host/a", "effect": "tor/dc1-t12"}]
+        )
+        assert theory["theory"]["verdict"] == "cannot be tested"
+        assert theory["citations"][-1]["position"] == theory["theory"]["position"]
         silence = {"matchers": 'alertname="DiskSlow"', "minutes": 60}
         made = await call(client, "propose_silence", incident="1", reason="swap", **silence)
         assert len(made["proposals"]["open"]) == 2

@@ -1,0 +1,115 @@
+"""Theories of an incident over HTTP: have one tested, read those that were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers as s
+from rest_framework import status
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents import queries, theories
+from incidents.alerts.receipts import receipt_of
+from incidents.api.incident.views import ERRORS, MISSING, IncidentAPI, parameters
+from incidents.api.inputs import context, fields
+from incidents.api.permissions import MayPropose
+from incidents.domain.theories import MOST_HOPS, hops_from
+from incidents.domain.values import rfc3339
+from ingest.api.authentication import HasScope
+
+VERDICTS = ["supported", "contradicted", "cannot be tested"]
+
+
+class HopShape(s.Serializer[Any]):
+    """One component affects another."""
+
+    cause = s.CharField(help_text="a component")
+    effect = s.CharField(help_text="a component; the next hop begins with it")
+    at = s.DateTimeField(
+        required=False, allow_null=True, help_text="when the cause began to fail, if it is known"
+    )
+    change = s.CharField(
+        required=False, allow_null=True, help_text="id of a reported change that made it fail"
+    )
+
+
+class TheoryShape(s.Serializer[Any]):
+    hops = HopShape(many=True, help_text=f"from the cause to the symptom, at most {MOST_HOPS}")
+    note = s.CharField(required=False, max_length=2000)
+
+
+class GroundShape(s.Serializer[Any]):
+    ground = s.ChoiceField(choices=["topology", "order", "control", "verdicts", "change"])
+    verdict = s.ChoiceField(choices=VERDICTS)
+    text = s.CharField(help_text="what was found, with the figures")
+    would_test = s.CharField(allow_null=True, help_text="what is missing; null where it is decided")
+
+
+class JudgedHopShape(HopShape):
+    verdict = s.ChoiceField(choices=VERDICTS)
+    grounds = GroundShape(many=True)
+
+
+class CheckedTheoryShape(s.Serializer[Any]):
+    theory = s.UUIDField()
+    verdict = s.ChoiceField(choices=VERDICTS, help_text="contradicted by any hop, supported by all")
+    hops = JudgedHopShape(many=True)
+    reaches_symptom = s.BooleanField(
+        help_text="whether the last component is the incident's or one of its alerts"
+    )
+    note = s.CharField(allow_blank=True)
+    run = s.CharField(allow_null=True, help_text="run of `changepoint` that the onsets are of; null: none")
+    topology_at = s.DateTimeField(help_text="the topology is that of this time: the opening")
+    measurement = s.DictField(
+        allow_null=True, help_text="the best question of the incident about a component of the theory"
+    )
+    by = s.CharField()
+    at = s.DateTimeField()
+    position = s.CharField(help_text="log position that it was tested at")
+    event = s.CharField(help_text="the event: stream@version")
+
+
+class TheoriesShape(s.Serializer[Any]):
+    results = CheckedTheoryShape(many=True, help_text="newest first, at most 20")
+
+
+class TheoriesView(IncidentAPI):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read") if self.request.method in SAFE_METHODS else MayPropose()]
+
+    @extend_schema(operation_id="incidents_theories", responses={200: TheoriesShape, **ERRORS, **MISSING})
+    def get(self, request: Request, reference: str) -> Response:
+        """Theories that were tested, with their results as they were."""
+        parameters(request)
+        return Response({"results": _shown(queries.get(reference).incident.id)})
+
+    @extend_schema(
+        operation_id="incidents_check_theory",
+        request=TheoryShape,
+        responses={201: OpenApiResponse(CheckedTheoryShape, "Tested and recorded."), **ERRORS, **MISSING},
+    )
+    def post(self, request: Request, reference: str) -> Response:
+        """Test a theory hop by hop: is it supported, contradicted, or what would test it. Changes nothing else."""
+        incident_id = queries.get(reference).incident.id
+        body = fields(request, TheoryShape)
+        done = theories.check_theory(
+            incident_id, hops_from(body["hops"]), body.get("note", ""), context(request)
+        )
+        response = Response(_shown(incident_id)[0], status=status.HTTP_201_CREATED)
+        response["Dossier-Receipt"] = receipt_of(incident_id, done.events)
+        return response
+
+
+def _shown(incident_id: str) -> list[dict[str, Any]]:
+    return [
+        {
+            **one.body,
+            "by": one.actor.removeprefix("user:"),
+            "at": rfc3339(one.at),
+            "event": f"incident/{incident_id}@{one.version}",
+        }
+        for one in theories.theories_of(incident_id)
+    ]
