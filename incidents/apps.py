@@ -9,7 +9,7 @@ class IncidentsConfig(AppConfig):
     verbose_name = "Incidents"
 
     def ready(self) -> None:
-        from incidents import events, follower, timers
+        from incidents import events, follower, onset_runs, timers
         from incidents.alerts import resolve
         from incidents.questions import sweep as questions
         from incidents.remediation import sweep as proofs
@@ -22,5 +22,6 @@ class IncidentsConfig(AppConfig):
         register_sweep("settling", resolve.sweep)
         register_sweep("proof of repair", proofs.sweep)
         register_sweep("questions", questions.sweep)
+        register_sweep("onset runs", onset_runs.sweep)
         register_loop("timers", timers.run)
         register_loop("suggested teams", auto_assign.run)

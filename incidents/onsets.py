@@ -19,6 +19,7 @@ from incidents.domain.incident.onset import (
     onset,
     shifts_in,
 )
+from incidents.domain.suppression.rules import ActiveWindow
 from incidents.queries import (
     MOST_ALERTS,
     Incident,
@@ -26,10 +27,13 @@ from incidents.queries import (
     members,
     names_about,
 )
+from incidents.suppression.suppressor import windows_between
 from ingest.queries import Position, ReportedChange, changes, moment_of, names_of_changed
 
 ANALYZER = "changepoint"
 _RUNS = 3
+_WORKED_ON = timedelta(minutes=30)
+"""How long before the onset a maintenance window may have ended to be shown beside it."""
 _RATED_OVER = timedelta(days=30)
 _MOST_RATED = 500
 _ROLLOUT = timedelta(hours=24)
@@ -46,10 +50,12 @@ class TestedChange:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Since when an incident lasts, the changes about it (the latest first), and the run that the metrics are of."""
+    """Since when an incident lasts, the changes about it (the latest first), planned work on it at the onset or
+    shortly before, and the run that the metrics are of."""
 
     onset: Onset
     changes: tuple[TestedChange, ...]
+    maintenance: tuple[ActiveWindow, ...]
     run: str | None
 
 
@@ -64,7 +70,8 @@ def beginning(it: Incident, as_of: Position | None = None) -> Beginning:
     tests = tuple(
         TestedChange(one, judge_change(_made(one, it, judged), began, shifts, per_hour)) for one in found
     )
-    return Beginning(began, tests, run)
+    maintenance = () if as_of is not None else _maintenance(it, began)
+    return Beginning(began, tests, maintenance, run)
 
 
 def metric_shifts(it: Incident) -> tuple[str | None, MetricShifts]:
@@ -84,6 +91,20 @@ def _onset(it: Incident, names: frozenset[str], shifts: MetricShifts, as_of: Pos
     starts = [one.alert.starts_at for one in alerts if one.alert.starts_at is not None]
     first_alert = min(starts) if starts else (it.opened_at if alerts else None)
     return onset(_named(names, shifts), shifts, it.failing_since, first_alert, it.opened_at)
+
+
+def _maintenance(it: Incident, began: Onset) -> tuple[ActiveWindow, ...]:
+    """Windows that name a component of the incident or cover one of its alerts, as they are written now."""
+    found = windows_between((began.low or began.at) - _WORKED_ON, began.high)
+    if not found:
+        return ()
+    alerts, _ = members(it.id, MOST_ALERTS)
+    return tuple(
+        one
+        for one in found
+        if any(one.window.names(name) for name in it.cause)
+        or any(one.window.covers(each.alert.component, each.alert.labels) for each in alerts)
+    )
 
 
 def _named(names: frozenset[str], shifts: MetricShifts) -> tuple[str, ...]:

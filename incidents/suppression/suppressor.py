@@ -224,10 +224,28 @@ def windows_in_force(at: datetime) -> list[ActiveWindow]:
     return _windows(at)[0]
 
 
+def windows_between(start: datetime, end: datetime) -> list[ActiveWindow]:
+    """Windows as they are written now, each with its latest time that overlaps these moments, the one that ends last
+    first."""
+    found = list[ActiveWindow]()
+    for window in _readable(start, end)[0]:
+        span = window.times.at(end) or window.times.at(start)
+        while (later := window.times.after(span.starts_at if span else start)) and later.starts_at <= end:
+            span = later
+        if span is not None:
+            found.append(ActiveWindow(window, span))
+    return sorted(found, key=lambda one: one.span.ends_at, reverse=True)
+
+
 def _windows(at: datetime) -> tuple[list[ActiveWindow], Unreadable]:
     """Those in force, and those that may be and cannot be read: a call too many is better than none."""
+    windows, unreadable = _readable(at, at)
+    return in_force(windows, at), unreadable
+
+
+def _readable(start: datetime, end: datetime) -> tuple[list[Window], Unreadable]:
     # What recurs is looked at whenever it began: its times are found by its rule.
-    rows = list(MaintenanceWindow.objects.filter(starts_at__lte=at).exclude(rule="", ends_at__lte=at))
+    rows = list(MaintenanceWindow.objects.filter(starts_at__lte=end).exclude(rule="", ends_at__lte=start))
     named = {slug for row in rows for slug in row.services}
     patterns = dict(Service.objects.filter(slug__in=named).values_list("slug", "patterns")) if named else {}
     windows: list[Window] = []
@@ -235,12 +253,12 @@ def _windows(at: datetime) -> tuple[list[ActiveWindow], Unreadable]:
     for row in rows:
         try:
             window = row.window(patterns)
-            window.times.at(at)
+            window.times.at(end)
             windows.append(window)
         except UNREADABLE as error:
             log.warning("a maintenance window cannot be read", window=row.slug, error=str(error))
             unreadable.append((f"the maintenance window `{row.slug}`", str(error)))
-    return in_force(windows, at), unreadable
+    return windows, unreadable
 
 
 # Maintenance

@@ -80,8 +80,19 @@ class IncidentChangeShape(ChangeShape):
     test = TestShape()
 
 
+class PlannedWorkShape(s.Serializer[Any]):
+    """A maintenance window on a component or an alert of the incident, with its time that overlaps the onset or the
+    half-hour before."""
+
+    slug = s.CharField()
+    reason = s.CharField()
+    starts_at = s.DateTimeField()
+    ends_at = s.DateTimeField()
+
+
 class IncidentChangeListShape(s.Serializer[Any]):
     onset = OnsetShape()
+    maintenance = PlannedWorkShape(many=True, help_text="as configured now; empty with `as_of`")
     results = IncidentChangeShape(many=True)
 
 
@@ -125,7 +136,16 @@ class IncidentChangesView(IncidentAPI):
         for name in ("at", "low", "high"):
             began[name] = optional_rfc3339(began[name])
         results = [{**as_json(one.change), "test": asdict(one.test)} for one in found.changes]
-        return Response({"onset": began, "results": results})
+        planned = [
+            {
+                "slug": one.window.slug,
+                "reason": one.window.reason,
+                "starts_at": rfc3339(one.span.starts_at),
+                "ends_at": rfc3339(one.span.ends_at),
+            }
+            for one in found.maintenance
+        ]
+        return Response({"onset": began, "maintenance": planned, "results": results})
 
 
 def _before(until: datetime) -> datetime:

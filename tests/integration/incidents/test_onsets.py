@@ -14,7 +14,10 @@ from django.test import Client
 from analyzers.runs.requests import RunRequest, request_run
 from analyzers.simulators.changes.metrics import Fleet, fleet, rows_of
 from incidents import queries
+from incidents.domain.suppression.rules import Matcher
 from incidents.follower import follower
+from incidents.onset_runs import request_onset_runs, window_end
+from incidents.suppression.models import MaintenanceWindow
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.api import keys
@@ -94,3 +97,43 @@ def test_an_incident_says_since_when_and_tests_its_changes(key: str) -> None:
     assert 'data-onset="metrics"' in body
     assert body.count('data-test="supported"') == body.count('data-test="contradicted"') == 1
     assert "0 of 23 others" in body
+
+
+def test_an_incident_says_since_when_without_being_asked(key: str) -> None:
+    made = fleet(np.random.default_rng([3, 1]), "step", services=24, hours=HOURS)
+    service = made.name(made.at)
+    number = an_incident(service)
+    end = window_end(queries.get(str(number)).incident.opened_at)
+    # Moments count from the window, wherever within ten minutes the incident opened.
+    start = end - 20 * MINUTE - HOURS * 60 * MINUTE
+    onset = start + made.onset * MINUTE
+    later = end + 2 * MINUTE
+    assert request_onset_runs(later) == 0, "no metrics have arrived"
+    send_metrics(made, start)
+    assert request_onset_runs(end) == 0, "the last rows of the window may not have arrived"
+    assert request_onset_runs(later) == 1
+    assert request_onset_runs(later) == 0, "one run serves all incidents of ten minutes"
+    (run,) = work()
+    found = about(number, key)
+    assert (found["onset"]["source"], found["onset"]["run"]) == ("metrics", str(run.id))
+    low, high = (datetime.fromisoformat(found["onset"][name]) for name in ("low", "high"))
+    assert low <= onset <= high
+    assert [one.incident.number for one in queries.list_incidents().items] == [number]
+    assert found["maintenance"] == []
+
+    plan("switches", service, onset - 40 * MINUTE, onset - 10 * MINUTE)
+    plan("long-over", service, onset - 90 * MINUTE, onset - 60 * MINUTE)
+    plan("another", "s00", onset - 10 * MINUTE, onset + 50 * MINUTE)
+    (beside,) = about(number, key)["maintenance"]
+    assert (beside["slug"], beside["reason"]) == ("switches", "Replace switches")
+    assert datetime.fromisoformat(beside["ends_at"]) == onset - 10 * MINUTE
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice"))
+    assert 'data-maintenance="switches"' in alice.get(f"/incidents/{number}").content.decode()
+
+
+def plan(slug: str, service: str, starts_at: datetime, ends_at: datetime) -> None:
+    fits = [Matcher("service", service).as_json()]
+    MaintenanceWindow.objects.create(
+        slug=slug, reason="Replace switches", matchers=fits, starts_at=starts_at, ends_at=ends_at
+    )
