@@ -82,6 +82,7 @@ NAMES = (
     "worlds_metric_blame",
     "worlds_c4d",
     "worlds_skeletonhunter",
+    "worlds_nic_traffic",
     "worlds_perftracker",
     "worlds_selector",
     "worlds_voting",

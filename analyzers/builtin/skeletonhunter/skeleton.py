@@ -6,6 +6,10 @@ rails (average linkage), then each cluster is split by rail, so that no cluster 
 constraints, equal sizes whose number divides that of the hosts, hold for any equal partition; of these the finest is
 taken in which every cluster is apart from the others (mean silhouette, Rousseeuw 1987, of `separation` or more).
 
+Where agents read counters at phases of their own, the running sums are read anew at common moments and smoothed
+(binomial, 3 samples), because interpolation smooths each host by its phase. What is left of phases is up to `APART`:
+of clusters that are nearer, but not as near as those of one stage (`NEAR`), no skeleton is stated.
+
 With TP inside the host, rails of a host that burst alike are one tensor-parallel group. Clusters are ordered by the lag
 of their large bursts; neighbours in that order are pipeline stages, and the replica of a host in the next stage is the
 one whose received bytes follow what it sends (assignment by correlation), or that of the same rank where none does.
@@ -42,6 +46,9 @@ SEGMENT, HOP = 8, 4
 """Samples of a window of the spectrogram, and between windows."""
 ALIKE = 0.5
 """Mean distance of hosts (2: uncorrelated) up to which they all are one cluster."""
+APART, NEAR = 0.1, 0.03
+"""Least mean distance of two clusters where agents read at phases of their own, and of two groups of rails; the one up
+to which they are the same."""
 BLOCK = 30.0
 """Seconds over which the bytes of cards of one cluster are compared."""
 LAG = 20.0
@@ -52,7 +59,9 @@ SHARE, SMALL = 0.05, 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """The traffic of one job: bytes by host, rail and sample, shape (hosts, rails, samples); `step` in seconds."""
+    """The traffic of one job: bytes by host, rail and sample, shape (hosts, rails, samples); `step` in seconds.
+    `unaligned`: cards were read at moments that differ by more than a quarter of a step.
+    """
 
     job: str
     hosts: tuple[str, ...]
@@ -61,6 +70,7 @@ class Series:
     rx: Floats
     step: float
     fault: str = ""
+    unaligned: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,19 +122,45 @@ def _series(job: str, rows: list[tuple[Any, ...]]) -> Series:
     host_at, rail_at = ({one: at for at, one in enumerate(names)} for names in (hosts, rails))
     host, rail = (np.array([at[row[i]] for row in rows]) for i, at in ((0, host_at), (1, rail_at)))
     times = np.array([row[3] for row in rows], dtype=np.int64)
+    times -= times.min()
     card = host * len(rails) + rail
     order = np.lexsort((times, card))
     gaps = np.diff(times[order])[np.diff(card[order]) == 0]
     stride = max(1, int(np.median(gaps))) if len(gaps) else 1
-    index = (times - times.min()) // stride
-    shape = len(hosts), len(rails), int(index.max()) + 1
-    if shape[2] < LEAST:
-        why = f"{shape[2]} samples of traffic; {LEAST} are needed"
+    samples = int(times.max()) // stride + 1
+    if samples < LEAST:
+        why = f"{samples} samples of traffic; {LEAST} are needed"
         return Series(job, hosts, nics, none, none, 0.0, why)
-    tx, rx = np.zeros(shape), np.zeros(shape)
-    for counter, at in ((tx, 4), (rx, 5)):
-        np.add.at(counter, (host, rail, index), np.array([row[at] for row in rows]))
-    return Series(job, hosts, nics, tx, rx, stride * SAMPLE.total_seconds())
+    values = np.array([row[4:] for row in rows], dtype=np.float64)
+    counters = np.zeros((2, len(hosts) * len(rails), samples))
+    phases = []
+    for part in np.split(order, np.flatnonzero(np.diff(card[order])) + 1):
+        phases.append(float(np.median(times[part] % stride)))
+        counters[:, card[part[0]]] = resampled(times[part], values[part].T, stride, samples)
+    tx, rx = counters.reshape(2, len(hosts), len(rails), samples)
+    off = np.abs(np.array(phases) - phases[0])
+    unaligned = bool(np.minimum(off, stride - off).max() > stride / 4)
+    return Series(job, hosts, nics, tx, rx, stride * SAMPLE.total_seconds(), unaligned=unaligned)
+
+
+def resampled(times: Ints, counters: Floats, stride: int, samples: int) -> Floats:
+    """What a card moved between moments that are the same for all cards; shape (counters, samples).
+
+    `times` are the slices of its rows, ascending, `counters` the bytes of each row, shape (counters, rows). Agents read
+    at phases of their own: a row's bytes are spread over the time since the row before. Of a row that is missing the
+    bytes are taken for the mean of those beside it.
+    """
+    width = np.diff(times, prepend=times[0] - stride)
+    whole = width <= 1.5 * stride
+    own = np.where(whole, width, stride)
+    rate = counters / np.maximum(own, 1)
+    lost = (rate + np.roll(rate, 1, axis=1)) / 2 * (width - own)
+    total = np.cumsum(counters + lost, axis=1)
+    moments = np.sort(np.concatenate([times, times[~whole] - stride]))
+    known = np.concatenate([times, times[~whole] - stride])
+    sums = np.concatenate([total, (total - counters)[:, ~whole]], axis=1)[:, np.argsort(known)]
+    edges = np.arange(-1, samples) * stride
+    return np.array([np.diff(np.interp(edges, moments, one, left=0.0)) for one in sums])
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -139,11 +175,11 @@ def infer(series: Series, params: Params) -> Skeleton:
     least = float(params["separation"])
     half = series.tx.shape[2] // 2
     parts = (slice(None), slice(0, half), slice(half, None))
-    distances = [_distance(series.tx[:, :, part]) for part in parts]
-    found = [_clusters(one, least) for one in distances]
-    (labels, silhouette), first, second = found
+    distances = [_distance(series.tx[:, :, part], series.unaligned) for part in parts]
+    found = [_clusters(one, least, series.unaligned) for one in distances]
+    (labels, silhouette, hardly), first, second = found
     count = int(labels.max()) + 1
-    same = [_agreement(labels, one) for one, _ in (first, second)]
+    same = [_agreement(labels, one) for one, *_ in (first, second)]
     groups = _rail_groups(series, least)
     uneven = _unevenness(series, labels)
     none = Skeleton(series, silhouette=silhouette, uneven=uneven)
@@ -154,6 +190,11 @@ def infer(series: Series, params: Params) -> Skeleton:
         return replace(none, reason=why)
     if min(same) < 1.0:
         return replace(none, reason="the first and the second half of the time give other clusters")
+    if hardly:
+        why = (
+            "groups of hosts are hardly apart: read counters more often, or on all hosts at the same moments"
+        )
+        return replace(none, reason=why)
     stage = _ordered(series, labels)
     return replace(
         none,
@@ -172,8 +213,11 @@ def _confidence(count: int, silhouette: float, uneven: float, least: float, most
     return round(max(0.0, min(apart, 1 - uneven / most)), 3)
 
 
-def _spectrograms(counter: Floats) -> Floats:
+def _spectrograms(counter: Floats, unaligned: bool) -> Floats:
     """Features of each card: log(1 + magnitude) of short windows, centred, of length 1; shape (hosts, rails, n)."""
+    if unaligned:
+        beside = np.pad(counter, ((0, 0), (0, 0), (1, 1)), mode="edge")
+        counter = (beside[:, :, :-2] + 2 * beside[:, :, 1:-1] + beside[:, :, 2:]) / 4
     scaled = counter / np.maximum(np.quantile(counter, 0.95, axis=2, keepdims=True), 1.0)
     windows = np.lib.stride_tricks.sliding_window_view(scaled, SEGMENT, axis=2)[:, :, ::HOP]
     spectrum = np.log1p(np.abs(np.fft.rfft(windows * np.hanning(SEGMENT + 1)[:-1], axis=3)))[
@@ -185,9 +229,9 @@ def _spectrograms(counter: Floats) -> Floats:
     return np.asarray(flat / np.maximum(norm, 1e-9), dtype=np.float64)
 
 
-def _distance(counter: Floats) -> Floats:
+def _distance(counter: Floats, unaligned: bool) -> Floats:
     """Squared distances of hosts, mean over their rails; shape (hosts, hosts)."""
-    features = _spectrograms(counter)
+    features = _spectrograms(counter, unaligned)
     alike = np.einsum("arf,brf->ab", features, features, optimize=True) / counter.shape[1]
     out = np.maximum(2 - 2 * alike, 0.0)
     np.fill_diagonal(out, 0.0)
@@ -198,13 +242,15 @@ def _off_diagonal(square: Floats) -> Floats:
     return square[~np.eye(len(square), dtype=bool)] if len(square) > 1 else np.zeros(1)
 
 
-def _clusters(distance: Floats, least: float) -> tuple[Ints, float]:
-    """The finest equal partition whose clusters are apart, with its mean silhouette; one cluster without any."""
+def _clusters(distance: Floats, least: float, unaligned: bool) -> tuple[Ints, float, bool]:
+    """The finest equal partition whose clusters are apart, with its mean silhouette; one cluster without any. Third,
+    whether a finer one is neither that nor the chance of phases.
+    """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
     size = len(distance)
-    best = np.zeros(size, dtype=np.int64), 0.0
+    best = np.zeros(size, dtype=np.int64), 0.0, False
     if size < 4:
         return best
     tree = linkage(squareform(distance, checks=False), "average")
@@ -216,9 +262,20 @@ def _clusters(distance: Floats, least: float) -> tuple[Ints, float]:
             continue
         labels = _balanced(distance, labels, count)
         each = silhouettes(distance, labels)
-        if min(each[labels == one].mean() for one in range(count)) >= least:
-            best = labels, float(each.mean())
+        near = _nearest(distance, labels) if unaligned else np.inf
+        if min(each[labels == one].mean() for one in range(count)) >= least and near >= APART:
+            best = labels, float(each.mean()), False
+        elif unaligned and each.mean() >= least and near >= NEAR:
+            best = *best[:2], True
     return best
+
+
+def _nearest(distance: Floats, labels: Ints) -> float:
+    """The mean distance of the two clusters that are nearest to each other."""
+    member = np.eye(int(labels.max()) + 1)[labels]
+    sizes = member.sum(axis=0)
+    mean = member.T @ distance @ member / np.outer(sizes, sizes)
+    return float(_off_diagonal(np.asarray(mean)).min())
 
 
 def _balanced(distance: Floats, labels: Ints, count: int) -> Ints:
@@ -260,7 +317,7 @@ def _agreement(one: Ints, other: Ints) -> float:
 
 def _rail_groups(series: Series, least: float) -> int:
     """How many groups of neighbouring rails of a host burst differently."""
-    features, rails = _spectrograms(series.tx), series.tx.shape[1]
+    features, rails = _spectrograms(series.tx, series.unaligned), series.tx.shape[1]
     distance = np.maximum(
         2 - 2 * np.einsum("hrf,hsf->rs", features, features, optimize=True) / len(features), 0.0
     )
@@ -270,16 +327,24 @@ def _rail_groups(series: Series, least: float) -> int:
         if rails % groups == 0:
             labels = np.arange(rails) // (rails // groups)
             each = silhouettes(distance, labels)
-            if min(each[labels == one].mean() for one in range(groups)) >= least:
+            if min(each[labels == one].mean() for one in range(groups)) >= least and (
+                _nearest(distance, labels) >= APART
+            ):
                 best = groups
     return best
 
 
 def _unevenness(series: Series, labels: Ints) -> float:
-    """The usual spread of what cards of one cluster and rail send in `BLOCK` seconds, as a share of their mean."""
-    length = max(1, round(BLOCK / series.step))
-    blocks = series.tx.shape[2] // length
-    sums = series.tx[:, :, : blocks * length].reshape(*series.tx.shape[:2], blocks, length).sum(axis=3)
+    """The usual spread of what cards of one cluster and rail send in `BLOCK` seconds, as a share of their mean, or of
+    what they receive if that is more: experts get different shares of tokens that all cards send alike.
+    """
+    return max(_spread(counter, series.step, labels) for counter in (series.tx, series.rx))
+
+
+def _spread(counter: Floats, step: float, labels: Ints) -> float:
+    length = max(1, round(BLOCK / step))
+    blocks = counter.shape[2] // length
+    sums = counter[:, :, : blocks * length].reshape(*counter.shape[:2], blocks, length).sum(axis=3)
     spreads = []
     for one in range(int(labels.max()) + 1):
         mine = sums[labels == one]

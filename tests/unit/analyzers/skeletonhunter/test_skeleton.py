@@ -11,11 +11,13 @@ from analyzers.builtin.skeletonhunter.skeleton import (
     Skeleton,
     infer,
     peers,
+    resampled,
     share_of_mesh,
     silhouettes,
 )
 from analyzers.contract import check_params
 from analyzers.runner import judge
+from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.training_traffic import Job, draw, schedule, traffic_rows
 from tests.unit.analyzers.skeletonhunter.cases import only_window
 
@@ -79,6 +81,59 @@ def test_of_a_mixture_of_experts_no_skeleton_is_stated(pp: int) -> None:
     found = skeleton(replace(JOB, pp=pp, dp=8 // pp, uneven=0.3))
     assert (found.stage, found.dp) == (None, 0)
     assert "mixtures of experts" in found.reason
+
+
+def test_cards_that_receive_different_amounts_are_experts_although_all_send_alike() -> None:
+    job = replace(JOB, pp=1, dp=8)
+    dense = series(job, 1)
+    shares = np.exp(0.2 * np.random.default_rng(3).standard_normal(dense.rx.shape[:2]))[:, :, None]
+
+    found = infer(replace(dense, rx=dense.rx * shares), check_params(ANALYZER, {}))
+
+    assert infer(dense, check_params(ANALYZER, {})).stage is not None
+    assert found.stage is None
+    assert "mixtures of experts" in found.reason
+
+
+def test_counters_read_at_other_moments_give_the_same_bytes_at_common_ones() -> None:
+    moved = np.cumsum(np.repeat(np.tile([0.0, 4.0, 1.0, 0.0], 25), 20))
+    read = []
+    for phase in (0, 3, 7):
+        times = np.arange(phase, 1000, 10)
+        bytes_ = np.diff(moved[times * 2], prepend=moved[max(0, (phase - 10) * 2)])
+        read.append(resampled(times, bytes_[None], 10, 100)[0, 2:-2])
+
+    for one in read[1:]:
+        assert one.sum() == pytest.approx(read[0].sum(), rel=0.05)
+        assert np.corrcoef(one, read[0])[0, 1] > 0.8
+
+
+def test_a_lost_row_has_the_mean_of_those_beside_it() -> None:
+    times, bytes_ = np.arange(0, 100, 10), np.full((1, 10), 20.0)
+    kept = np.arange(10) != 4
+
+    assert resampled(times[kept], bytes_[:, kept], 10, 10) == pytest.approx(np.full((1, 10), 20.0))
+
+
+@pytest.mark.simulated
+def test_phases_of_reading_are_no_stages() -> None:
+    """Agents that read once in ten slices, at two phases: by position in time all hosts would be in two groups."""
+    job = replace(JOB, pp=1, dp=8, seconds=330.0)
+    made = draw(job, np.random.default_rng(4))
+    sums = [np.add.reduceat(one, np.arange(0, one.shape[2], 10), axis=2) for one in (made.tx, made.rx)]
+    late = [np.add.reduceat(one, np.arange(5, one.shape[2], 10), axis=2) for one in (made.tx, made.rx)]
+    rows = []
+    for host in range(job.hosts):
+        tx, rx = sums if host % 2 else late
+        for rail in range(job.rails):
+            for at in range(tx.shape[2]):
+                second = at + (1.0 if host % 2 else 1.5) - 0.05
+                row = {"job": "j0", "host": f"host/h{host}", "nic": f"nic/h{host}-{rail}", "rail": rail}
+                moved = {"tx_bytes": round(tx[host, rail, at]), "rx_bytes": round(rx[host, rail, at])}
+                rows.append({"time": round((EPOCH.timestamp() + second) * 1e9), **row, **moved})
+    found = judge(ANALYZER, only_window({"nic_traffic": rows}), {})
+
+    assert found["measures"]["dp"] in (None, 8)
 
 
 def test_of_unrelated_traffic_no_skeleton_is_stated() -> None:
