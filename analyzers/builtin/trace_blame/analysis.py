@@ -209,7 +209,7 @@ WINDOWS = 3
 VARIED = 0.02
 """Largest share of places and windows of the history that surprise the other windows."""
 
-MORE = 1.5
+MORE = 1.25
 """Largest factor between what is asked of a slow suspect and the most that was in any window of the history."""
 
 _SLOWNESS = frozenset({"own time", "on the way", "reported by callers only"})
