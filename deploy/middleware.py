@@ -16,6 +16,7 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import ResolverMatch, resolve
 
+from deploy.gateway import PROBES
 from deploy.observability import metrics
 from ingest.api.problem_details import problem
 from ingest.log.configuration_events import hearing_of_changes, receipt_of_change
@@ -40,6 +41,9 @@ class RequestContext:
         )  # request.headers would look at every variable there is
         trace = given if given and _TRACE.fullmatch(given) else uuid.uuid4().hex
         request.trace = trace  # type: ignore[attr-defined]
+        if request.path_info in PROBES:
+            # Kubernetes and Prometheus ask each pod by its address, which is no host name of pages.
+            request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0].lstrip(".").replace("*", "localhost")
         bound = structlog.contextvars.bind_contextvars(trace=trace)
         try:
             response = self._answered(request)

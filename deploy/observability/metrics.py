@@ -15,7 +15,7 @@ from functools import cache
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
-from django.db.models import Count
+from django.db.models import Count, Min
 from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -31,7 +31,7 @@ from incidents.notifications.queries import overdue, silences
 from incidents.oncall.queries import uncovered
 from incidents.queries import counts, unanswered
 from ingest.db import disk
-from ingest.queries import TELEMETRY_KINDS, clock_skew, follower_lags, watermark_age
+from ingest.queries import TELEMETRY_KINDS, clock_skew, follower_lags, now_utc, watermark_age
 
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
 SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
@@ -115,6 +115,11 @@ def from_database() -> Iterator[Metric]:
     for state, count in Run.objects.values_list("state").annotate(Count("pk")).order_by():
         runs.add_metric([state], count)
     yield runs
+    yield _gauge(
+        "dossier_run_wait_seconds",
+        "How long the oldest queued run has waited for a worker",
+        _longest_wait(),
+    )
     usable = GaugeMetricFamily(
         "dossier_analyzer_up",
         "1 for an analyzer that can run, 0 for one that is installed or scheduled and cannot",
@@ -151,6 +156,11 @@ def from_database() -> Iterator[Metric]:
         silent.add_metric([part], seconds)
     yield silent
     yield _uncovered()
+
+
+def _longest_wait() -> float:
+    since = Run.objects.filter(state="queued").aggregate(oldest=Min("created_at"))["oldest"]
+    return 0.0 if since is None else max(0.0, (now_utc() - since).total_seconds())
 
 
 def _uncovered() -> Metric:

@@ -6,7 +6,7 @@ sessions of Dossier whose open transaction has waited for its client for PATIENC
 finds its connection gone and does the work again.
 
 The lock of a session (a leader's, a deliverer's, that of a webhook) keeps others waiting even outside of a transaction.
-Who holds one makes a statement about once a second, so that a session without one for SILENCE seconds is ended too.
+Who holds one makes a statement about once a second, so that a session without one for PATIENCE seconds is ended too.
 Only workers are silent while they analyze: their leases end instead.
 """
 
@@ -15,10 +15,8 @@ from __future__ import annotations
 import structlog
 from django.db import connection
 
-PATIENCE = 6.0
+PATIENCE = 4.0
 """Seconds. Between two statements of one transaction our processes take milliseconds, and on a busy machine tenths."""
-SILENCE = 3.5
-"""Seconds. Shorter than PATIENCE, because GRACE of `incidents.worker.leader` comes on top."""
 NAME = "dossier"
 """What the `application_name` of our sessions begins with; nobody else's transactions are ended."""
 
@@ -26,10 +24,9 @@ _END = """
 SELECT application_name, pg_terminate_backend(pid) FROM pg_stat_activity AS a
 WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
   AND application_name LIKE %s AND wait_event_type = 'Client'
-  AND ((state LIKE 'idle in transaction%%' OR (state = 'active' AND wait_event = 'ClientWrite'))
-      AND state_change < clock_timestamp() - %s * interval '1 second'
-    OR state = 'idle' AND application_name <> %s
-      AND state_change < clock_timestamp() - %s * interval '1 second')
+  AND (state LIKE 'idle in transaction%%' OR (state = 'active' AND wait_event = 'ClientWrite')
+    OR (state = 'idle' AND application_name <> %s))
+  AND state_change < clock_timestamp() - %s * interval '1 second'
   AND (backend_xid IS NOT NULL OR EXISTS (
     SELECT 1 FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted))
 """
@@ -40,7 +37,7 @@ log = structlog.get_logger("follow")
 def end_forsaken() -> int:
     """End such sessions; how many there were."""
     with connection.cursor() as cursor:
-        cursor.execute(_END, (f"{NAME} %", PATIENCE, f"{NAME} worker", SILENCE))
+        cursor.execute(_END, (f"{NAME} %", f"{NAME} worker", PATIENCE))
         ended = [name for name, done in cursor.fetchall() if done]
     if ended:
         log.warning("ended sessions of processes that were cut off", sessions=ended)

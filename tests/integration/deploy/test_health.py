@@ -85,6 +85,15 @@ def test_ready_when_database_and_migrations_are(client: Client) -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("allowed", ["dossier.example", ".dossier.example", "*"])
+def test_probes_ask_a_pod_by_its_address(client: Client, settings: Settings, allowed: str) -> None:
+    settings.ALLOWED_HOSTS = [allowed]
+    for path in ("/healthz", "/readyz", "/metrics"):
+        assert client.get(path, HTTP_HOST="10.0.0.7:8000").status_code == 200
+    assert client.get("/", HTTP_HOST="10.0.0.7:8000").status_code == (302 if allowed == "*" else 400)
+
+
+@pytest.mark.django_db
 def test_pages_that_run_as_root_are_warned_of(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privileges, "is_root", lambda: True)
     warnings = client.get("/readyz").json()["warnings"]
@@ -145,6 +154,7 @@ def test_figures_of_database_and_broker_are_read_at_the_time(client: Client) -> 
     assert (found["dossier_database_up"], found["dossier_broker_up"]) == (1, 1)
     assert found['dossier_incidents{state="open"}'] == 0
     assert found["dossier_log_watermark_age_seconds"] >= 0
+    assert found["dossier_run_wait_seconds"] == 0
 
 
 @pytest.mark.django_db

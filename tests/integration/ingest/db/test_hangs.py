@@ -192,10 +192,7 @@ def test_other_transactions_are_left_alone(session: Session, name: str, statemen
 HOLD = "SELECT pg_try_advisory_lock(hashtextextended('lead test', 0))"
 
 
-def test_another_process_leads_when_the_leader_stands_still(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(takeover, "SILENCE", 0.2)
+def test_another_process_leads_when_the_leader_stands_still(session: Session) -> None:
     frozen, worker = session("dossier scheduler", "SELECT 1"), session("dossier worker", "SELECT 1")
     for one, lock in ((frozen, HOLD), (worker, HOLD.replace("test", "other"))):
         one.rollback()
