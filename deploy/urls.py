@@ -15,6 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.defaults import server_error
 from drf_spectacular.views import SpectacularAPIView
 
+from deploy.configuration import ConfigurationReplayView
 from frontend.times import COOKIE
 from frontend.views.pages import show
 from ingest.api.problem_details import ServiceUnavailableError, problem
@@ -96,6 +97,7 @@ def by_staff(request: HttpRequest, **_: str) -> HttpResponse:
 
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/v1/configuration/replay", ConfigurationReplayView.as_view(), name="api-configuration-replay"),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     re_path(r"^accounts/(?:password/(?:reset|set)|email|confirm-email)(?:/|\Z)", by_staff),
     path("accounts/", include("allauth.urls")),

@@ -26,7 +26,7 @@ from incidents.teams.models import routing_table, rules_as_written, services_by_
 from ingest.api.test_alerts import ENDPOINTS, read_pasted
 from ingest.integrations.normalized import Alert as Read
 from ingest.integrations.normalized import InvalidPayloadError
-from ingest.queries import Alert, Position, alerts, position_at, read_all
+from ingest.queries import Alert, Event, Position, alerts, position_at, read_all
 
 LONGEST = timedelta(days=90)
 MOST_EVENTS = 50_000
@@ -165,13 +165,57 @@ def with_one_changed(name: str | None, by: Written | None, table: RoutingTable) 
 
 def replay_recorded(after: RoutingTable, start: datetime, end: datetime, most: int = MOST_EVENTS) -> Replayed:
     """What was recorded between two times through the rules in force and through others. Raises InvalidValueError."""
+    check_span(start, end)
+    reading = _Reading(position_at(start), position_at(end), most)
+    result = replay(reading.each(), routing_table(), after)
+    return Replayed(start, end if reading.last is None else reading.last, reading.last is None, result)
+
+
+def check_span(start: datetime, end: datetime) -> None:
+    """Raises InvalidValueError for a span that is not replayed."""
     if end <= start:
         raise InvalidValueError("to", "must be later than the start")
     if end - start > LONGEST:
         raise InvalidValueError("from", f"must be at most {LONGEST.days} days before the end")
-    reading = _Reading(position_at(start), position_at(end), most)
-    result = replay(reading.each(), routing_table(), after)
-    return Replayed(start, end if reading.last is None else reading.last, reading.last is None, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What opened an incident: a finding or a report, or alerts."""
+
+    stream: str
+    inputs: tuple[RecordedInput, ...]
+
+
+class Openings:
+    """The incidents that were opened between two times, in parts. `last` as in a routing replay."""
+
+    def __init__(self, start: datetime, end: datetime, most: int = MOST_EVENTS) -> None:
+        check_span(start, end)
+        self._reading = _Reading(position_at(start), position_at(end), most)
+
+    @property
+    def last(self) -> datetime | None:
+        return self._reading.last
+
+    def each(self) -> Iterator[Opening]:
+        alerts: dict[str, RecordedInput] = {}
+        waiting: set[str] = set()
+        for events in self._reading.parts():
+            for event in events:
+                if event.type in JOINED:
+                    known = [alerts[one] for one in event.body["alerts"] if one in alerts]
+                    if event.stream in waiting and known:
+                        waiting.remove(event.stream)
+                        yield Opening(event.stream, tuple(known))
+                    continue
+                recorded = recorded_from(event.type, event.body, event.recorded_at)
+                if recorded is None:
+                    waiting.add(event.stream)
+                elif recorded.kind == "alert":
+                    alerts[recorded.id] = recorded
+                else:
+                    yield Opening(event.stream, (recorded,))
 
 
 class _Reading:
@@ -182,7 +226,7 @@ class _Reading:
         self.last: datetime | None = None
 
     def each(self) -> Iterator[RecordedInput | Joined]:
-        while events := read_all(self._after, min(PART, self._left), REPLAYED, upto=self._end):
+        for events in self.parts():
             of_findings = _opened_by_findings(event.stream for event in events if event.type in JOINED)
             for event in events:
                 if event.type in JOINED:
@@ -192,6 +236,10 @@ class _Reading:
                 recorded = recorded_from(event.type, event.body, event.recorded_at)
                 if recorded is not None:
                     yield recorded
+
+    def parts(self) -> Iterator[list[Event]]:
+        while events := read_all(self._after, min(PART, self._left), REPLAYED, upto=self._end):
+            yield events
             self._after, self._left = events[-1].position, self._left - len(events)
             if self._left <= 0:
                 more = read_all(self._after, 1, REPLAYED, upto=self._end)

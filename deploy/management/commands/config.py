@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 from deploy.accounts import shell_operator
 from deploy.config_import import SYSTEMS, exports, imported
-from incidents.api.config.sections import FILED
+from deploy.configuration import configured
+from deploy.env import parse_duration
+from incidents.api.config.replay import ConfigurationReplay, replay_configuration
 from incidents.api.config.views import Catalogs, Change, apply, differences, exported
-from incidents.api.editable import Catalog
-from incidents.api.urls import router
-from incidents.domain.config.yaml import InvalidConfigurationError, read, write
+from incidents.domain.config.yaml import Document, InvalidConfigurationError, read, write
 from incidents.domain.importers.draft import InvalidImportError
-from incidents.reports.filing import SubscriptionsFile
-from incidents.reports.views import ReportSchedulesView
+from incidents.domain.values import InvalidValueError
+from ingest.queries import now_utc
 
 
 class Command(BaseCommand):
@@ -47,6 +47,8 @@ class Command(BaseCommand):
             action = actions.add_parser(name)
             action.add_argument("file", help="- reads stdin")
             action.add_argument("--prune", action="store_true", help="remove what the lists of the file lack")
+            if name == "diff":
+                _add_replay(action)
 
     def handle(self, *_: Any, **options: Any) -> None:
         catalogs = configured()
@@ -59,6 +61,9 @@ class Command(BaseCommand):
         dry = options["action"] == "diff"
         try:
             document = read(_text(options["file"]), list(catalogs))
+            if options.get("replay"):
+                self._replay(document, catalogs, options)
+                return
             changes = apply(
                 document, catalogs, shell_operator(), environment=os.environ, prune=options["prune"], dry=dry
             )
@@ -69,6 +74,28 @@ class Command(BaseCommand):
             self.stdout.write(_change_line(change))
         self.stdout.write(_summary(len(changes), dry))
         if dry and changes:
+            sys.exit(1)
+
+    def _replay(self, document: Document, catalogs: Catalogs, options: dict[str, Any]) -> None:
+        """Print the replay; exit 1 where a threshold is exceeded."""
+        now = now_utc()
+        try:
+            span = (now - parse_duration(options["replay"]), now)
+            found = replay_configuration(
+                document, catalogs, shell_operator(), span, environment=os.environ, prune=options["prune"]
+            )
+        except InvalidValueError as error:
+            raise CommandError(f"--replay {options['replay']}: {error.reason}", returncode=2) from None
+        except ValueError as error:
+            raise CommandError(f"--replay {options['replay']}: {error}", returncode=2) from None
+        exceeded = found.exceeded(options["max_more_calls"], options["max_missed"])
+        if options["json"]:
+            self.stdout.write(json.dumps({**found.as_json(), "exceeded": exceeded}, indent=2, default=str))
+        else:
+            self.stdout.write("\n".join(_replay_lines(found)))
+            for one in exceeded:
+                self.stdout.write(f"Threshold exceeded: {one}.")
+        if exceeded:
             sys.exit(1)
 
     def _export(self, file: str, text: str, *, secret: bool = False) -> None:
@@ -105,11 +132,59 @@ class Command(BaseCommand):
             self.stderr.write(f"Next: manage.py config diff {options['out']}")
 
 
-def configured() -> Catalogs:
-    """What the API lets people configure, by the name of its address."""
-    served = {prefix: view for prefix, view, _ in router.registry if issubclass(view, Catalog)}
-    reports = {"report_schedules": ReportSchedulesView, "report_subscriptions": SubscriptionsFile}
-    return {**served, **FILED, **reports}
+def _add_replay(action: ArgumentParser) -> None:
+    action.add_argument(
+        "--replay",
+        metavar="SPAN",
+        help="compare with the recorded past, such as 30d: calls, right team, incidents missed; exit 1 only where a "
+        "threshold is exceeded",
+    )
+    action.add_argument(
+        "--max-more-calls", type=_count, metavar="N", help="threshold of net calls, with --replay"
+    )
+    action.add_argument(
+        "--max-missed", type=_count, metavar="N", help="threshold of missed incidents, with --replay"
+    )
+    action.add_argument("--json", action="store_true", help="print JSON, with --replay")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError("must be a whole number from 0")
+    return int(text)
+
+
+def _replay_lines(found: ConfigurationReplay) -> list[str]:
+    """The figures, for people."""
+    one = found.compared
+    minutes, net = one.minutes, one.net
+    shown = found.as_json()["missed"]
+    lines = [_change_line(change) for change in found.changes]
+    lines += [
+        "",
+        f"{one.incidents} incidents from {found.start:%Y-%m-%d %H:%M} to {found.end:%Y-%m-%d %H:%M} UTC"
+        + ("" if found.complete else " (reading stopped after 50,000 events)"),
+        f"Calls       {one.calls_before} -> {one.calls_after}: {one.more} more, {one.fewer} fewer, "
+        f"net {net.value:+.0f} [{net.low:+.0f}, {net.high:+.0f}]",
+        f"Right team  {one.earlier} earlier, {one.later} later of {one.known_team}; "
+        f"{minutes.value:+.1f} min on average [{minutes.low:+.1f}, {minutes.high:+.1f}]",
+        f"Missed      {one.missed} of {one.real} incidents with a confirmed cause "
+        f"[{shown['low']:.3f}, {shown['high']:.3f}]",
+    ]
+    lines += [
+        f"  {what}: {', '.join(f'#{past.number} {past.title[:60]}' for past in some)}"
+        for what, some in sorted(one.examples.items())
+    ]
+    for tested in found.backtests:
+        if tested.before is None or tested.after is None:
+            lines.append(f"Analyzer    {tested.schedule}: not replayed, {tested.why}")
+            continue
+        was, would = tested.before.score, tested.after.score
+        lines.append(
+            f"Analyzer    {tested.schedule}: right {was.count('right')} -> {would.count('right')}, "
+            f"wrong {was.count('wrong')} -> {would.count('wrong')}, missed {len(was.missed)} -> {len(would.missed)}"
+        )
+    return lines
 
 
 def _text(file: str) -> str:

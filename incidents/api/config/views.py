@@ -7,7 +7,7 @@ as one. What a document does not name stays as it is; with `prune` what is missi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,10 +58,11 @@ def apply(
     environment: Mapping[str, str] | None = None,
     prune: bool = False,
     dry: bool = False,
+    look: Callable[[], None] = lambda: None,
 ) -> list[Change]:
     """Make it so, all of it or nothing; `dry` says what would change. Raises InvalidConfigurationError.
 
-    `environment` holds the secrets that the document only names.
+    `environment` holds the secrets that the document only names. `look` is called once it is so, also in a dry run.
     """
     done: list[Change] = []
     views = {kind: catalogs[kind].acting_for(who) for kind in document.items}
@@ -70,6 +71,7 @@ def apply(
     try:
         with transaction.atomic():
             _carry_out(document, views, prune, done)
+            look()
             if dry:
                 raise _RollbackError
     except _RollbackError:

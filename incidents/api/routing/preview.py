@@ -213,12 +213,13 @@ class ReplayView(_Trial):
     def post(self, request: Request) -> Response:
         """What other rules would have made of the alerts, findings and reports of the last days. Changes nothing."""
         body = fields(request, ToReplayShape)
-        start, end = _span(body)
+        start, end = span_of(body)
         after = routes.proposed(sequence("routes", body["routes"]), routing_table())
         return Response(replayed_json(routes.replay_recorded(after, start, end)))
 
 
-def _span(body: dict[str, Any]) -> tuple[datetime, datetime]:
+def span_of(body: dict[str, Any]) -> tuple[datetime, datetime]:
+    """The span of `days`, or `from` and `to`. Raises InvalidValueError."""
     end = time_of("to", body.get("to")) or routes.now()
     if (start := time_of("from", body.get("from"))) is not None:
         if "days" in body:

@@ -1,0 +1,120 @@
+"""A file of configuration against recorded incidents: over the API and from the shell. Nothing is changed by it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from rest_framework.test import APIClient
+
+from incidents import commands, queries
+from incidents.commands import Report
+from incidents.domain.escalation.policy import steps_from
+from incidents.escalation.models import EscalationPolicy
+from incidents.teams.models import Route, Team
+from ingest.api import keys
+from ingest.queries import Context
+from tests.integration.incidents.alerts.test_correlate import alert, send
+
+pytestmark = pytest.mark.usefixtures("log_database")
+ALICE = Context("user:alice")
+STEPS = [{"after": 0, "actions": [{"team": "network"}]}, {"after": 300, "actions": [{"team": "storage"}]}]
+MOVED = """\
+routes:
+- {name: disks, pattern: "storage_cluster/*", team: storage}
+"""
+SILENCED = """\
+silences:
+- id: 5f0e3c56-6f58-4cf4-8f1c-4a4a5b1f0a11
+  matchers: ['alertname="DiskSlow"']
+  starts_at: 2026-01-01T00:00:00Z
+  ends_at: 2099-01-01T00:00:00Z
+  comment: too many
+"""
+
+
+def shell(tmp_path: Path, text: str, *more: str) -> None:
+    file = tmp_path / "proposed.yaml"
+    file.write_text(text)
+    call_command("config", "diff", str(file), "--replay", "7d", *more)
+
+
+def test_a_proposed_file_is_judged_by_the_recorded_past(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Route.objects.all().delete()
+    default = Team.objects.get(is_default=True).slug
+    for slug in (default, "storage"):
+        steps = [one.as_json() for one in steps_from(STEPS)]
+        team = Team.objects.get(slug=slug)
+        EscalationPolicy.objects.update_or_create(
+            team=team, defaults={"slug": f"of-{slug}", "name": slug, "steps": steps}
+        )
+    send(alert("disk7", component="storage_cluster/s7", labels={"alertname": "DiskSlow"}))
+    disk = queries.get("1").incident
+    assert disk.team == default
+    commands.hand_over(disk.id, "storage", "their disks", ALICE)
+    commands.acknowledge(disk.id, ALICE)
+    commands.resolve(disk.id, "storage_cluster/s7", "", ALICE)
+    commands.open_incident(
+        Report("Rack 12 loses packets", component="tor/dc1-t12"), Context("key:monitoring")
+    )
+    recorded = commands.resolve(queries.get("2").incident.id, "none", "", ALICE).position
+
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {keys.create('ci', ('admin',))}")
+
+    def replay(text: Any, **more: Any) -> Any:
+        body = {"configuration": text, "days": 7, **more}
+        return client.post("/api/v1/configuration/replay", body, format="json")
+
+    moved = replay(MOVED)
+    assert moved.status_code == 200, moved.data
+    assert [(one["kind"], one["key"]) for one in moved.data["changes"]] == [("routes", "disks")]
+    assert (
+        moved.data["incidents"],
+        moved.data["right_team"]["earlier"],
+        moved.data["missed"]["incidents"],
+    ) == (2, 1, 0)
+    assert not Route.objects.exists()
+
+    silenced = replay(SILENCED, max_missed=0, max_more_calls=0)
+    assert (silenced.data["missed"]["incidents"], silenced.data["missed"]["of"]) == (1, 1)
+    assert (
+        silenced.data["calls"]["net"]["value"]
+        == silenced.data["calls"]["after"] - silenced.data["calls"]["before"]
+        < 0
+    )
+    assert silenced.data["exceeded"] == ["1 incidents missed, allowed are 0"]
+    assert queries.get("2").position == recorded
+
+    with pytest.raises(SystemExit) as ended:
+        shell(tmp_path, SILENCED, "--max-missed", "0")
+    assert ended.value.code == 1
+    printed = capsys.readouterr().out
+    assert "Missed      1 of 1" in printed
+    assert "Threshold exceeded: 1 incidents missed, allowed are 0." in printed
+    shell(tmp_path, SILENCED, "--max-missed", "1", "--json")
+    assert json.loads(capsys.readouterr().out)["missed"] == silenced.data["missed"]
+
+    for body, field in (
+        ({"configuration": "routes: 7"}, "configuration"),
+        ({"configuration": MOVED, "days": 0}, "days"),
+        ({"configuration": MOVED, "max_missed": -1}, "max_missed"),
+        ({"configuration": MOVED, "prune": "yes"}, "prune"),
+        ({}, "configuration"),
+    ):
+        answer = client.post("/api/v1/configuration/replay", body, format="json")
+        assert (answer.status_code, list(answer.data["errors"])) == (400, [field]), answer.data
+    for wrong in ("soon", "400d"):
+        with pytest.raises(CommandError, match=f"--replay {wrong}: "):
+            call_command("config", "diff", str(tmp_path / "proposed.yaml"), "--replay", wrong)
+    writer = APIClient()
+    writer.credentials(HTTP_AUTHORIZATION=f"Bearer {keys.create('writer', ('incidents:write',))}")
+    assert (
+        writer.post("/api/v1/configuration/replay", {"configuration": MOVED}, format="json").status_code
+        == 403
+    )
