@@ -156,7 +156,8 @@ class Suspect:
 
     `says` is what is wrong in words, for titles: the end of a sentence that begins with the component, without the
     full stop, at most 200 characters. `forecast` says that nothing has failed yet and something is expected to: its
-    incident is one of severity `info`, and it is no witness that the component is at fault.
+    incident is one of severity `info`, and it is no witness that the component is at fault. A forecast that is `sure`
+    opens one after a single window; others, as other suspects, after two of three windows of a schedule.
 
     `indicator` names the signal that shows the fault, such as `all_reduce duration`, at most 100 characters. `path`
     are the components from the cause to the symptom: the suspect first, each once, at least two.
@@ -271,7 +272,8 @@ class Analyzer:
 
     `name` is lower case letters, digits and underscores and never changes; `version` is major.minor.patch and
     changes whenever the same window could give another verdict. `inputs` are alternatives, in order of
-    preference. `history` is how many preceding windows it would like.
+    preference. `history` is how many preceding windows it would like, `length` the usual length of a window: forms
+    begin with it.
     """
 
     name: str
@@ -281,6 +283,7 @@ class Analyzer:
     params: tuple[Param, ...]
     analyze: Callable[[Window, Params], Verdict]
     history: int = 0
+    length: timedelta = timedelta(hours=1)
 
 
 # Parameters as users give them, made into the values that an analyzer declared

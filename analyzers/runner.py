@@ -234,8 +234,8 @@ def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
     where = f"suspect {suspect.component}"
     if len(suspect.says) > 200 or "{}" in suspect.says or suspect.says.endswith("."):
         raise ValueError(f"{where} does not say in 200 characters, without a full stop: {suspect.says!r}")
-    if suspect.forecast and (suspect.score is not None or suspect.sure):
-        raise ValueError(f"{where} is a forecast: nothing is at fault yet, so no score, and it is not sure")
+    if suspect.forecast and suspect.score is not None:
+        raise ValueError(f"{where} is a forecast: nothing is at fault yet, so it has no score")
     if len(suspect.indicator) > 100 or not suspect.indicator.isprintable():
         raise ValueError(f"the indicator of {where} is not one line of at most 100 characters")
     if suspect.path and (

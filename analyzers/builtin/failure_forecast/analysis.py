@@ -96,7 +96,16 @@ def _suspect(one: AtRisk, hours: float, usual: float) -> Suspect:
         "" if one.cause is None else f" Probable kind: {one.cause.kind} ({percent(one.cause.probability)})."
     )
     summary = f"{one.node} {says}{why}.{cause}"
-    return Suspect(one.node, None, summary, says=says, forecast=True, indicator="; ".join(one.reasons)[:100])
+    # The threshold keeps alarms within their budget a day, and a second day is half of what is left to act.
+    return Suspect(
+        one.node,
+        None,
+        summary,
+        sure=True,
+        says=says,
+        forecast=True,
+        indicator="; ".join(one.reasons)[:100],
+    )
 
 
 def _figures(tried: Trial, learner: str) -> dict[str, Any]:

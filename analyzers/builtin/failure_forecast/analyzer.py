@@ -40,7 +40,7 @@ HISTORY = 60
 
 ANALYZER = Analyzer(
     name="failure_forecast",
-    version="1.0.0",
+    version="1.1.0",
     title="Forecasts which nodes fail soon, within a budget of alarms, with the probable cause",
     inputs=(
         Input("all", (SERIES, ERRORS, ATTEMPTS, INCIDENTS)),
@@ -51,5 +51,6 @@ ANALYZER = Analyzer(
     params=PARAMS,
     analyze=Deferred("analyzers.builtin.failure_forecast.analysis:analyze"),
     history=HISTORY,
+    length=DAY,
 )
 """The first input with rows counts: rows that are missing in it are none."""

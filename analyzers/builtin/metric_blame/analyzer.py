@@ -46,4 +46,5 @@ ANALYZER = Analyzer(
     params=PARAMS,
     analyze=Deferred("analyzers.builtin.metric_blame.analysis:analyze"),
     history=HISTORY,
+    length=timedelta(minutes=10),
 )

@@ -162,8 +162,7 @@ def _begun(analyzer: Analyzer, like: str) -> dict[str, str]:
 
 def _usual(analyzer: Analyzer) -> tuple[str, Schedule | None]:
     schedule = Schedule.objects.filter(analyzer=analyzer.name).order_by("length").first()
-    length = commands.span_text(schedule.length) if schedule else "1h"
-    return length, schedule
+    return commands.span_text(schedule.length if schedule else analyzer.length), schedule
 
 
 def _wanted(analyzer: Analyzer, form: Mapping[str, str]) -> tuple[commands.RunRequest | None, dict[str, str]]:

@@ -29,7 +29,7 @@ from ingest.queries import regions
 
 STAFF = "Only staff can change schedules."
 _SPANS = ("length", "every", "grace")
-_USUAL = {"length": "1 h", "every": "5 min", "grace": "30 s"}
+_USUAL = {"every": timedelta(minutes=5), "grace": timedelta(seconds=30)}
 
 
 @page
@@ -140,7 +140,11 @@ def _analyzer(name: str) -> Analyzer:
 def _begun(row: Schedule | None, analyzer: Analyzer) -> dict[str, str]:
     """The form before anybody typed."""
     if row is None:
-        return {"name": analyzer.name.replace("_", "-"), "enabled": "on", **_USUAL}
+        spans = {**_USUAL, "length": analyzer.length}
+        if analyzer.length >= timedelta(days=1):
+            spans["every"] = timedelta(days=1)
+        usual = {name: duration(span) for name, span in spans.items()}
+        return {"name": analyzer.name.replace("_", "-"), "enabled": "on", **usual}
     return {
         "name": row.name,
         "region": row.region,

@@ -202,7 +202,7 @@ def place(
 
 def _open_or_wait(finding: Finding, windows: Sequence[ScheduleWindow]) -> Placement:
     if finding.sure:
-        return OpenNew("opened immediately (high confidence)")
+        return OpenNew(f"opened immediately ({'forecast' if finding.forecast else 'high confidence'})")
     if finding.schedule is None:
         return Wait("pending: a single run opens an incident only at high confidence")
     watched = consecutive(windows, finding.window_end)

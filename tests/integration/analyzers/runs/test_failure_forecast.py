@@ -1,15 +1,22 @@
-"""From metrics, errors and attempts over HTTP to a forecast: one node of sixty shows what came before failures."""
+"""From metrics, errors and attempts over HTTP to a forecast and its incident: one node of sixty shows what came before
+failures."""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
 
 from analyzers.queries import verdict
 from analyzers.runs.requests import RunRequest, request_run
 from analyzers.simulators.forecasts.nodes import AT_RISK, EPOCH, Rates, fleet, rows_of
+from incidents import queries
+from incidents.follower import follower
+from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import NOW, Door, work
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -40,3 +47,13 @@ def test_a_run_names_the_node_at_risk_as_a_forecast() -> None:
     assert found is not None
     assert found["evidence"][0]["title"] == "Nodes at risk"
     assert found["suspects"][0]["forecast"]
+
+    follow_to_the_end(follower())
+    (row,) = queries.list_incidents().items
+    assert (row.incident.component, row.incident.severity) == (f"node/gpu-{AT_RISK}", "info")
+    assert queries.timeline(str(row.incident.number))[0].body["why"] == "opened immediately (forecast)"
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice", is_staff=True))
+    for address in ("/analyzers/failure_forecast/run", "/schedules/new?analyzer=failure_forecast"):
+        form = alice.get(address).content.decode()
+        assert re.search(r'name="length"[^>]*value="1 ?d"', form), address
