@@ -169,16 +169,16 @@ class ReachabilityGuard:
         return self._clock() - self._since >= PATIENCE
 
 
-def look(listening: ReachabilityGuard, now: datetime) -> int:
+def look(guard: ReachabilityGuard, now: datetime) -> int:
     """One look at everything; how much was due."""
     found = 0
     for name, do in OF_TICKETS.items():
         if (did := sweep_once(name, do, now)) is not None:
-            listening.looked()
+            guard.looked()
             found += did
     for name, do in OF_SILENCE.items():
         # Also while it waits it shows that it lives.
-        found += sweep_once(name, do if listening.long_enough else _wait, now) or 0
+        found += sweep_once(name, do if guard.long_enough else _wait, now) or 0
     return found
 
 
@@ -188,7 +188,7 @@ def _wait(_: datetime) -> int:
 
 def run(stop: threading.Event) -> None:
     """Until `stop` is set; finishes what it is at."""
-    listening = ReachabilityGuard()
+    guard = ReachabilityGuard()
     while not stop.is_set():
-        stop.wait(0.0 if look(listening, now_utc()) else EVERY)
+        stop.wait(0.0 if look(guard, now_utc()) else EVERY)
     connection.close()

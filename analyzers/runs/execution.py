@@ -197,8 +197,8 @@ def _installed_version(name: str) -> str:
         return ""
 
 
-def _append(run: Run, said: list[tuple[EventType, Json]], now: datetime) -> None:
-    new = [NewEvent(kind.name, body, now) for kind, body in said]
+def _append(run: Run, facts: list[tuple[EventType, Json]], now: datetime) -> None:
+    new = [NewEvent(kind.name, body, now) for kind, body in facts]
     append(run.stream, new, Head.NEW, Context(run.requested_by, trace=str(run.id)))
 
 

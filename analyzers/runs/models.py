@@ -177,7 +177,7 @@ class TelemetryCursor(models.Model):
     latest = models.DateTimeField(help_text="newest data time")
     first_arrived_at = models.DateTimeField()
     arrived_at = models.DateTimeField(help_text="when the newest data time came")
-    heard_at = models.DateTimeField(help_text="when anything last came")
+    last_received_at = models.DateTimeField(help_text="when anything last came")
 
     class Meta:
         constraints = (

@@ -38,13 +38,13 @@ SILENT = timedelta(days=7)
 """A region from which nothing came for so long is no longer looked at by schedules for every region."""
 
 _MOVE = """
-INSERT INTO runs_telemetrycursor AS feed (region, kind, first, latest, first_arrived_at, arrived_at, heard_at)
+INSERT INTO runs_telemetrycursor AS feed (region, kind, first, latest, first_arrived_at, arrived_at, last_received_at)
 VALUES (%(region)s, %(kind)s, %(first)s, %(last)s, %(at)s, %(at)s, %(at)s)
 ON CONFLICT (region, kind) DO UPDATE SET
     first = least(feed.first, excluded.first),
     latest = greatest(feed.latest, excluded.latest),
     arrived_at = CASE WHEN excluded.latest >= feed.latest THEN excluded.arrived_at ELSE feed.arrived_at END,
-    heard_at = greatest(feed.heard_at, excluded.heard_at)
+    last_received_at = greatest(feed.last_received_at, excluded.last_received_at)
 """
 
 
@@ -176,7 +176,7 @@ def move_cursors(events: list[Event]) -> None:
 
 def active_regions(kinds: Iterable[str], now: datetime) -> list[str]:
     """The regions from which something of these kinds came lately."""
-    cursors = TelemetryCursor.objects.filter(kind__in=list(kinds), heard_at__gte=now - SILENT)
+    cursors = TelemetryCursor.objects.filter(kind__in=list(kinds), last_received_at__gte=now - SILENT)
     return sorted(set(cursors.values_list("region", flat=True)))
 
 
@@ -283,8 +283,8 @@ def schedule_waits(schedule: Schedule, now: datetime) -> list[Wait]:
     for feed in cursors.order_by("region", "kind"):
         found.setdefault(feed.region, []).append(feed)
     if not found:
-        lately = "" if schedule.region else f" in the last {SILENT.days} days"
-        return [Wait(schedule.region, f"no telemetry of {', '.join(kinds)} received{lately}")]
+        within = "" if schedule.region else f" in the last {SILENT.days} days"
+        return [Wait(schedule.region, f"no telemetry of {', '.join(kinds)} received{within}")]
     return [
         _first_run(schedule, region, span, now)
         for region, rows in found.items()

@@ -97,9 +97,14 @@ def healthy(mesh: Mesh, rng: np.random.Generator) -> State:
     pods, servers = len(mesh.pods), len(mesh.servers)
     near, far = rng.uniform(9.6e-6, 2.1e-5, pods), rng.uniform(1.5e-5, 7.6e-5, pods)
     sender = mesh.pod[mesh.src]
-    nothing, nobody = np.zeros(len(mesh.src)), np.zeros(servers, dtype=bool)
+    nothing, no_server = np.zeros(len(mesh.src)), np.zeros(servers, dtype=bool)
     return State(
-        np.where(mesh.within_pod, near[sender], far[sender]), nothing, nothing, nobody, nobody, nobody
+        np.where(mesh.within_pod, near[sender], far[sender]),
+        nothing,
+        nothing,
+        no_server,
+        no_server,
+        no_server,
     )
 
 

@@ -149,9 +149,9 @@ class ClusterOperator:
             self.proved = proof["verdict"] == "repaired"
             return self.proved
         if self.rounds == MOST_ROUNDS:
-            said = "the burn-in was not judged" if proof is None else proof["summary"]
+            reason = "the burn-in was not judged" if proof is None else proof["summary"]
             return not self._tired(
-                f"no proof of repair of {found['node']} after {self.rounds} rounds: {said}"
+                f"no proof of repair of {found['node']} after {self.rounds} rounds: {reason}"
             )
         at = datetime.now(UTC)
         rows = self.burn_in.rows(self.rounds, at, replaced=_is_replaced(found))

@@ -141,8 +141,8 @@ class Child:
             pid = self.process.pid
             end_group(pid)
             self.process.wait()
-            calm = now - self.started > STABLE_AFTER
-            self.pause = FIRST_PAUSE if calm else min(self.pause * 2, LONGEST_PAUSE)
+            stable = now - self.started > STABLE_AFTER
+            self.pause = FIRST_PAUSE if stable else min(self.pause * 2, LONGEST_PAUSE)
             self.due = now + self.pause
             self.restarts, self.reason = self.restarts + 1, reason
             self.told(self.name, pid, reason, self.pause)

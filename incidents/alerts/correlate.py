@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Q
 
-from incidents.alerts import resolve as settling
+from incidents.alerts import resolve
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.alerts import (
     MOST_HOPS,
@@ -437,23 +437,23 @@ class _Placing:
         they are.
         """
         opened = {name: _opened_recently(name, self._at) for name in {one.integration for one in groups}}
-        storms = {name for name, lately in opened.items() if len(lately) >= STORM_TICKETS}
+        storms = {name for name, recent in opened.items() if len(recent) >= STORM_TICKETS}
         without = self._without_ticket([group for group in groups if group.integration in storms])
         rest: dict[str, _Group] = {}
         for group in groups:
             if id(group) not in without and self._joined(group.place, group.alerts):
                 continue
-            rank, lately = (
+            rank, recent = (
                 SEVERITIES.index(worst(one.severity for one in group.alerts)),
                 opened[group.integration],
             )
-            if is_storming(lately, rank, group.alerts[0].name):
+            if is_storming(recent, rank, group.alerts[0].name):
                 place = storm_place(group.integration, group.routing.team)
                 storm = _Group(replace(place, why=self._because(place.why)), group.routing, [])
                 rest.setdefault(place.dedup_key, storm).alerts.extend(group.alerts)
             else:
                 self._open(group)
-                lately.append(Opened(rank, group.alerts[0].name))
+                recent.append(Opened(rank, group.alerts[0].name))
         for storm in rest.values():
             if not self._joined(storm.place, storm.alerts):
                 self._open(storm)
@@ -563,8 +563,8 @@ class _Placing:
             resolved = c.ResolveAlerts(tuple(alert.alert for alert in over), flapping)
             after = record(incident, resolved, self._context).incident
             if not after.firing and not after.flapping:
-                settling = c.AutoResolve(LAST_TIME, known_until(after.region, self._at))
-                record(incident, settling, self._context)
+                resolving = c.AutoResolve(LAST_TIME, known_until(after.region, self._at))
+                record(incident, resolving, self._context)
 
 
 def _by(alerts: Iterable[Reported], key: Any) -> list[tuple[str, list[Reported]]]:
@@ -602,7 +602,7 @@ def on_incident_resolved(event: Event) -> None:
         number = IncidentRow.objects.values_list("number", flat=True).get(pk=incident)
         why = f"#{number} was resolved as a false alarm and no longer explains them"
         _send_back(incident, [one.alert for one in symptoms_of(incident) if one.hops], why, event)
-    settling.begin(event)
+    resolve.begin(event)
 
 
 def release_withdrawn_symptoms(event: Event) -> None:

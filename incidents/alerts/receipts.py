@@ -98,49 +98,49 @@ def _payload(delivery: AlertDelivery) -> dict[str, Any]:
 
 
 def _change(delivery: AlertDelivery) -> dict[str, Any]:
-    (fate,) = delivery.fates
-    events = read_stream(f"change/{fate.alert}")
+    (one,) = delivery.fates
+    events = read_stream(f"change/{one.alert}")
     outcome = "stored; changes do not open incidents and are shown on related ones"
     return {
         "kind": "change",
         "recorded_at": rfc3339(delivery.received_at),
-        "outcome": outcome if fate.outcome == "recorded" else "duplicate of a stored change",
+        "outcome": outcome if one.outcome == "recorded" else "duplicate of a stored change",
         "incident": None,
         "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
-        "change": fate.alert,
+        "change": one.alert,
     }
 
 
 def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
     """What became of each alert: the incident that it joined, and because of what, or why it called nobody."""
-    ids = [fate.alert for fate in delivery.fates]
+    ids = [one.alert for one in delivery.fates]
     tickets = queries.tickets_of(ids)
     whys = queries.suppressed(ids)
     for incident in {ticket.id for ticket in tickets.values()}:
         whys |= queries.why_members(
             incident, [id_ for id_ in ids if id_ in tickets and tickets[id_].id == incident]
         )
-    changed = [fate for fate in delivery.fates if fate.outcome not in ("repeated", "ignored")]
-    events = [read_stream(f"alert/{fate.alert}", after_version=fate.version - 1)[0] for fate in changed]
+    changed = [one for one in delivery.fates if one.outcome not in ("repeated", "ignored")]
+    events = [read_stream(f"alert/{one.alert}", after_version=one.version - 1)[0] for one in changed]
     first = next((tickets[id_] for id_ in ids if id_ in tickets), None)
     return {
         "kind": "alerts",
         "recorded_at": rfc3339(delivery.received_at),
         "outcome": _in_words(
-            [fate.outcome for fate in delivery.fates], len(delivery.refused), len(delivery.left_out)
+            [one.outcome for one in delivery.fates], len(delivery.refused), len(delivery.left_out)
         ),
         "incident": None if first is None else _reference(first),
         "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
         "alerts": [
             {
-                "alert": fate.alert,
-                "outcome": fate.outcome,
-                "why": fate.why
-                or whys.get(fate.alert)
-                or _not_yet(fate.outcome, has_ticket=fate.alert in tickets),
-                "incident": _reference(tickets[fate.alert]) if fate.alert in tickets else None,
+                "alert": one.alert,
+                "outcome": one.outcome,
+                "why": one.why
+                or whys.get(one.alert)
+                or _not_yet(one.outcome, has_ticket=one.alert in tickets),
+                "incident": _reference(tickets[one.alert]) if one.alert in tickets else None,
             }
-            for fate in delivery.fates
+            for one in delivery.fates
         ],
         "refused": [
             {"alert": place, "field": field, "reason": reason} for place, field, reason in delivery.refused

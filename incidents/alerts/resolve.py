@@ -33,14 +33,14 @@ MEMBERS = 500
 
 
 def begin(resolved: Event) -> None:
-    """Have all that fires in an incident settled, the first of it at once. In the transaction that hears of it."""
+    """Have all that fires in an incident settled, the first of it at once. In the transaction of the follower."""
     incident = UUID(resolved.stream.removeprefix("incident/"))
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO incident_pending_alert_resolution (alert, incident, cause, position, said_at)"
+            "INSERT INTO incident_pending_alert_resolution (alert, incident, cause, position, resolved_at)"
             " SELECT alert, incident_id, %s, %s, %s FROM incident_alert WHERE incident_id = %s AND NOT resolved"
             " ON CONFLICT (alert) DO UPDATE SET incident = excluded.incident, cause = excluded.cause,"
-            " position = excluded.position, said_at = excluded.said_at",
+            " position = excluded.position, resolved_at = excluded.resolved_at",
             (resolved.id, str(resolved.position), resolved.recorded_at, incident),
         )
     _resolve_part(incident, resolved.id)
@@ -53,7 +53,7 @@ def sweep(_: datetime) -> int:
 
 @transaction.atomic
 def _next_part() -> int:
-    first = PendingAlertResolution.objects.order_by("said_at", "incident", "alert").first()
+    first = PendingAlertResolution.objects.order_by("resolved_at", "incident", "alert").first()
     return 0 if first is None else _resolve_part(first.incident, first.cause)
 
 
@@ -69,7 +69,7 @@ def _resolve_part(incident: UUID, cause: str) -> int:
     fires_on = {str(alert) for alert in members.values_list("alert", flat=True)}
     settle_alerts(
         [id_ for id_ in ids if id_ not in fires_on],
-        part[0].said_at,
+        part[0].resolved_at,
         Position.parse(part[0].position),
         Context(ACTOR, cause),
     )

@@ -117,14 +117,14 @@ class ReplayShape(Strict, s.Serializer[Any]):
 class WebhookTriedShape(s.Serializer[Any]):
     taken = s.BooleanField()
     status = s.IntegerField(allow_null=True, help_text="null where no answer came")
-    said = s.CharField(help_text="the beginning of the answer, or why there was none")
+    answer = s.CharField(help_text="the beginning of the answer, or why there was none")
     milliseconds = s.IntegerField()
 
 
 class AttemptShape(s.ModelSerializer[WebhookAttempt]):
     class Meta:
         model = WebhookAttempt
-        fields = ("event", "type", "incident", "at", "milliseconds", "status", "taken", "said")
+        fields = ("event", "type", "incident", "at", "milliseconds", "status", "taken", "answer")
 
 
 class WebhookRetryShape(s.ModelSerializer[WebhookRetry]):
@@ -222,7 +222,7 @@ class WebhooksView(Catalog):
             {
                 "taken": tried.outcome == "taken",
                 "status": tried.status,
-                "said": tried.said,
+                "answer": tried.answer,
                 "milliseconds": tried.milliseconds,
             }
         )

@@ -239,11 +239,13 @@ class PendingAlertResolution(models.Model):
     incident = models.UUIDField()
     cause = models.TextField()
     position = models.CharField(max_length=36)
-    said_at = models.DateTimeField()
+    resolved_at = models.DateTimeField()
 
     class Meta:
         db_table = "incident_pending_alert_resolution"
-        indexes = (models.Index(fields=("said_at", "incident", "alert"), name="pending_resolution_order"),)
+        indexes = (
+            models.Index(fields=("resolved_at", "incident", "alert"), name="pending_resolution_order"),
+        )
 
 
 class PendingAutoAssign(models.Model):

@@ -451,10 +451,10 @@ def _lines(
         return {}
     longest = max(method.span for method in targets.values())
     names, labels = {name for name, _ in targets}, {label for _, label in targets}
-    lately = NotificationDelivery.objects.filter(label__in=labels, message__isnull=False).filter(
+    recent = NotificationDelivery.objects.filter(label__in=labels, message__isnull=False).filter(
         Q(notification__person__in=names) | Q(notification__address_ref__in=names, notification__person=None)
     )
-    about = lately.filter(Q(state="sent", ended_at__gt=now - longest) | Q(lease_until__gt=now))
+    about = recent.filter(Q(state="sent", ended_at__gt=now - longest) | Q(lease_until__gt=now))
     named = about.values_list("notification__person", "notification__address_ref", "label", "message")
     times: dict[Target, list[datetime]] = {}
     for person, ref, label, _, ended in named.annotate(Max("ended_at")).order_by():

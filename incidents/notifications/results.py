@@ -256,9 +256,9 @@ def _record_end(
             one.state, one.ended_at, one.why = "sent", now, result.reply.why
             notes.add(row, one, "sent", result.reply.why, incidents=len(result.deliveries))
         case Retry(at, why):
-            said = result.reply.kind == "unreadable" and one.why == why
+            recorded = result.reply.kind == "unreadable" and one.why == why
             one.next_at, one.why = at, why
-            if not said:  # it is tried every minute: told once on the incident
+            if not recorded:  # it is tried every minute: told once on the incident
                 notes.add(row, one, "failed", why, incidents=len(result.deliveries), until=at)
         case GiveUp(why):
             one.state, one.ended_at, one.why = "given_up", now, why

@@ -138,7 +138,7 @@ def find(state: Incident, id: str, now: datetime) -> Question | None:
     for question in recorded:
         if question.id == id:
             return question
-    ever = {name for said in state.opinions.values() for name in said.cause}
+    ever = {name for opinion in state.opinions.values() for name in opinion.cause}
     names = {*beliefs(state, others(state)), *ever, *known.ruled_out, *state.cause}
     return next((one for one in measurements(state, names, now) if one.id == id), None)
 
@@ -177,8 +177,10 @@ def _rate(state: Incident) -> float | None:
 
 def _lead(state: Incident) -> Opinion | None:
     """The opinion that names the incident's component, the newest of several."""
-    said = [one for one in state.opinions.values() if one.says == "blames" and state.component in one.cause]
-    return max(said, key=lambda one: (one.window_end, one.analyzer), default=None)
+    blaming = [
+        one for one in state.opinions.values() if one.says == "blames" and state.component in one.cause
+    ]
+    return max(blaming, key=lambda one: (one.window_end, one.analyzer), default=None)
 
 
 def others(state: Incident) -> tuple[Group, ...]:

@@ -102,7 +102,7 @@ def delivery_of(incident: Incident) -> RequestDelivery | None:
     )
     if last is None:
         return RequestDelivery("waiting", None, "")
-    return RequestDelivery("delivered" if last.taken else "failing", last.at, last.said)
+    return RequestDelivery("delivered" if last.taken else "failing", last.at, last.answer)
 
 
 def order_of(incident: Incident) -> Mapping[str, Any] | None:

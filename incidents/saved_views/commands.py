@@ -124,8 +124,8 @@ def may_change(row: SavedView, name: str) -> bool:
 
 def saved_view_as_json(row: SavedView) -> dict[str, Any]:
     """What is recorded of it, and shown by the API: its name, and what it shows in parts."""
-    said = dict(parse_qsl(row.query))
-    kept = {name: said.get(name, USUAL.get(name, "")) for name in FIELDS}
+    given = dict(parse_qsl(row.query))
+    kept = {name: given.get(name, USUAL.get(name, "")) for name in FIELDS}
     return {"slug": row.slug, "name": row.name, "team": None if row.team is None else row.team.slug, **kept}
 
 

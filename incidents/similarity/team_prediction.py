@@ -168,9 +168,9 @@ def _record(sure: NDArray[np.float64], right: NDArray[np.bool_]) -> Record:
         end = min(len(right), at + max(10, at // 10))
         curve = fitted(sure[:at], right[:at])
         if curve is not None:
-            said = curve.probable(sure[at:end]) >= THRESHOLD
+            suggests = curve.probable(sure[at:end]) >= THRESHOLD
             judged += end - at
-            suggested += int(said.sum())
-            hits += int((said & right[at:end]).sum())
+            suggested += int(suggests.sum())
+            hits += int((suggests & right[at:end]).sum())
         at = end
     return Record(judged, suggested, hits)

@@ -113,8 +113,8 @@ class TimeToMitigate:
         gone = _corrected(self._places, passed)
         levels = [gone + level * (1 - gone) for level in LEVELS]
         seconds = [float(np.exp(_at(curve, _raw(self._places, level)))) for level in levels]
-        said = tuple(round(max(age, one), 1) for one in seconds)
-        return TimeEstimate(said, len(self._past), self.record, "")
+        left = tuple(round(max(age, one), 1) for one in seconds)
+        return TimeEstimate(left, len(self._past), self.record, "")
 
     def _judge(self) -> None:
         """Each of the latest incidents by those that were resolved when it opened, in the order of opening."""
@@ -123,7 +123,7 @@ class TimeToMitigate:
         places: list[Floats] = []
         losses: list[Floats] = []
         judged: list[int] = []
-        said: list[tuple[Floats, Floats, float]] = []
+        stated: list[tuple[Floats, Floats, float]] = []
         for row, at in enumerate(range(first, len(self._past))):
             known = self._resolved <= self._opened[at]
             if known.sum() < LEARNS:
@@ -136,7 +136,7 @@ class TimeToMitigate:
                 of_focus = np.sort(np.array(places)[before, focus])
                 mine = np.array([_at(curves[focus], _raw(of_focus, level)) for level in LEVELS])
                 all_alike = np.array([_at(curves[0], level) for level in LEVELS])
-                said.append((np.exp(mine), np.exp(all_alike), float(np.exp(truth))))
+                stated.append((np.exp(mine), np.exp(all_alike), float(np.exp(truth))))
             judged.append(at)
             places.append(np.array([_place(curve, truth) for curve in curves]))
             losses.append(
@@ -146,7 +146,7 @@ class TimeToMitigate:
             return
         self._focus = int(np.array(losses).mean(axis=0).argmin())
         self._places = np.sort(np.array(places)[:, self._focus])
-        self.record = _record(said[-RECORD:])
+        self.record = _record(stated[-RECORD:])
 
     def _curve(self, scores: Floats, focus: float, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """The distribution of times by weighted past incidents: cumulated weights, and logarithms of seconds."""
@@ -215,21 +215,21 @@ def _corrected(places: Floats, raw: float) -> float:
     return float(np.interp(raw, [0.0, *places, 1.0], np.linspace(0, 1, len(places) + 2)))
 
 
-def _pinball(said: Sequence[float] | Floats, truth: float) -> float:
+def _pinball(levels: Sequence[float] | Floats, truth: float) -> float:
     """Mean pinball loss over the levels."""
-    pairs = zip(LEVELS, said, strict=True)
+    pairs = zip(LEVELS, levels, strict=True)
     return float(np.mean([max(level * (truth - one), (level - 1) * (truth - one)) for level, one in pairs]))
 
 
-def _record(said: Sequence[tuple[Floats, Floats, float]]) -> TimeRecord:
-    if not said:
+def _record(judged: Sequence[tuple[Floats, Floats, float]]) -> TimeRecord:
+    if not judged:
         return TimeRecord()
     return TimeRecord(
-        judged=len(said),
-        covered=sum(bool(mine[0] <= truth <= mine[-1]) for mine, _, truth in said),
-        loss=float(np.mean([_pinball(mine, truth) for mine, _, truth in said])),
+        judged=len(judged),
+        covered=sum(bool(mine[0] <= truth <= mine[-1]) for mine, _, truth in judged),
+        loss=float(np.mean([_pinball(mine, truth) for mine, _, truth in judged])),
         loss_of_median=float(
-            np.mean([_pinball([alike[1]] * len(LEVELS), truth) for _, alike, truth in said])
+            np.mean([_pinball([alike[1]] * len(LEVELS), truth) for _, alike, truth in judged])
         ),
-        loss_of_quantiles=float(np.mean([_pinball(alike, truth) for _, alike, truth in said])),
+        loss_of_quantiles=float(np.mean([_pinball(alike, truth) for _, alike, truth in judged])),
     )

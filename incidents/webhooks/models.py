@@ -120,7 +120,7 @@ class WebhookAttempt(models.Model):
     milliseconds = models.PositiveIntegerField()
     status = models.PositiveIntegerField(null=True)
     taken = models.BooleanField()
-    said = models.TextField(default="", blank=True)
+    answer = models.TextField(default="", blank=True)
     """The beginning of the answer, or why there was none."""
 
     class Meta:

@@ -211,7 +211,7 @@ def _park(webhook: Webhook, each: Try, reason: str, now: datetime) -> None:
 def _answer_text(each: Try | None) -> str:
     if each is None:
         return "no answer"
-    return each.said if each.status is None else f"answered {each.status}: {each.said}".rstrip(": ")
+    return each.answer if each.status is None else f"answered {each.status}: {each.answer}".rstrip(": ")
 
 
 def _note(webhook: Webhook, tries: Sequence[Try]) -> None:
@@ -235,5 +235,5 @@ def attempt(webhook: Webhook, each: Try) -> WebhookAttempt:
         milliseconds=each.milliseconds,
         status=each.status,
         taken=each.outcome == "taken",
-        said=each.said,
+        answer=each.answer,
     )

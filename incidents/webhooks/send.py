@@ -29,14 +29,14 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """What became of one delivery. `status` is None where no answer came; `said` is its beginning, or why not."""
+    """What became of one delivery. `status` is None where no answer came; `answer` is its beginning, or why not."""
 
     letter: WebhookDelivery
     at: datetime
     milliseconds: int
     outcome: Outcome
     status: int | None
-    said: str
+    answer: str
     wish: float | None = None
 
 
@@ -68,17 +68,17 @@ def send(address: Address, letter: WebhookDelivery, timeout: float = TIMEOUT) ->
     status, wish = None, None
     try:
         reply = post(address.url, letter.body, headers, timeout=timeout, kept=500)
-        rows, status, said, wish = (
+        rows, status, answer, wish = (
             outcome(reply.status),
             reply.status,
             reply.text,
             retry_after_of(reply.headers),
         )
         if 300 <= reply.status < 400:
-            said = f"redirects are not followed; it leads to {reply.headers.get('location', 'nowhere')}"
+            answer = f"redirects are not followed; it leads to {reply.headers.get('location', 'nowhere')}"
     except (AddressRefusedError, UnreachableError) as error:
-        said = str(error)
-    return Try(letter, now, int((time.monotonic() - began) * 1000), rows, status, said[:500], wish)
+        answer = str(error)
+    return Try(letter, now, int((time.monotonic() - began) * 1000), rows, status, answer[:500], wish)
 
 
 def send_in_order(

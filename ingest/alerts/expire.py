@@ -60,10 +60,10 @@ _SETTLES = (
 )
 
 
-def expire_alerts(ids: Sequence[str], said_at: datetime, position: Position, context: Context) -> int:
-    """A person said at a time, which is this position in the log, that these alerts are over; how many then are.
+def expire_alerts(ids: Sequence[str], resolved_at: datetime, position: Position, context: Context) -> int:
+    """A person resolved these alerts at a time, which is this position in the log; how many are resolved by it.
 
-    Of which anything new was said since goes on. What is sent again later than `SETTLED` from `said_at` fires anew. In
+    An alert that was reported since goes on. What is sent again later than `SETTLED` from `resolved_at` fires anew. In
     the caller's transaction, which holds the alerts until it ends. Raises StreamVersionError.
     """
     batch = Batch(database.now(), rows.existing(sorted(ids), hold=True), held=True)
@@ -72,6 +72,6 @@ def expire_alerts(ids: Sequence[str], said_at: datetime, position: Position, con
     over = rows.current_alerts(_SETTLES, (list(ids), *place))
     for one in over:
         by = By(one.integration, one.endpoint)
-        batch.change(one.id, one.alert, "settled", by, context, settled_until=said_at + SETTLED)
+        batch.change(one.id, one.alert, "settled", by, context, settled_until=resolved_at + SETTLED)
     batch.write()
     return len(over)

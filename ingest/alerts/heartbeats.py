@@ -19,8 +19,8 @@ from ingest.integrations.normalized import Parsed
 from ingest.log.append import retrying
 
 ENDPOINT = "heartbeat"
-_COLUMNS = "integration, name, every, grace, severity, component, heard_at"
-_OVERDUE = "NOT missed AND heard_at + every + grace < %s"
+_COLUMNS = "integration, name, every, grace, severity, component, received_at"
+_OVERDUE = "NOT missed AND received_at + every + grace < %s"
 
 
 def receive_heartbeat(heartbeat: Heartbeat, delivery: Delivery, now: datetime) -> DeliveryReceipt:
@@ -31,7 +31,7 @@ def receive_heartbeat(heartbeat: Heartbeat, delivery: Delivery, now: datetime) -
         cursor.execute(
             f"INSERT INTO alert_heartbeat ({_COLUMNS}, missed) VALUES (%s, %s, %s, %s, %s, %s, %s, false)"
             " ON CONFLICT (integration, name) DO UPDATE SET every = EXCLUDED.every, grace = EXCLUDED.grace,"
-            " severity = EXCLUDED.severity, component = EXCLUDED.component, heard_at = EXCLUDED.heard_at,"
+            " severity = EXCLUDED.severity, component = EXCLUDED.component, received_at = EXCLUDED.received_at,"
             " missed = false",
             values,
         )
@@ -52,15 +52,15 @@ def _fire_next(now: datetime) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE alert_heartbeat SET missed = true WHERE (integration, name) = (SELECT integration, name"
-            f" FROM alert_heartbeat WHERE {_OVERDUE} ORDER BY heard_at LIMIT 1 FOR UPDATE SKIP LOCKED)"
+            f" FROM alert_heartbeat WHERE {_OVERDUE} ORDER BY received_at LIMIT 1 FOR UPDATE SKIP LOCKED)"
             f" AND {_OVERDUE} RETURNING {_COLUMNS}",
             (now, now),
         )
         row = cursor.fetchone()
     if row is None:
         return False
-    integration, heard_at = row[0], row[6]
-    alert = Heartbeat(*row[1:6]).alert(missed_since=heard_at)
+    integration, received_at = row[0], row[6]
+    alert = Heartbeat(*row[1:6]).alert(missed_since=received_at)
     receive(Parsed((alert,)), Delivery(integration, ENDPOINT, "", b""))
     return True
 
@@ -71,7 +71,7 @@ class Waited:
 
     integration: str
     heartbeat: Heartbeat
-    heard_at: datetime
+    received_at: datetime
     missed: bool
 
 

@@ -290,8 +290,8 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
         allowed(found, heartbeats.ENDPOINT)
         assert found is not None
         with admitted(found.name, heartbeats.ENDPOINT):
-            said, media_type, payload = _request_parts(request)
-            result = heartbeats_endpoint.heartbeat(said)
+            parts, media_type, payload = _request_parts(request)
+            result = heartbeats_endpoint.heartbeat(parts)
             trace = getattr(request, "trace", None)
             delivery = Delivery(found.name, heartbeats.ENDPOINT, media_type, payload, trace)
             now = datetime.now(UTC)

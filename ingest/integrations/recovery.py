@@ -63,9 +63,9 @@ def key_of_title(title: str) -> str:
     """What of a title stays the same from its firing to its recovery: without the word, with what it is about."""
     text = title.strip()
     found = _BEFORE.match(text)
-    if found is not None and (said := found["in"]):
-        word, *_ = _SCOPE.split(said, maxsplit=1)
+    if found is not None and (place := found["in"]):
+        word, *_ = _SCOPE.split(place, maxsplit=1)
         if status_of(word) is not None:
-            scope = re.sub(r":\d+$", "", said[len(word) :]).strip()
+            scope = re.sub(r":\d+$", "", place[len(word) :]).strip()
             return f"{found['rest'].strip()} {scope}".strip()
     return read_title(text)[1]

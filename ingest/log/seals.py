@@ -46,16 +46,16 @@ def seal(actor: str = "system:log") -> list[Event]:
     Meant to be called every minute or so by one process; where two meet, one of them does nothing.
     """
     mark = read.watermark()
-    sealed: list[Event] = []
+    found: list[Event] = []
     try:
         while True:
             with transaction.atomic():
                 event = _seal_next(mark, actor)
             if event is None:
-                return sealed
-            sealed.append(event)
+                return found
+            found.append(event)
     except StreamVersionError:
-        return sealed
+        return found
 
 
 def _seal_next(mark: Position, actor: str) -> Event | None:

@@ -13,14 +13,15 @@ LAYERS = ["deploy", "frontend", "incidents", "analyzers", "ingest"]
 
 @dataclass
 class Survey:
-    """Lines of each function, files that catch everything, classes as (name, file, names of their bases), and names of
-    modules' constants as (file, name).
+    """Lines of each function, files that catch everything, classes as (name, file, names of their bases), and as (file,
+    name) modules' constants and variables: parameters, fields, and what statements assign at any depth.
     """
 
     lengths: dict[str, int] = field(default_factory=dict)
     broad: set[str] = field(default_factory=set)
     classes: list[tuple[str, str, list[str]]] = field(default_factory=list)
     constants: list[tuple[str, str]] = field(default_factory=list)
+    variables: set[tuple[str, str]] = field(default_factory=set)
 
 
 def sources() -> Iterator[Path]:
@@ -37,8 +38,13 @@ def survey() -> Survey:
         tree = ast.parse(path.read_text())
         found.constants += [(file, name) for node in tree.body for name in assigned(node)]
         for node in statements(tree):
+            found.variables |= {(file, name) for name in assigned(node)}
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found.lengths[f"{file}:{node.name}:{node.lineno}"] = (node.end_lineno or 0) - node.lineno + 1
+                given = node.args
+                found.variables |= {
+                    (file, one.arg) for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+                }
             elif isinstance(node, ast.ExceptHandler) and catches_everything(node):
                 found.broad.add(file)
             elif isinstance(node, ast.ClassDef):
@@ -47,7 +53,7 @@ def survey() -> Survey:
     return found
 
 
-def assigned(node: ast.stmt) -> Iterator[str]:
+def assigned(node: ast.AST) -> Iterator[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
     for target in targets:
         for one in target.elts if isinstance(target, ast.Tuple) else [target]:

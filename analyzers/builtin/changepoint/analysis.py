@@ -103,18 +103,18 @@ def _checked(seen: Observed, found: Detected) -> tuple[Assumption, ...]:
 
 
 def _suspect(seen: Observed, one: Changed) -> Suspect:
-    said = show.sentence(seen, one)
+    sentence = show.sentence(seen, one)
     since, last = one.since, max(each.end for each in one.changes)
     low, high = show.begins(seen, since.first), show.ends(seen, since.last)
     return Suspect(
         component=one.component,
         score=None,
         summary=(
-            f"{one.component} {said}, since {moment(seen.starts[since.at])} "
+            f"{one.component} {sentence}, since {moment(seen.starts[since.at])} "
             f"(95 %: {low[11:16]} to {high[11:16]} UTC)."
         ),
         first_failure=seen.starts[since.at],
         last_failure=min(seen.starts[last - 1] + seen.width, seen.starts[-1] + seen.width),
-        says=said[:200],
+        says=sentence[:200],
         indicator=seen.series[one.changes[0].series].name[:100],
     )

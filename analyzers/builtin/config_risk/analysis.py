@@ -120,13 +120,13 @@ def hold_out(past: Sequence[Change], min_changes: int, min_bad: int) -> Trial | 
     except TooLittleHistoryError:
         return None
     facts = facts_of(past)[cut:]
-    said = np.array([model.risk(one).probability for one in facts])
+    predicted = np.array([model.risk(one).probability for one in facts])
     bad = np.array([one.is_bad for one in later], dtype=np.float64)
     return Trial(
         len(later),
         int(bad.sum()),
-        float(said.sum()),
-        float(np.mean((said - bad) ** 2)),
+        float(predicted.sum()),
+        float(np.mean((predicted - bad) ** 2)),
         float(np.mean((model.usual - bad) ** 2)),
     )
 
@@ -134,25 +134,25 @@ def hold_out(past: Sequence[Change], min_changes: int, min_bad: int) -> Trial | 
 def sentence(one: Judged, usual: float) -> str:
     """The risk and the path in words, as the end of a sentence that begins with the change."""
     risk = one.risk
-    said = (
+    chance = (
         f"has a bad outcome with probability {percent(risk.probability)} (95 % interval {percent(risk.low)} to "
         f"{percent(risk.high)}; usual {percent(usual)})"
     )
     if not risk.path:
-        return f"{said}: no rule about past changes predicts better than the usual share"
+        return f"{chance}: no rule about past changes predicts better than the usual share"
     last = risk.path[-1]
     rule = ", ".join(step.condition for step in risk.path)
-    return f"{said}: {rule}; {last.bad} of {so_many(last.changes, 'past change')} like it were bad"
+    return f"{chance}: {rule}; {last.bad} of {so_many(last.changes, 'past change')} like it were bad"
 
 
 def _suspect(one: Judged, model: Model) -> Suspect:
-    said, name = sentence(one, model.usual), component(one.change)
+    phrase, name = sentence(one, model.usual), component(one.change)
     rule = ", ".join(step.condition for step in one.risk.path)
     says = f"has a bad outcome with probability {percent(one.risk.probability)}: {rule}"
     return Suspect(
         name,
         None,
-        f"{name} {said}.",
+        f"{name} {phrase}.",
         says=says if len(says) <= 200 else f"{says[:199]}…",
         forecast=True,
         indicator="change risk",

@@ -474,8 +474,8 @@ def _topology(judges: Judges, blamed: Blamed) -> Assumption:
         detail = f"{small} fails at the rate of {large}: possibly below it and recorded under another parent"
         return Assumption("topology", False, f"{detail} ({so_many(len(below), 'such component')}).")
     failing, healthy, plain, paths = judges.strays(blamed)
-    astray = failing + healthy
-    holds = astray <= (0 if blamed.chosen else 1) or astray <= _STRAY * plain
+    misplaced = failing + healthy
+    holds = misplaced <= (0 if blamed.chosen else 1) or misplaced <= _STRAY * plain
     detail = (
         f"{failing} of {so_many(paths, 'path')} fail badly without a blamed component, and {healthy} hardly fail with "
         "one."

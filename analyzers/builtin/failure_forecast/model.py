@@ -79,14 +79,14 @@ def forecast(days: Days, horizon: int, end: int, alarms: float, min_incidents: i
         raise TooLittleError(
             f"{len(days.incidents)} incidents in {len(days.ends)} days; {min_incidents} and {LEAST_DAYS} are needed"
         )
-    tested, said = _held_out(days.values, failing, known)
+    tested, predicted = _held_out(days.values, failing, known)
     if not tested.any() or not failing[tested].any() or failing[tested].all():
         raise TooLittleError("no incident follows a held-out day of a node, so that nothing can be tried")
     happened = failing[tested]
     spells = max(1, round(horizon / (24 * HOUR)))
-    areas = tuple((name, precision_area(said[name][tested], happened)) for name in LEARNERS)
+    areas = tuple((name, precision_area(predicted[name][tested], happened)) for name in LEARNERS)
     best = max(LEARNERS, key=lambda name: (dict(areas)[name], name))
-    raw = said[best][tested]
+    raw = predicted[best][tested]
     shift, slope = calibration(logistic(raw), happened)
     many = max(1, round(alarms / 1000 * len(raw)))
     threshold = float(np.sort(raw)[-many])
@@ -128,15 +128,15 @@ def _held_out(values: Floats, failing: Mask, known: Mask) -> tuple[Mask, dict[st
     cut = int(TAUGHT * days)
     early = np.arange(days) < cut
     group = groups_of(values)
-    said = {name: np.full(known.shape, np.nan) for name in LEARNERS}
+    predicted = {name: np.full(known.shape, np.nan) for name in LEARNERS}
     for one in range(GROUPS):
         teach = known & (group != one)[:, None] & early[None, :]
         test = known & (group == one)[:, None] & ~early[None, :]
         if not test.any() or not failing[teach].any() or failing[teach].all():
             continue
         for name in LEARNERS:
-            said[name][test] = learn(name, values[teach], failing[teach])(values[test])
-    return np.isfinite(said[REGRESSION]), said
+            predicted[name][test] = learn(name, values[teach], failing[teach])(values[test])
+    return np.isfinite(predicted[REGRESSION]), predicted
 
 
 def learn(name: str, rows: Floats, failing: Mask) -> Any:
@@ -165,11 +165,11 @@ def learn(name: str, rows: Floats, failing: Mask) -> Any:
     return lambda new: logit(trees.predict_proba(new)[:, 1]) + weight
 
 
-def precision_area(said: Floats, happened: Mask) -> float:
+def precision_area(predicted: Floats, happened: Mask) -> float:
     """The area under precision and recall (average precision)."""
     from sklearn.metrics import average_precision_score
 
-    return float(average_precision_score(happened, said))
+    return float(average_precision_score(happened, predicted))
 
 
 def _reasons(days: Days, failing: Mask, known: Mask) -> tuple[tuple[str, ...], ...]:

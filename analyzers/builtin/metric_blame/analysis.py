@@ -152,17 +152,17 @@ def _suspect(seen: Observed, outcome: Outcome, one: Candidate, score: float) -> 
     path = path_of(outcome, one, seen)
     low, median, high = onset(seen, one.component.changes[0])
     since = seen.starts[median]
-    said = _sentence(change, path)
+    phrase = _sentence(change, path)
     span = f" (95 % between {seen.starts[low]:%H:%M:%S} and {seen.until(high):%H:%M:%S})"
     return Suspect(
         component=one.component.name,
         score=score,
-        summary=f"{one.component.name} {said} since {moment(since)}{span}.",
+        summary=f"{one.component.name} {phrase} since {moment(since)}{span}.",
         ambiguous_with=_alike(outcome),
         sure=score >= SURE,
         first_failure=since,
         last_failure=seen.until(max(each.last for each in one.component.changes[:1]) - 1),
-        says=said[:200],
+        says=phrase[:200],
         indicator=change.identity.shown[:100],
         path=path,
     )

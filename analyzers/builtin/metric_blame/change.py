@@ -93,7 +93,7 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
     deviation = _carried(deviation)
     columns = len(seen.starts) - seen.now
     # A fault that lasts is in the last windows of the history too: those say nothing of chance.
-    calm = seen.now - _RECENT * columns if seen.now >= 3 * _RECENT * columns else seen.now
+    before = seen.now - _RECENT * columns if seen.now >= 3 * _RECENT * columns else seen.now
     tests = len(rows) * max(1, columns // length)
     brief = columns // _BRIEF + 1  # of readings that deviate `length` in a row have deviated
     filled = np.nan_to_num(deviation, nan=0.0)
@@ -102,7 +102,7 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
     for sign in (1.0, -1.0):
         kept = _sustained(sign * filled, length)
         size = kept[:, seen.now :].max(axis=1)
-        past = kept[:, :calm]
+        past = kept[:, :before]
         excused = ~(lasting(kept[:, seen.now :], size, brief) | grave)
         failed = failures(past, size, brief // 2, harmful & ~excused)
         nats = _nats(np.where(failed, np.nan, past), size, tests)

@@ -47,8 +47,8 @@ def sort_of(name: str, labels: Mapping[str, str], internal: str = "", external: 
     """The sort of a metric; `internal` and `external` are words of the user's own and go first."""
     if name.endswith(_SKIPPED) or "le" in labels:
         return "none"
-    said = _sort_of_name(name, internal, external)
-    return "errors" if said in ("load", "latency", "other") and _is_error_code(labels) else said
+    sort = _sort_of_name(name, internal, external)
+    return "errors" if sort in ("load", "latency", "other") and _is_error_code(labels) else sort
 
 
 @cache

@@ -307,13 +307,13 @@ def _far_from_usual(found: Found) -> tuple[int, int]:
     blamed_subjects = [one.component for one in found.findings if one.nature != "observer"]
     blamed_observers = [one.component for one in found.findings if one.nature == "observer"]
     gone = list(found.restarts)
-    calm = ~np.isin(seen.subject, [*blamed_subjects, *gone]) & ~np.isin(
+    unblamed = ~np.isin(seen.subject, [*blamed_subjects, *gone]) & ~np.isin(
         seen.observer, [*blamed_observers, *gone]
     )
     ends = np.arange(seen.steps - 1, -1, -found.rules.look_back)
-    failed, total = found.counted.failed[calm][:, ends], found.counted.total[calm][:, ends]
-    share = usual.share[calm][:, None]
-    within = 1 / (usual.a[calm] + usual.b[calm] + 1)[:, None]
+    failed, total = found.counted.failed[unblamed][:, ends], found.counted.total[unblamed][:, ends]
+    share = usual.share[unblamed][:, None]
+    within = 1 / (usual.a[unblamed] + usual.b[unblamed] + 1)[:, None]
     variance = total * share * (1 - share) * (1 + np.maximum(0, total - 1) * within)
     # One failure alone is never far: shares of a handful of calls say nothing.
     far = (failed >= 2) & (failed - total * share > _FAR * np.sqrt(variance))

@@ -112,8 +112,8 @@ def _exchanges(problem: Problem, chosen: list[Bools]) -> list[Bools]:
     parent = np.full(problem.counts[PLACE], -1, dtype=np.int64)
     parent[place[nested]] = subject[nested]
     inner = parent >= 0
-    nobody = [chosen[OBSERVER], np.zeros_like(chosen[SUBJECT]), np.where(inner, False, chosen[PLACE])]
-    alone = surpluses(problem, nobody)
+    no_place = [chosen[OBSERVER], np.zeros_like(chosen[SUBJECT]), np.where(inner, False, chosen[PLACE])]
+    alone = surpluses(problem, no_place)
     worth = np.maximum(alone[PLACE], 0.0)
     parts = np.bincount(parent[inner], worth[inner], minlength=problem.counts[SUBJECT])
     whole = np.maximum(alone[SUBJECT], 0.0)

@@ -107,15 +107,15 @@ def _suspect(window: Window, one: Apart, assumptions: Sequence[Assumption], para
         lost = sum(_LOWERED[each.name] for each in assumptions if not each.holds)
         stated = probability(one.nats)
         score = 1 / (1 + math.exp(lost - math.log(stated / (1 - stated)))) if lost else stated
-    said = sentence(one)
+    phrase = sentence(one)
     return Suspect(
         component=one.component,
         score=score,
-        summary=f"{one.component} {said}.",
+        summary=f"{one.component} {phrase}.",
         sure=score is not None and score >= SURE,
         first_failure=window.start,
         last_failure=window.end,
-        says=said[:200],
+        says=phrase[:200],
         indicator=f"{one.name} {INDICATORS[_leading(one)]}"[:100],
     )
 
@@ -152,7 +152,7 @@ def _common_suspects(window: Window, causes: Sequence[Common]) -> tuple[Suspect,
     for job in sorted({one.role.job for one in causes}):
         mine = [one for one in causes if one.role.job == job]
         worst = mine[0]
-        said = (
+        phrase = (
             f"spends {percent(worst.beta)} of the critical path in {worst.name} on nearly all workers: "
             "code or configuration, not a machine"
         )
@@ -160,10 +160,10 @@ def _common_suspects(window: Window, causes: Sequence[Common]) -> tuple[Suspect,
             Suspect(
                 component=f"job/{job}",
                 score=0.8,
-                summary=f"job/{job} {said}.",
+                summary=f"job/{job} {phrase}.",
                 first_failure=window.start,
                 last_failure=window.end,
-                says=said[:200],
+                says=phrase[:200],
                 indicator=f"{worst.name} {INDICATORS[BETA]}"[:100],
             )
         )

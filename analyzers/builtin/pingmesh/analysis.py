@@ -187,10 +187,10 @@ def _topology(seen: Observed, found: Sequence[Named]) -> Assumption:
     for one in found:
         if one.blamed.measure == "silent":
             inside[one.blamed.members] = True
-    astray = int((inside & ~silent).sum() + (silent & ~inside).sum()) if inside.any() else 0
-    if astray > MOST_MISMATCHED * inside.sum():
+    mismatched = int((inside & ~silent).sum() + (silent & ~inside).sum()) if inside.any() else 0
+    if mismatched > MOST_MISMATCHED * inside.sum():
         detail = (
-            f"{count(astray)} servers are silent outside of what is down, or answer inside, beside "
+            f"{count(mismatched)} servers are silent outside of what is down, or answer inside, beside "
             f"{count(int(inside.sum()))} inside: their places may be recorded wrongly."
         )
         return Assumption("topology", False, detail)

@@ -206,10 +206,10 @@ def _history(tried: Trial | None, factor: float) -> Assumption:
         detail = "The data are too short to hold some out: nothing shows that the probabilities hold."
         return Assumption("history", False, detail)
     happened = f"{so_many(tried.incidents, 'incident')} happened"
-    said = f"{happened} where {tried.expected:.3g} were predicted, on held-out data"
+    ratio = f"{happened} where {tried.expected:.3g} were predicted, on held-out data"
     if _came_true(tried):
-        return Assumption("history", True, f"{said}.")
-    return Assumption("history", False, f"{said}: odds are multiplied by {factor:.2g}.")
+        return Assumption("history", True, f"{ratio}.")
+    return Assumption("history", False, f"{ratio}: odds are multiplied by {factor:.2g}.")
 
 
 def _came_true(tried: Trial) -> bool:

@@ -123,18 +123,18 @@ def _measures(seen: Observed, found: Anomalies) -> dict[str, Any]:
 
 def _history(seen: Observed) -> Assumption:
     ready = int(np.count_nonzero(seen.answers[:, : seen.first].sum(axis=0)))
-    said = f"{so_many(ready, 'slice')} of 30 s before the window; {NEIGHBOURS + 1} to {LOOK_BACK} are compared with."
-    return Assumption("history", ready > NEIGHBOURS, said)
+    note = f"{so_many(ready, 'slice')} of 30 s before the window; {NEIGHBOURS + 1} to {LOOK_BACK} are compared with."
+    return Assumption("history", ready > NEIGHBOURS, note)
 
 
 def _sampling(seen: Observed, params: Params) -> Assumption:
     """Whether the answers of most pairs and slices are enough; a slice in which all is lost has no say."""
     least = int(params["min_answers"])
-    heard = seen.sent[:, seen.now] > 0
+    probed = seen.sent[:, seen.now] > 0
     tried = seen.sent[:, seen.now] >= max(least, 1)
-    share = float(tried.sum()) / max(int(heard.sum()), 1)
-    said = f"{percent(share)} of the slices of a pair have {least} probes or more."
-    return Assumption("sampling", share >= 0.5, said)
+    share = float(tried.sum()) / max(int(probed.sum()), 1)
+    note = f"{percent(share)} of the slices of a pair have {least} probes or more."
+    return Assumption("sampling", share >= 0.5, note)
 
 
 def _noise(located: Located) -> Assumption:
@@ -142,8 +142,8 @@ def _noise(located: Located) -> Assumption:
     if votes is None:
         return Assumption("noise", True, "No pair is answered later than usual.")
     late = percent(votes.rest)
-    said = f"{late} of the answers on paths without a suspect are late; up to {percent(LATE)} is usual."
-    return Assumption("noise", votes.rest <= LATE, said)
+    note = f"{late} of the answers on paths without a suspect are late; up to {percent(LATE)} is usual."
+    return Assumption("noise", votes.rest <= LATE, note)
 
 
 def _doubt(seen: Observed, located: Located) -> str | None:

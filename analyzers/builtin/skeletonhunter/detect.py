@@ -171,9 +171,9 @@ def _long_term(seen: Observed, effect: float, least: float) -> tuple[Mask, Mask,
     from which an answer is late then.
     """
     size = len(seen.pairs)
-    nobody = np.zeros(size, dtype=bool)
+    none = np.zeros(size, dtype=bool)
     if seen.n.shape[1] < 2 or not size:
-        return nobody, nobody, np.zeros(size), np.full(size, np.nan)
+        return none, none, np.zeros(size), np.full(size, np.nan)
     now, known = seen.now, (seen.n[:, :-1] > 0).any(axis=1) & (seen.n[:, -1] > 0)
     known &= (seen.judged | (seen.sent == 0))[:, now].all(axis=1)
     mean, var = np.zeros(size), np.ones(size)

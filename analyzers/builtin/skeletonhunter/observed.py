@@ -242,14 +242,14 @@ def _judged(
         return judged
     begin = (spans[0].start - window.start).total_seconds()
     starts = begin + SLICE.total_seconds() * np.arange(length, dtype=np.float64)
-    heard = np.maximum.accumulate(answers > 0, axis=1)
+    answered = np.maximum.accumulate(answers > 0, axis=1)
     known: dict[str, Mask] = {}
     for at, (src, dst, _) in enumerate(pairs):
         for end in (src, dst):
             if end not in known and (end in endpoints or end in gone):
                 one = endpoints.get(end)
                 known[end] = _there(one, gone.get(one.name if one else end, []), starts)
-            judged[at] &= known.get(end, heard[at])
+            judged[at] &= known.get(end, answered[at])
     return judged
 
 

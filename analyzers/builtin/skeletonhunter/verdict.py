@@ -92,9 +92,9 @@ def title(one: Named) -> str:
 
 def sentence(one: Named) -> str:
     where = f"{so_many(len(one.pairs), 'pair')} of endpoints in {so_many(len(one.slices), 'slice')} of 30 s"
-    said = f"{one.component} {title(one)}: anomalies on {where}"
+    summary = f"{one.component} {title(one)}: anomalies on {where}"
     if one.charge is not None:
-        said += f", {count(round(one.charge.lost))} of {count(one.charge.carried)} probes that pass it"
+        summary += f", {count(round(one.charge.lost))} of {count(one.charge.carried)} probes that pass it"
     if one.others:
-        return f"{said}. Not distinguishable on these paths: {listed(one.others)}."
-    return f"{said}."
+        return f"{summary}. Not distinguishable on these paths: {listed(one.others)}."
+    return f"{summary}."

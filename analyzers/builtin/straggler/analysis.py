@@ -146,17 +146,17 @@ def score_of(evidence: float, lost: float) -> float:
 
 def _suspect(seen: Observed, one: Named, lost: float) -> Suspect:
     score = score_of(one.evidence, lost)
-    said = sentence(one)
+    phrase = sentence(one)
     since = seen.starts[one.first]
     last = min(seen.starts[one.last - 1] + seen.width, seen.starts[-1] + seen.width)
     return Suspect(
         component=one.node,
         score=score,
-        summary=f"{one.node} {said} since {moment(since)}.",
+        summary=f"{one.node} {phrase} since {moment(since)}.",
         sure=score >= SURE,
         first_failure=since,
         last_failure=last,
-        says=said[:200],
+        says=phrase[:200],
         indicator=_indicator(one)[:100],
     )
 

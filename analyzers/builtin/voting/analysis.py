@@ -348,7 +348,7 @@ def _evidence(
 
 
 def _nothing_known(
-    seen: Observed, charges: Sequence[Charge], said: show.Words, assumptions: Sequence[Assumption]
+    seen: Observed, charges: Sequence[Charge], words: show.Words, assumptions: Sequence[Assumption]
 ) -> str | None:
     """Much is lost and nobody in particular loses it: `quiet` would be wrong, and a name would be a guess."""
     sampled = all(one.holds for one in assumptions if one.name == "sampling")
@@ -364,11 +364,11 @@ def _nothing_known(
         if charges or failing < UNKNOWN:
             return None
         return (
-            f"{count(failing)} {said.flows} lost {said.packets} and no component stands out among them. Mostly failing "
-            f"{said.flows} are reported, so the loss rate is unknown."
+            f"{count(failing)} {words.flows} lost {words.packets} and no component stands out among them. Mostly "
+            f"failing {words.flows} are reported, so the loss rate is unknown."
         )
     share = (seen.lost if sampled else seen.lost + seen.without_path) / max(sent, 1.0)
-    lost = f"{percent(share)} of {count(sent)} {said.packets} are lost"
+    lost = f"{percent(share)} of {count(sent)} {words.packets} are lost"
     if len(charges) > 1 and share >= CONTRAST:
         return (
             f"{lost}: too few are healthy to separate components. The cause may lie outside the paths, or in "
@@ -385,13 +385,13 @@ def _nothing_known(
 
 
 def _suspect(
-    window: Window, seen: Observed, charge: Charge, said: show.Words, assumptions: Sequence[Assumption]
+    window: Window, seen: Observed, charge: Charge, words: show.Words, assumptions: Sequence[Assumption]
 ) -> Suspect:
     when = show.span(window, seen, charge)
     return Suspect(
         component=charge.names[0],
         score=None if charge.score is None else lowered(charge.score, assumptions),
-        summary=_sentence(charge, said),
+        summary=_sentence(charge, words),
         p_value=charge.p_value,
         q_value=charge.q_value,
         estimate=charge.estimate,
@@ -402,18 +402,18 @@ def _suspect(
     )
 
 
-def _sentence(charge: Charge, said: show.Words) -> str:
+def _sentence(charge: Charge, words: show.Words) -> str:
     lost = round(charge.lost)
     if charge.estimate is None:
         sentence = (
-            f"{charge.names[0]} lies on {count(charge.flows)} {said.flows} with losses of {count(charge.pairs)} "
-            f"{said.pairs}, where about {count(charge.expected)} would be by chance"
+            f"{charge.names[0]} lies on {count(charge.flows)} {words.flows} with losses of {count(charge.pairs)} "
+            f"{words.pairs}, where about {count(charge.expected)} would be by chance"
         )
         return f"{sentence}. {_only(charge)}"
     sentence = (
         f"{charge.names[0]} loses {percent(charge.estimate.failure_rate)} of what is sent over it: {count(lost)} of "
-        f"{count(charge.carried)} {said.packets}, on {count(charge.flows)} {said.flows} of {count(charge.pairs)} "
-        f"{said.pairs}"
+        f"{count(charge.carried)} {words.packets}, on {count(charge.flows)} {words.flows} of {count(charge.pairs)} "
+        f"{words.pairs}"
     )
     if charge.expected:
         sentence += f"; about {count(charge.expected)} expected"

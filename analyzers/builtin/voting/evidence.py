@@ -47,7 +47,7 @@ def words(window: Window) -> Words:
     return Words("attempts", "failing rows", "paths")
 
 
-def blamed_table(charges: Sequence[Charge], said: Words, strength: str) -> Evidence:
+def blamed_table(charges: Sequence[Charge], words: Words, strength: str) -> Evidence:
     rows = tuple(
         (
             one.names[0], int(one.carried), round(one.lost, 1), round(one.expected, 2),
@@ -58,8 +58,8 @@ def blamed_table(charges: Sequence[Charge], said: Words, strength: str) -> Evide
         for one in charges
     )  # fmt: skip
     columns = (
-        "component", f"{said.packets} sent", "lost there", "normal", "loss rate (%)", "low (%)", "high (%)",
-        said.flows, said.pairs, strength, "needed", "p", "q", "ambiguous with",
+        "component", f"{words.packets} sent", "lost there", "normal", "loss rate (%)", "low (%)", "high (%)",
+        words.flows, words.pairs, strength, "needed", "p", "q", "ambiguous with",
     )  # fmt: skip
     note = "The loss rate is the component's own, with the ends of its 95 % interval."
     note += f" {NATS} {CHANCE}" if "nats" in strength else ""
@@ -84,7 +84,7 @@ class Cleared:
     reason: str
 
 
-def cleared_table(seen: Observed, cleared: Sequence[Cleared], said: Words, strength: str) -> Evidence | None:
+def cleared_table(seen: Observed, cleared: Sequence[Cleared], words: Words, strength: str) -> Evidence | None:
     if not cleared:
         return None
     lost = seen.failing.per_component(seen.failing.lost, seen.components)
@@ -96,7 +96,7 @@ def cleared_table(seen: Observed, cleared: Sequence[Cleared], said: Words, stren
         for one in cleared
     )  # fmt: skip
     columns = (
-        "component", f"{said.packets} sent", "lost on its paths", f"{strength}, alone", f"{strength}, left",
+        "component", f"{words.packets} sent", "lost on its paths", f"{strength}, alone", f"{strength}, left",
         "why it is cleared",
     )  # fmt: skip
     return table(
@@ -104,7 +104,7 @@ def cleared_table(seen: Observed, cleared: Sequence[Cleared], said: Words, stren
     )
 
 
-def flows_table(seen: Observed, blamed: Ints, names: Sequence[str], said: Words) -> Evidence | None:
+def flows_table(seen: Observed, blamed: Ints, names: Sequence[str], words: Words) -> Evidence | None:
     """The flows that lost most, and where; `blamed[r]` indexes `names`, -1 is noise. None without known ends."""
     failing = seen.failing
     known = [ends for ends in failing.ends if ends[0]]
@@ -121,12 +121,12 @@ def flows_table(seen: Observed, blamed: Ints, names: Sequence[str], said: Words)
         for r in order
     )  # fmt: skip
     more = f" {failing.rows - _FLOWS:,} further ones are not shown." if failing.rows > _FLOWS else ""
-    note = f"For every failing flow the component that most probably lost its {said.packets}.{more}"
+    note = f"For every failing flow the component that most probably lost its {words.packets}.{more}"
     return table("Flows that lost most", ("from", "to", "sent", "lost", "put down to"), rows, note)
 
 
 def over_time(
-    window: Window, seen: Observed, owner: Ints, names: Sequence[str], said: Words
+    window: Window, seen: Observed, owner: Ints, names: Sequence[str], words: Words
 ) -> Evidence | None:
     """Losses per slice, those put down to a blamed component in colour; None when nothing was lost."""
     failing = seen.failing
@@ -152,8 +152,8 @@ def over_time(
         for i in range(counts.shape[1])
         if counts[s, i]
     ]
-    title = f"lost {said.packets} per {fold * SLICE.total_seconds():g} seconds"
-    return chart(f"Lost {said.packets} over time", _bars(values, series, title))
+    title = f"lost {words.packets} per {fold * SLICE.total_seconds():g} seconds"
+    return chart(f"Lost {words.packets} over time", _bars(values, series, title))
 
 
 def _bars(values: list[Json], names: list[str], title: str) -> Json:
@@ -182,7 +182,7 @@ def _bars(values: list[Json], names: list[str], title: str) -> Json:
 
 
 def rates_chart(
-    seen: Observed, charges: Sequence[Charge], cleared: Sequence[Cleared], owner: Ints, said: Words
+    seen: Observed, charges: Sequence[Charge], cleared: Sequence[Cleared], owner: Ints, words: Words
 ) -> Evidence | None:
     """Loss rates of the blamed and of the cleared in per cent, with their intervals, on one logarithmic axis; None
     where rates are not known.
@@ -213,7 +213,7 @@ def rates_chart(
             {
                 "mark": {"type": "rule", "strokeWidth": 2},
                 "encoding": {
-                    "x": {**x, "field": "low", "title": f"% of {said.packets} lost"},
+                    "x": {**x, "field": "low", "title": f"% of {words.packets} lost"},
                     "x2": {"field": "high"},
                 },
             },

@@ -72,5 +72,5 @@ def _team_of(body: Mapping[str, Any]) -> str:
 
 def _titles(body: dict[str, object]) -> dict[str, str]:
     fates = body.get("alerts")
-    ids = [fate["alert"] for fate in fates] if isinstance(fates, list) else []
+    ids = [outcome["alert"] for outcome in fates] if isinstance(fates, list) else []
     return queries.alert_titles(ids)

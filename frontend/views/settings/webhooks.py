@@ -123,7 +123,7 @@ def _test(request: HttpRequest, row: Webhook) -> None:
     except encryption.DecryptionError as error:
         messages.error(request, f"Not sent: {error}.")
         return
-    answer = f"{tried.status or 'no answer'}: {tried.said}".strip(": ")
+    answer = f"{tried.status or 'no answer'}: {tried.answer}".strip(": ")
     if tried.outcome == "taken":
         messages.success(request, f"{row.name} accepted the test in {tried.milliseconds} ms ({answer}).")
     else:

@@ -229,11 +229,11 @@ def _order_unknown(began: Onset) -> str:
 def _compared(changed: tuple[int, int], control: tuple[int, int], p: float | None) -> tuple[str, ...]:
     if not changed[1] and not control[1]:
         return ()
-    said = (
+    sentence = (
         f"{changed[0]} of {changed[1]} changed components with metrics shifted, "
         f"{control[0]} of {control[1]} others"
     )
-    return (said + (f" (p {p:.2g})." if p is not None else "."),)
+    return (sentence + (f" (p {p:.2g})." if p is not None else "."),)
 
 
 def _ranked(p: float | None) -> tuple[str, ...]:

@@ -86,12 +86,12 @@ class AnswerQuestion:
 def groups_of(state: Incident) -> list[Group]:
     """The suspects that an incident knows: of each analyzer that blames its cause or another component on the same
     paths, else its own component."""
-    said = [
+    blaming = [
         one
         for one in state.opinions.values()
         if one.says in ("blames", "blames_other") and one.component not in state.related
     ]
-    groups = [Group(tuple(sorted(one.cause)), one.score) for one in said if one.cause]
+    groups = [Group(tuple(sorted(one.cause)), one.score) for one in blaming if one.cause]
     if groups or state.component is None or state.reported_at is not None:
         return groups
     return [Group((state.component, *state.ambiguous_with), state.confidence)]
@@ -181,9 +181,9 @@ def _effect(state: Incident, command: AnswerQuestion, before: Beliefs, narrows: 
         return "late"
     if command.outcome == "unclear":
         return "unclear"
-    if command.outcome in (said := _dialogue(state).outcomes(command.question.id)):
+    if command.outcome in (outcomes := _dialogue(state).outcomes(command.question.id)):
         return "repeated"
-    if said - {"unclear"}:
+    if outcomes - {"unclear"}:
         return "contradicts"
     if not before.keys() & set(command.question.tests):
         return "no_suspect"
@@ -250,11 +250,11 @@ def requested_probe_sentence(name: str, body: Mapping[str, Any]) -> str:
 
 def answered_sentence(name: str, body: Mapping[str, Any]) -> str:
     question = question_from(body["question"])
-    said = {"positive": question.positive, "negative": f"not so: {question.positive}", "unclear": "unclear"}
+    words = {"positive": question.positive, "negative": f"not so: {question.positive}", "unclear": "unclear"}
     count = "" if body["sent"] is None else f" ({body['lost']} of {body['sent']} lost)"
     who = f"{name}" if body["by"] == name or body["by"] == BY_ROWS else f"{body['by']} (sent by {name})"
     who = "Telemetry" if body["by"] == BY_ROWS else who
-    return f"{who} answered “{question.text}”: {said[body['outcome']]}{count}. {moved_sentence(body)}"
+    return f"{who} answered “{question.text}”: {words[body['outcome']]}{count}. {moved_sentence(body)}"
 
 
 def moved_sentence(body: Mapping[str, Any]) -> str:

@@ -319,7 +319,7 @@ def requested_sentence(name: str, body: Mapping[str, Any]) -> str:
 
 
 def answered_sentence(name: str, body: Mapping[str, Any]) -> str:
-    said = {
+    phrase = {
         "drained": f"{body['node']} is drained",
         "replaced": _replaced(body),
         "returned": f"{body['node']} returned",
@@ -328,7 +328,7 @@ def answered_sentence(name: str, body: Mapping[str, Any]) -> str:
     }[body["said"]]
     source = f" (sent by {name})" if name != body["by"] else ""
     note = f": {body['note']}" if body["note"] else ""
-    return f"{said}, says {body['by']}{source}{note}"
+    return f"{phrase}, says {body['by']}{source}{note}"
 
 
 def _replaced(body: Mapping[str, Any]) -> str:

@@ -62,20 +62,20 @@ def kind_of(type_: str, actor: str) -> TimelineKind:
 # Notified
 # ----------------------------------------------------------------------------------------------------------
 def _notified(_: str, body: Mapping[str, Any]) -> str:
-    whom = _recipient(body)
+    recipient = _recipient(body)
     others = body["incidents"] - 1
     if body["outcome"] == "sent":
         together = (
             f", with {others} other incident{'' if others == 1 else 's'} in one message" if others else ""
         )
-        return f"Notified {whom}{together}: {body['reason']}"
+        return f"Notified {recipient}{together}: {body['reason']}"
     if body["outcome"] == "failed":
-        return f"Attempt {body['attempt']} to notify {whom} failed: {body['why']}"
+        return f"Attempt {body['attempt']} to notify {recipient} failed: {body['why']}"
     if body["outcome"] == "delayed":
-        return f"Notification to {whom} delayed: {body['why']}"
+        return f"Notification to {recipient} delayed: {body['why']}"
     if body["outcome"] == "stopped":
-        return f"Notification to {whom} cancelled: {body['why']}"
-    return f"Could not reach {whom}: {body['why']}"
+        return f"Notification to {recipient} cancelled: {body['why']}"
+    return f"Could not reach {recipient}: {body['why']}"
 
 
 def _recipient(body: Mapping[str, Any]) -> str:
@@ -307,8 +307,8 @@ def _escalation_started(name: str, body: Mapping[str, Any]) -> str:
 def _escalated(name: str, body: Mapping[str, Any]) -> str:
     called = [_called(one) for one in body["called"]] + [f"channel {one}" for one in body["channels"]]
     missed = "; ".join(f"could not notify {one['target']}: {one['why']}" for one in body["unreachable"])
-    whom = f"notified {', '.join(called)}" if called else ""
-    done = "; ".join(part for part in (whom, missed) if part) or "ran a step without recipients"
+    notified = f"notified {', '.join(called)}" if called else ""
+    done = "; ".join(part for part in (notified, missed) if part) or "ran a step without recipients"
     place = f"step {body['step']} of {body['steps']}"
     if body["rounds"] > 1:
         place += f", round {body['round']} of {body['rounds']}"

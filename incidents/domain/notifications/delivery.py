@@ -426,10 +426,10 @@ def is_stuck(steps: Sequence[Tried]) -> bool:
 
 def outcome(steps: Sequence[Tried]) -> Literal["sent", "stopped", "given_up"] | None:
     """How a call ended; None while a step waits."""
-    standings = {step.standing for step in steps}
-    if "waiting" in standings:
+    states = {step.standing for step in steps}
+    if "waiting" in states:
         return None
-    return "sent" if "sent" in standings else "stopped" if "stopped" in standings else "given_up"
+    return "sent" if "sent" in states else "stopped" if "stopped" in states else "given_up"
 
 
 # Responses

@@ -117,15 +117,15 @@ def send_service(outgoing: Outgoing) -> Reply:
     short = plugin.body_maxlen < _SHORT * 4 or not plugin.title_maxlen
     body, title = (message.short, "") if short else (message.text, message.subject)
     _set_priority(plugin, outgoing.address, message)
-    with guarded() as stopped, _captured_errors() as heard:
+    with guarded() as stopped, _captured_errors() as errors:
         try:
             taken = bool(plugin.notify(body=body, title=title, notify_type=_type(message)))
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             taken = False
-            heard.append(f"{type(error).__name__}")
+            errors.append(f"{type(error).__name__}")
     if taken:
         return Reply("taken", f"accepted by {plugin.service_name}")
-    return _judged(str(plugin.service_name), heard, stopped)
+    return _judged(str(plugin.service_name), errors, stopped)
 
 
 _PRIORITIES: Final[Mapping[str, Mapping[str | None, int | str]]] = MappingProxyType(
@@ -157,10 +157,10 @@ def _type(message: Message) -> NotifyType:
     )
 
 
-def _judged(service: str, heard: list[str], stopped: list[str]) -> Reply:
+def _judged(service: str, errors: list[str], stopped: list[str]) -> Reply:
     if stopped:
         return delivery.refused(f"not sent to {service}: {stopped[0]}")
-    status = next((int(found[1]) for line in reversed(heard) if (found := _STATUS.search(line))), None)
+    status = next((int(found[1]) for line in reversed(errors) if (found := _STATUS.search(line))), None)
     if status is None:
         return delivery.no_answer(f"no response from {service}")
     reply = delivery.http(status, {}, "", datetime.now(UTC))

@@ -150,11 +150,11 @@ class _Health:
         return f"{kind}/{name}" if is_component(f"{kind}/{name}") else None
 
     def labels(self) -> dict[str, str]:
-        said = {
+        found = {
             name: self.text_of(name) for name in ("agent", "componentClass", "errorCode", "recommendedAction")
         }
         fixed = {"node": self.node, "check": self.check, "event": self.event.attributes["id"]}
-        return {**self.names, **{name: text for name, text in said.items() if text}, **fixed}
+        return {**self.names, **{name: text for name, text in found.items() if text}, **fixed}
 
 
 def _alert(health: _Health, kind: str, value: str, single: bool) -> Alert:
@@ -170,7 +170,7 @@ def _alert(health: _Health, kind: str, value: str, single: bool) -> Alert:
     severity: Severity = "critical" if health.told.get("isFatal") is True else "warning"
     lines = [message]
     for field, called_ in (("errorCode", "Error codes"), ("recommendedAction", "Recommended action")):
-        lines += [f"{called_}: {said}"] if (said := health.text_of(field)) else []
+        lines += [f"{called_}: {words}"] if (words := health.text_of(field)) else []
     return Alert(
         key=key_of(f"nvsentinel/{health.node}/{health.check}/{kind}/{value}"),
         status="resolved" if health.healthy else "firing",

@@ -219,9 +219,9 @@ class _Reading:
             return status
         if word:
             self.unknown = self._text("status").strip()
-            said = f"the status {shown(self.unknown)} is not known and was taken as firing"
-            self.why["status"] += f"; {said}"
-            self.notes.told.append(f"{said}; put it into `words` of the status in the integration's mapping")
+            note = f"the status {shown(self.unknown)} is not known and was taken as firing"
+            self.why["status"] += f"; {note}"
+            self.notes.told.append(f"{note}; put it into `words` of the status in the integration's mapping")
         elif self.how.reads_titles:
             self.why["status"] += "; nothing says a status, so firing"
         else:
@@ -265,8 +265,8 @@ class _Reading:
                 self.why["component"] += f"; {shown(text)} is none, it must be {COMPONENT_FORM}"
         found = component_of(labels)
         if found:
-            said = self.why.get("component")
-            self.why["component"] = f"{said}; {found} from the labels" if said else f"{found} from the labels"
+            why = self.why.get("component")
+            self.why["component"] = f"{why}; {found} from the labels" if why else f"{found} from the labels"
         return found
 
     def _starts_at(self) -> datetime | None:

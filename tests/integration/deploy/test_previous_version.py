@@ -15,12 +15,12 @@ SELECT column_name, is_nullable = 'NO' AND column_default IS NULL AND is_identit
 
 
 def previous() -> list[tuple[str, str]]:
-    """The last migration but one of each app of ours that has several."""
+    """The last migration but one of each app of ours that has several; the last itself where it takes away."""
     loader = MigrationLoader(None, ignore_no_migrations=True)
     return [
-        parent
+        (app, name) if name.endswith(CONTRACT) else parent
         for app, name in loader.graph.leaf_nodes()
-        if is_ours(app) and not name.endswith(CONTRACT)
+        if is_ours(app)
         for parent in loader.disk_migrations[app, name].dependencies
         if parent[0] == app
     ]

@@ -33,7 +33,7 @@ def feed(until: datetime, region: str = "default", kind: str = "path_outcome") -
             "latest": until,
             "first_arrived_at": NOON,
             "arrived_at": NOON,
-            "heard_at": NOON,
+            "last_received_at": NOON,
         },
     )
 

@@ -26,7 +26,7 @@ def three_days(region: str = "east") -> None:
         latest=NOW,
         first_arrived_at=begun,
         arrived_at=NOW,
-        heard_at=NOW,
+        last_received_at=NOW,
     )
 
 

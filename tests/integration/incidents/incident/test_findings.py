@@ -226,7 +226,12 @@ def test_a_failure_after_the_resolution_opens_a_new_ticket() -> None:
 
 def arrived(kind: str, latest: datetime, at: datetime) -> None:
     """Telemetry of a kind whose newest row, of `latest`, came `at` that time."""
-    seen = {"first": latest - timedelta(days=1), "latest": latest, "first_arrived_at": at, "heard_at": at}
+    seen = {
+        "first": latest - timedelta(days=1),
+        "latest": latest,
+        "first_arrived_at": at,
+        "last_received_at": at,
+    }
     TelemetryCursor.objects.create(region="default", kind=kind, arrived_at=at, **seen)
 
 

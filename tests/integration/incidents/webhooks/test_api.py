@@ -108,7 +108,7 @@ def test_a_test_delivery_says_what_came_of_it(api: Call) -> None:
     with http_sink(lambda _: (418, {}, b"a teapot")) as sink:
         made(api, url=sink.url)
         answer = api("POST", "/pager/test").json()
-    assert (answer["taken"], answer["status"], answer["said"]) == (False, 418, "a teapot")
+    assert (answer["taken"], answer["status"], answer["answer"]) == (False, 418, "a teapot")
     assert json.loads(sink.got[0].body)["type"] == "webhook.test"
 
 
@@ -161,7 +161,7 @@ def test_what_was_sent_last_can_be_read(api: Call) -> None:
         webhook = Webhook.objects.get()
         deliver(lambda: at_end(webhook))
     told = api("GET", "/pager/deliveries").json()
-    assert [(one["status"], one["taken"], one["said"]) for one in told["attempts"]] == [(422, False, "no")]
+    assert [(one["status"], one["taken"], one["answer"]) for one in told["attempts"]] == [(422, False, "no")]
     assert [one["reason"] for one in told["dead_letters"]] == ["answered 422: no"]
 
 
