@@ -100,3 +100,44 @@ def test_every_link_of_a_document_of_the_root_leads_to_a_file(name: str) -> None
     targets = LINK.findall(FENCE.sub("", (ROOT / name).read_text()))
     paths = [target.partition("#")[0] for target in targets if "://" not in target]
     assert [path for path in paths if path and not (ROOT / path).exists()] == []
+
+
+RECIPE = re.compile(r"^\| (?!change|---)([^|]+) \| (.+) \|$", re.MULTILINE)
+PLACE = re.compile(r"`((?:deploy|frontend|incidents|analyzers|ingest)/[\w/.]+)`")
+TIERS = ("incidents/domain", "incidents/api", "frontend/views", "frontend/templates", "frontend/docs")
+
+
+def recipes() -> dict[str, set[str]]:
+    """The packages of each change of the table, NAME being one of its own choice."""
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## Recipes")[2]
+    return {
+        change: {package_of(place.partition("NAME")[0].rstrip("/")) for place in PLACE.findall(where)}
+        for change, where in RECIPE.findall(table)
+    }
+
+
+def package_of(place: str) -> str:
+    path = ROOT / place
+    assert path.exists(), f"CONTRIBUTING.md names {place}"
+    return place if path.is_dir() else place.rpartition("/")[0]
+
+
+def tier_of(package: str) -> str:
+    return next((tier for tier in TIERS if package.startswith(tier)), package.partition("/")[0])
+
+
+def test_a_change_needs_two_packages_of_a_tier_at_most() -> None:
+    found = recipes()
+    assert {
+        "flap detection",
+        "a filter of the list of incidents",
+        "a telemetry field",
+        "a permission",
+    } <= set(found)
+    wide = {
+        (change, tier): packages
+        for change, all_of_it in found.items()
+        for tier in {tier_of(one) for one in all_of_it}
+        if len(packages := {one for one in all_of_it if tier_of(one) == tier}) > 2
+    }
+    assert wide == {}
