@@ -344,6 +344,7 @@ INSTALLED_APPS = [
     "incidents.worker",
     "incidents.escalation",
     "incidents.saved_views",
+    "incidents.reviews",
     "deploy",
 ]
 MIDDLEWARE = [

@@ -31,6 +31,7 @@ from incidents.api.people import MembersView, MemberView, UsersView
 from incidents.api.proposals import ProposalsView
 from incidents.api.questions import AnswerQuestionView, QuestionsView, RequestProbeView
 from incidents.api.remediation import REQUEST_SCOPE, RemediationAnswersView, RemediationView
+from incidents.api.reviews import OpenActionsView, ReviewActionsView, ReviewActionView, ReviewView
 from incidents.api.routing.preview import ExplainView, ReplayView
 from incidents.api.routing.services import ServicesView
 from incidents.api.routing.views import RoutesView
@@ -252,6 +253,18 @@ urlpatterns = [
         AnswerQuestionView.as_view(),
         name="api-incident-answer-question",
     ),
+    path("incidents/<str:reference>/review", ReviewView.as_view(), name="api-incident-review"),
+    path(
+        "incidents/<str:reference>/review/actions",
+        ReviewActionsView.as_view(),
+        name="api-incident-review-actions",
+    ),
+    path(
+        "incidents/<str:reference>/review/actions/<int:action>",
+        ReviewActionView.as_view(),
+        name="api-incident-review-action",
+    ),
+    path("review_actions", OpenActionsView.as_view(), name="api-review-actions"),
     path("incidents/<str:reference>/escalation", EscalationView.as_view(), name="api-incident-escalation"),
     path(
         "incidents/<str:reference>/notifications",

@@ -8,6 +8,7 @@ from incidents import commands
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out, violations
+from tests.browser.test_alerts import pictured
 
 
 def test_a_ticket_shows_who_agrees_and_who_does_not(console: Console) -> None:
@@ -50,3 +51,25 @@ def test_a_chart_is_saved_as_a_picture_and_the_hand_over_keeps_nobody_out(consol
     with page.expect_download() as saved:
         figure.get_by_role("button", name="SVG").click()
     assert saved.value.path().read_text().startswith("<svg")
+
+
+def test_a_review_is_drafted_gets_an_action_and_fits_a_phone(console: Console) -> None:
+    number = content.report_finding()
+    commands.acknowledge(content.ticket_id(number), content.BOB)
+    page = console.open(f"/incidents/{number}/review")
+    page.get_by_role("button", name="Draft review").press("Enter")
+    expect(page.get_by_role("heading", name="Who was called")).to_be_visible()
+    page.get_by_label("New action").fill("Alert on failing disks earlier")
+    page.get_by_label("Owner").fill("alice")
+    page.get_by_label("Due").fill("2020-02-03")
+    page.get_by_label("Due").press("Enter")
+    expect(page.get_by_text("overdue since 2020-02-03")).to_be_visible()
+    assert violations(page) == []
+    pictured(page, "review")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, "color-contrast") == []
+    assert not sticks_out(page)
+    page.get_by_role("button", name="Done: Alert on failing disks earlier").click()
+    expect(page.get_by_role("button", name="Reopen: Alert on failing disks earlier")).to_be_visible()
+    assert console.problems == []

@@ -1,0 +1,158 @@
+"""Post-incident reviews over HTTP: drafted from the log, written, published, and their actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers as s
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents.api.incident import serializers as shapes
+from incidents.api.incident.views import ERRORS, MISSING, IncidentAPI, parameters
+from incidents.api.inputs import context, fields
+from incidents.domain.values import InvalidValueError
+from incidents.reviews import commands
+from incidents.reviews.models import Review
+
+MOST = 500
+CHANGED = {409: OpenApiResponse(shapes.ConflictShape, "Somebody else changed it."), **ERRORS, **MISSING}
+
+
+class ActionShape(s.Serializer[Any]):
+    id = s.IntegerField()
+    text = s.CharField()
+    owner = s.CharField(help_text="user name; empty: nobody yet")
+    due = s.CharField(help_text="a date; empty: none")
+    done_at = s.CharField(help_text="empty: open")
+    done_by = s.CharField()
+
+
+class ReviewShape(s.Serializer[Any]):
+    incident = s.IntegerField()
+    text = s.CharField(help_text="Markdown")
+    actions = ActionShape(many=True)
+    published_at = s.DateTimeField(allow_null=True)
+    edition = s.IntegerField(help_text="rises with each change; send it with a new text")
+    updated_at = s.DateTimeField()
+    updated_by = s.CharField()
+
+
+class ReviewChangeShape(s.Serializer[Any]):
+    text = s.CharField(required=False)
+    edition = s.IntegerField(required=False, help_text="of the text that was changed; required with `text`")
+    published = s.BooleanField(required=False)
+
+
+class NewActionShape(s.Serializer[Any]):
+    text = s.CharField()
+    owner = s.CharField(required=False)
+    due = s.CharField(required=False, help_text="such as 2026-12-24")
+
+
+class ActionChangeShape(s.Serializer[Any]):
+    text = s.CharField(required=False)
+    owner = s.CharField(required=False)
+    due = s.CharField(required=False)
+    done = s.BooleanField(required=False)
+
+
+class ListedActionShape(ActionShape):
+    incident = s.IntegerField()
+
+
+class ActionsShape(s.Serializer[Any]):
+    results = ListedActionShape(many=True)
+
+
+class ReviewAPI(IncidentAPI):
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, commands.UnknownReviewError):
+            exc = NotFound(f"{exc.args[0][:1].upper()}{exc.args[0][1:]}.")
+        return super().handle_exception(exc)
+
+
+class ReviewView(ReviewAPI):
+    @extend_schema(operation_id="incidents_review", responses={200: ReviewShape, **ERRORS, **MISSING})
+    def get(self, request: Request, reference: str) -> Response:
+        """The review of an incident; 404 where there is none yet."""
+        parameters(request)
+        return _answer(commands.find(reference))
+
+    @extend_schema(
+        operation_id="incidents_review_draft", request=None, responses={200: ReviewShape, **CHANGED}
+    )
+    def post(self, request: Request, reference: str) -> Response:
+        """Draft the review from the log; one that exists stays as it is."""
+        fields(request, shapes.NothingShape)
+        return _answer(commands.begin(reference, context(request)))
+
+    @extend_schema(
+        operation_id="incidents_review_write",
+        request=ReviewChangeShape,
+        responses={200: ReviewShape, **CHANGED},
+    )
+    def patch(self, request: Request, reference: str) -> Response:
+        """Write another text, publish, or take back the publication."""
+        body, who = fields(request, ReviewChangeShape), context(request)
+        if "text" in body:
+            if "edition" not in body:
+                raise InvalidValueError("edition", "is required with a text: the edition that you changed")
+            commands.write(reference, body["text"], body["edition"], who)
+        if "published" in body:
+            commands.publish(reference, body["published"], who)
+        return _answer(commands.find(reference))
+
+
+class ReviewActionsView(ReviewAPI):
+    @extend_schema(
+        operation_id="incidents_review_add_action",
+        request=NewActionShape,
+        responses={200: ReviewShape, **CHANGED},
+    )
+    def post(self, request: Request, reference: str) -> Response:
+        """Add an action with an owner and a date."""
+        return _answer(commands.add_action(reference, fields(request, NewActionShape), context(request)))
+
+
+class ReviewActionView(ReviewAPI):
+    @extend_schema(
+        operation_id="incidents_review_change_action",
+        request=ActionChangeShape,
+        responses={200: ReviewShape, **CHANGED},
+    )
+    def patch(self, request: Request, reference: str, action: int) -> Response:
+        """Change an action, or mark it as done."""
+        body = fields(request, ActionChangeShape)
+        return _answer(commands.change_action(reference, action, body, context(request)))
+
+    @extend_schema(operation_id="incidents_review_remove_action", responses={200: ReviewShape, **CHANGED})
+    def delete(self, request: Request, reference: str, action: int) -> Response:
+        """Remove an action."""
+        return _answer(commands.remove_action(reference, action, context(request)))
+
+
+class OpenActionsView(ReviewAPI):
+    @extend_schema(
+        operation_id="review_actions",
+        parameters=[OpenApiParameter("owner", str, description="only those of this user")],
+        responses={200: ActionsShape, **ERRORS},
+    )
+    def get(self, request: Request) -> Response:
+        """Actions of all reviews that are not done, the earliest date first; at most 500."""
+        given = parameters(request, "owner")
+        found = [
+            {"incident": row.number, **one}
+            for row in Review.objects.iterator()
+            for one in row.actions
+            if not one["done_at"] and given.get("owner", one["owner"]) == one["owner"]
+        ]
+        found.sort(key=lambda one: (one["due"] or "9999", one["incident"], one["id"]))
+        return Response({"results": found[:MOST]})
+
+
+def _answer(row: Review) -> Response:
+    more = {"edition": row.edition, "updated_at": row.updated_at, "updated_by": row.updated_by}
+    return Response({**commands.as_json(row), **more})

@@ -1,0 +1,121 @@
+"""A review is drafted from the log, written by people, published, and its actions are tracked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from incidents import commands
+from incidents.domain.incident.commands import Report
+from incidents.people import set_member
+from incidents.reviews import commands as reviews
+from incidents.teams.models import Team
+from ingest.api import keys
+from ingest.queries import Context, configured
+
+pytestmark = pytest.mark.usefixtures("log_database")
+ALICE = Context("user:alice")
+
+
+@pytest.fixture
+def number() -> int:
+    """A resolved incident with a comment that looks like Markdown."""
+    alice = User.objects.create_user("alice", email="alice@example.com", password="x" * 12, is_staff=True)
+    set_member(Team.objects.get(slug="storage"), alice, "responder", Context("system:test"))
+    made = commands.open_incident(
+        Report("Disk `slow` | <b>", component="disk/d1", severity="error"), Context("key:mon")
+    )
+    id_ = made.incident.id
+    commands.acknowledge(id_, ALICE)
+    commands.comment(id_, "swapped [it](x)", ALICE)
+    commands.resolve(id_, "disk/d1", "swapped", ALICE)
+    return made.incident.number
+
+
+def test_the_draft_has_what_the_log_knows_and_asks_for_the_rest(number: int) -> None:
+    row = reviews.begin(str(number), ALICE)
+    assert row.text.startswith(f"# Review of incident {number}: Disk \\`slow\\` \\| \\<b\\>\n")
+    for told in (
+        "| acknowledged |",
+        "| resolved |",
+        "alice: ",
+        "confirmed by alice",
+        "No one was called.",
+        "_What ended it?",
+    ):
+        assert told in row.text, told
+    assert reviews.begin(str(number), ALICE).text == row.text
+    (event,) = configured("review", str(number))
+    assert (event.actor, event.body["before"]) == ("user:alice", None)
+
+
+def test_over_http_a_review_is_written_and_its_actions_are_tracked(number: int) -> None:
+    key = keys.create("bot", ["incidents:read", "incidents:write"])
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    path = f"/api/v1/incidents/{number}/review"
+
+    def send(method: str, to: str, status: int = 200, **body: Any) -> Any:
+        answer = getattr(client, method)(to, body, content_type="application/json")
+        assert answer.status_code == status, answer.content
+        return answer.json()
+
+    assert "draft it first" in client.get(path).json()["detail"]
+    assert "draft it first" in send("patch", path, 404, published=True)["detail"]
+    first = send("post", path)
+    changed = send("patch", path, text="# Mine\n", edition=first["edition"])
+    assert (changed["text"], changed["updated_by"]) == ("# Mine", "key:bot")
+    assert (
+        "somebody else changed" in send("patch", path, 409, text="late", edition=first["edition"])["detail"]
+    )
+    assert "edition" in send("patch", path, 400, text="late")["errors"]
+    assert send("patch", path, published=True)["published_at"]
+    for body, field in (
+        ({"text": ""}, "text"),
+        ({"text": "a", "due": "soon"}, "due"),
+        ({"text": "a", "owner": "nobody"}, "owner"),
+        ({"text": "a", "done": True}, "done"),
+    ):
+        assert field in send("post", f"{path}/actions", 400, **body)["errors"], body
+    send("post", f"{path}/actions", text="Buy spares", due="2026-12-24", owner="alice")
+    send("post", f"{path}/actions", text="Alert earlier", due="2026-12-01")
+    listed = client.get("/api/v1/review_actions").json()["results"]
+    assert [(one["text"], one["owner"], one["incident"]) for one in listed] == [
+        ("Alert earlier", "", number),
+        ("Buy spares", "alice", number),
+    ]
+    done = send("patch", f"{path}/actions/1", done=True)["actions"][0]
+    assert (done["done_by"], bool(done["done_at"])) == ("key:bot", True)
+    assert [one["id"] for one in client.get("/api/v1/review_actions").json()["results"]] == [2]
+    assert client.get("/api/v1/review_actions", {"owner": "alice"}).json()["results"] == []
+    assert "no action 9" in send("patch", f"{path}/actions/9", 404, done=True)["detail"]
+    assert [one["id"] for one in client.delete(f"{path}/actions/2").json()["actions"]] == [1]
+
+
+def test_the_console_drafts_edits_and_keeps_what_was_typed(number: int) -> None:
+    client, address = Client(), f"/incidents/{number}/review"
+    client.force_login(User.objects.get(username="alice"))
+    assert "No review yet" in client.get(address).content.decode()
+    assert client.get(f"{address}.md").status_code == 404
+    client.post(f"{address}/draft")
+    page = client.get(address).content.decode()
+    assert "<h3>Who was called</h3>" in page or "Who was called</h" in page
+    assert "<b>" not in page.partition('class="md"')[2].partition("</section>")[0]
+    client.post(f"{address}/add", {"text": "Buy spares", "owner": "alice", "due": "2020-01-01"})
+    assert "overdue since" in client.get(address).content.decode()
+    refused = client.post(f"{address}/add", {"text": "Kept text", "owner": "nobody"})
+    assert (refused.status_code, "Kept text" in refused.content.decode()) == (400, True)
+    assert client.post(f"{address}/write", {"text": "old", "edition": "1"}).status_code == 409
+    assert "Buy spares" in client.get("/reviews").content.decode()
+    client.post(f"{address}/done", {"action": "1"})
+    assert "Open actions</h2>" not in client.get("/reviews").content.decode()
+    assert client.get(f"{address}.md").content.decode().startswith(f"# Review of incident {number}")
+    bob = User.objects.create_user("bob")
+    client.force_login(bob)
+    assert client.post(f"{address}/publish").status_code == 403
+    assert (
+        'action="'
+        not in client.get(address).content.decode().partition("<aside>")[2].partition("</aside>")[0]
+    )
