@@ -1,4 +1,4 @@
-"""`manage.py doctor`: what is wrong with this installation, one line each; exit 1 where something is.
+"""`manage.py doctor`: what is wrong with this installation, and the cure; exit 1 where something is.
 
 The reasons and warnings of `/readyz`, with the names that it leaves out, and what staff should set right.
 """
@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from deploy import processes
+from deploy.observability.cures import cure, server
 from deploy.observability.health import AS_ROOT, advice, delays, node_warnings, reasons, secrets
 from ingest.commands import watch_database
 
@@ -33,9 +34,11 @@ class Command(BaseCommand):
         finally:
             watch.close()
         if not any(one.startswith("database") for one in found):
-            found += [*([lost] if (lost := secrets()) else []), *advice()]
+            found += [*([lost] if (lost := secrets()) else []), *server(), *advice()]
         for one in found:
             self.stdout.write(one)
+            if known := cure(one):
+                self.stdout.write(f"  -> {known}")
         if found:
             sys.exit(1)
         self.stdout.write("Nothing is wrong.")

@@ -319,6 +319,17 @@ def test_doctor_measures_the_clock_of_this_machine(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.django_db
+def test_doctor_says_the_cure_and_what_may_lose_alerts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker, "ping", away)
+    found = doctor()
+    at = found.index("broker: does not answer")
+    assert found[at + 1] == "  -> start Redis or Valkey, or correct REDIS_URL; it may start empty"
+    # The cluster of the tests does without.
+    at = found.index("database: fsync is off; acknowledged alerts may be lost")
+    assert found[at + 1] == "  -> set it to on and restart Postgres"
+
+
+@pytest.mark.django_db
 def test_doctor_tells_of_disk_root_and_processes(
     monkeypatch: pytest.MonkeyPatch, home_of_one_node: Path
 ) -> None:

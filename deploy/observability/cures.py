@@ -1,0 +1,60 @@
+"""What an operator does about each line of `manage.py doctor`, and settings of the server that break a promise."""
+
+from __future__ import annotations
+
+from django.db import connection
+
+CURES = {
+    "database: does not": "start Postgres, or correct DATABASE_URL",
+    "database: stands": "see the log of Postgres and its disk; end what blocks it",
+    "database: migrations": "run `manage.py migrate`",
+    "database: version": "upgrade Postgres to 14 or newer",
+    "database: fsync": "set it to on and restart Postgres",
+    "database: full_page_writes": "set it to on and reload Postgres",
+    "database: synchronous_commit": "set it to on (or remote_write, remote_apply) and reload Postgres",
+    "database: connections": "raise max_connections, or lower DOSSIER_WEB_WORKERS or DOSSIER_WEB_THREADS",
+    "disk: ": "free space, or shorten a retention (docs: operate/backup)",
+    "clock: ": "start NTP on this machine (timedatectl set-ntp true)",
+    "broker: ": "start Redis or Valkey, or correct REDIS_URL; it may start empty",
+    "supervisor: ": "restart `manage.py up` on this node",
+    "processes: ": "logs of that process in DOSSIER_HOME/logs; restarts.jsonl has the reasons",
+    "followers: ": "error in followers.log; an incident comes late until it is gone",
+    "delivery: ": "error in delivery.log; start `manage.py up` or `manage.py run delivery` somewhere",
+    "worker: ": "start `manage.py up` or `manage.py run worker` somewhere; see worker.log",
+    "DOSSIER_SECRET_KEY": "give this node the key of the others, or the former one in DOSSIER_SECRET_KEY_FALLBACKS",
+    "this node is stopping": "wait for its end, or start it again",
+    "on call: ": "each of them adds a contact method under Settings, Notifications",
+    "analyzers": "install the package of the analyzer, or switch its schedule off",
+}
+"""By the beginning of a line."""
+
+NEWEST_NEEDED = 140000
+MOST_USED = 0.85
+_SERVER = """
+SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('full_page_writes'),
+       current_setting('synchronous_commit'), current_setting('max_connections')::int,
+       (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+"""
+
+
+def cure(line: str) -> str | None:
+    """What to do about a line, where one thing is known to help."""
+    return next((cure for start, cure in CURES.items() if line.startswith(start)), None)
+
+
+def server() -> list[str]:
+    """Settings of Postgres under which what was acknowledged may be lost, or connections run out."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SERVER)
+        version, *durable, most, used = cursor.fetchone()
+    settings = dict(zip(("fsync", "full_page_writes", "synchronous_commit"), durable, strict=True))
+    found = [
+        f"database: {name} is off; acknowledged alerts may be lost"
+        for name, on in settings.items()
+        if on == "off"
+    ]
+    if version < NEWEST_NEEDED:
+        found.append(f"database: version {version // 10000}; 14 is the oldest that is supported")
+    if used > most * MOST_USED:
+        found.append(f"database: connections: {used} of {most} are in use")
+    return found
