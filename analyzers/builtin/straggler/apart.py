@@ -74,7 +74,7 @@ class Deviations:
 
 def deviations(seen: Observed, grid: Grid, persist: float) -> Deviations:
     """`persist` is in seconds."""
-    raw = _relative(grid.values)
+    raw = _relative(_held(grid.values, grid.gap))
     if seen.now >= _KNOWN:
         raw = raw - _usual(raw[:, : seen.now])[:, None]
     filled = _filled(raw, _FILL * grid.gap + 1)
@@ -84,8 +84,7 @@ def deviations(seen: Observed, grid: Grid, persist: float) -> Deviations:
     downs = _sustained(-smooth, length) if grid.side <= 0 else None
     parts = _parts(seen, smooth.shape[1], length)
     each = [_largest(ups, downs, part) for part in parts]
-    healthy = np.abs(np.concatenate(each))
-    median, scale = _tail(healthy, len(each[-1]))
+    median, scale = _tail(np.abs(np.stack(each)))
     return Deviations(grid, raw, smooth, each[-1], median, scale)
 
 
@@ -126,6 +125,17 @@ def _relative(values: Floats) -> Floats:
     return np.asarray(np.clip((values - level) / size, -_FARTHEST, _FARTHEST))
 
 
+def _held(values: Floats, gap: int) -> Floats:
+    """Values with each held until the next reading is due, `gap` columns later: nodes are read at moments of their own,
+    and in a column of one of them alone it has no peers.
+    """
+    found = values.copy()
+    for _ in range(gap - 1):
+        missing = np.isnan(found[:, 1:])
+        found[:, 1:] = np.where(missing, found[:, :-1], found[:, 1:])
+    return found
+
+
 def _usual(past: Floats) -> Floats:
     """What each series differed by in the history, up to three deviations of what all differ by; shape (series,)."""
     found = np.zeros(len(past))
@@ -139,11 +149,7 @@ def _usual(past: Floats) -> Floats:
 
 def _filled(raw: Floats, columns: int) -> Floats:
     """Missing values as the last ones before them for a while, then as no deviation."""
-    found = raw.copy()
-    for _ in range(columns):
-        missing = np.isnan(found[:, 1:])
-        found[:, 1:] = np.where(missing, found[:, :-1], found[:, 1:])
-    return np.nan_to_num(found, nan=0.0)
+    return np.nan_to_num(_held(raw, columns + 1), nan=0.0)
 
 
 def _running_median(values: Floats, length: int) -> Floats:
@@ -187,15 +193,20 @@ def _largest(ups: Floats | None, downs: Floats | None, part: slice) -> Floats:
     return np.asarray(np.where(up >= down, up, -down))
 
 
-def _tail(healthy: Floats, series: int) -> tuple[float, float]:
-    """Median and scale of the exponential tail of the deviations of healthy series, of which a tenth may not be."""
+def _tail(healthy: Floats) -> tuple[float, float]:
+    """Median and scale of the exponential tail of the deviations of healthy series, of which a tenth may not be; shape
+    (parts, series). Of few series the one that is farthest from the others counts in no part: it may have been at fault
+    in all of them.
+    """
     median = float(np.median(healthy))
+    series = healthy.shape[1]
     if series >= 8:
         scale = (float(np.quantile(healthy, 0.75)) - median) / math.log(2)
         if series >= 32:
             scale = max(scale, (float(np.quantile(healthy, 0.9)) - median) / math.log(5))
     else:
-        scale = float(np.sort(healthy)[-2]) - median
+        others = np.delete(healthy, int(np.argmax(healthy.max(axis=0))), axis=1)
+        scale = float(others.max()) - median
     return median, max(scale, _LEAST_SCALE)
 
 

@@ -196,3 +196,35 @@ def test_iteration_times_are_known_by_their_name(name: str, so: bool) -> None:
 def test_faults_are_drawn_from_a_seed() -> None:
     one, two = (draw_faults(SMALL, np.random.default_rng(4), "throttle", (10, 20), 2) for _ in range(2))
     assert one == two
+
+
+def clocks(since: int) -> Window:
+    """Clocks of four nodes, read every 30 s at moments of their own; that of the last is throttled from a slice on."""
+    rng = np.random.default_rng(4)
+    window = of_series(
+        {
+            json.dumps({"node": f"n{n}"}): [
+                (1100.0 if n == 3 and at >= since else 1755.0) + rng.normal(0, 4) for at in range(30)
+            ]
+            for n in range(4)
+        },
+        "DCGM_FI_DEV_SM_CLOCK",
+    )
+    sums = window.sums["series"]
+    nodes = np.array([int(json.loads(one)["node"][1:]) for one in texts(sums, "labels")])
+    read = np.flatnonzero(whole(sums, "slice") % 3 == nodes % 3)
+    keys: dict[str, Any] = {
+        name: key[read] if isinstance(key, np.ndarray) else tuple(key[one] for one in read.tolist())
+        for name, key in sums.keys.items()
+    }
+    values = {name: value[read] for name, value in sums.values.items()}
+    return replace(window, sums={"series": Sums(keys, values, len(read))})
+
+
+def test_a_throttled_clock_names_one_node_of_four_that_are_read_at_other_moments() -> None:
+    begun, later = clocks(8), clocks(0)
+    length = begun.end - begun.start
+
+    assert named(begun) == ["node/n3"]
+    assert named(replace(later, start=begun.end, end=begun.end + length, history=(begun,))) == ["node/n3"]
+    assert named(clocks(30)) == []
