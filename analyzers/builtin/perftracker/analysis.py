@@ -17,7 +17,7 @@ from analyzers.builtin.perftracker import differential, published
 from analyzers.builtin.perftracker import evidence as show
 from analyzers.builtin.perftracker.calibration import probability
 from analyzers.builtin.perftracker.differential import Apart, Common, Found
-from analyzers.builtin.perftracker.patterns import BETA, INDICATORS, MU, Role, roles
+from analyzers.builtin.perftracker.patterns import BETA, INDICATORS, MU, Role, nodes, roles
 from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inconclusive, quiet
 
@@ -38,9 +38,13 @@ def analyze(window: Window, params: Params) -> Verdict:
     found = method.differ(found_roles, params)
     causes = differential.common(found_roles, past, params)
     assumptions = _checked(found_roles, found, float(params["least_share"]))
-    figures, shown = _measures(found_roles, found, causes), show.pieces(found_roles, found, causes)
+    placed = nodes(window)
+    figures, shown = _measures(found_roles, found, causes), show.pieces(found_roles, found, causes, placed)
     suspects = (
-        *(_suspect(window, one, assumptions, params) for one in found.apart[:MOST_SUSPECTS]),
+        *(
+            _suspect(window, one, assumptions, params, placed.get(one.component))
+            for one in found.apart[:MOST_SUSPECTS]
+        ),
         *_common_suspects(window, causes),
     )
     if suspects:
@@ -101,7 +105,9 @@ def _checked(found_roles: Sequence[Role], found: Found, least: float) -> tuple[A
     )
 
 
-def _suspect(window: Window, one: Apart, assumptions: Sequence[Assumption], params: Params) -> Suspect:
+def _suspect(
+    window: Window, one: Apart, assumptions: Sequence[Assumption], params: Params, node: str | None
+) -> Suspect:
     score = None
     if params["method"] == "robust":
         lost = sum(_LOWERED[each.name] for each in assumptions if not each.holds)
@@ -117,6 +123,7 @@ def _suspect(window: Window, one: Apart, assumptions: Sequence[Assumption], para
         last_failure=window.end,
         says=phrase[:200],
         indicator=f"{one.name} {INDICATORS[_leading(one)]}"[:100],
+        path=(one.component, node, f"job/{one.role.job}") if node else (),
     )
 
 

@@ -12,6 +12,15 @@ PROFILES = Reduction(
 )
 """Patterns of each function on each worker; of several profiles in a window, their mean."""
 
+PLACES = Reduction(
+    "places",
+    kind="topology",
+    group_by=("component", "parents"),
+    aggregates={"rows": Count()},
+    or_within=True,
+)
+"""What each component is part of: for a worker, its node."""
+
 PARAMS = (
     Param(
         "method",
@@ -54,9 +63,12 @@ HISTORY = 1
 
 ANALYZER = Analyzer(
     name="perftracker",
-    version="1.2.0",
+    version="1.3.0",
     title="Names the function and the worker that slow a training job, from function profiles",
-    inputs=(Input("function_profile", (PROFILES,)),),
+    inputs=(
+        Input("profile_and_topology", (PROFILES, PLACES)),
+        Input("function_profile", (PROFILES,)),
+    ),
     params=PARAMS,
     analyze=Deferred("analyzers.builtin.perftracker.analysis:analyze"),
     history=HISTORY,

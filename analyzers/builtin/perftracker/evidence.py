@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,24 @@ Json = dict[str, Any]
 _ROWS, _DOTS, _FUNCTIONS = 30, 300, 12
 
 
-def pieces(all_roles: Sequence[Role], found: Found, causes: Sequence[Common]) -> tuple[Evidence, ...]:
+def pieces(
+    all_roles: Sequence[Role], found: Found, causes: Sequence[Common], nodes: Mapping[str, str]
+) -> tuple[Evidence, ...]:
     return (
-        *_apart("Blamed workers and their functions", found.apart),
+        *_apart("Blamed workers and their functions", found.apart, nodes),
         *[_against_role(one) for one in found.apart[:1]],
         *_common(causes),
-        *_apart("Looked into and cleared", found.doubtful),
+        *_apart("Looked into and cleared", found.doubtful, nodes),
         *_groups(found),
         *[_usual(role) for role in all_roles[:1]],
     )
 
 
-def _apart(title: str, apart: Sequence[Apart]) -> tuple[Evidence, ...]:
+def _apart(title: str, apart: Sequence[Apart], nodes: Mapping[str, str]) -> tuple[Evidence, ...]:
     rows = tuple(
         (
             one.component,
+            *([nodes.get(one.component, "–")] if nodes else []),
             one.name,
             one.cls,
             one.role.shown,
@@ -43,7 +46,7 @@ def _apart(title: str, apart: Sequence[Apart]) -> tuple[Evidence, ...]:
         for one in apart[:_ROWS]
     )
     columns = (
-        *("worker", "function", "class", "role", "critical path (%)"),
+        *("worker", *(["node"] if nodes else []), "function", "class", "role", "critical path (%)"),
         *("path, times the median", "use, times the median", "spread, times the median", "evidence (nats)"),
     )
     return (table(title, columns, rows),) if rows else ()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.paths import numbered, texts
-from analyzers.contract import Sums
+from analyzers.contract import Paths, Sums, Window
 
 Floats = NDArray[np.float64]
 
@@ -69,3 +69,18 @@ def roles(sums: Sums) -> tuple[Role, ...]:
             )
         )
     return tuple(found)
+
+
+def nodes(window: Window) -> dict[str, str]:
+    """The node of each worker that the topology places on one; of several parents the first that is called a node."""
+    if (sums := window.sums.get("places")) is None:
+        return {}
+    parents = sums.keys["parents"]
+    if not isinstance(parents, Paths):
+        raise TypeError("key parents holds no components")
+    found: dict[str, str] = {}
+    for row, component in enumerate(texts(sums, "component")):
+        named = [one for one in parents[row] if one.startswith(("node/", "host/"))]
+        if named:
+            found[component] = min(named, key=lambda one: (one.startswith("host/"), one))
+    return found

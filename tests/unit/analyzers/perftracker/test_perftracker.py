@@ -11,7 +11,7 @@ import pytest
 
 from analyzers.builtin.perftracker import ANALYZER
 from analyzers.builtin.perftracker.patterns import roles
-from analyzers.contract import Window
+from analyzers.contract import Paths, Sums, Window
 from analyzers.runner import judge
 from analyzers.simulators.profiles import COMMON, EVENTS, FAULTS, Fault, Preset, Profile, profile, window_of
 from analyzers.testing import Case, check_analyzer
@@ -127,3 +127,21 @@ def test_a_loader_that_is_slow_on_a_quarter_of_a_role_is_not_silent() -> None:
     verdict = verdict_of(one)
     assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
     assert "dataloader.next differs on 8 workers" in verdict["reason"]
+
+
+def test_the_node_of_a_worker_stands_in_the_path_and_in_the_evidence() -> None:
+    one = made("slow_nic")
+    workers = tuple(f"worker/{n}" for n in range(48))
+    at = np.arange(48)
+    names = tuple(f"node/gpu-{n}" for n in range(6))
+    parents = Paths(names, np.arange(49), (at // 8).astype(np.int32))
+    places = Sums({"component": workers, "parents": parents}, {"rows": np.ones(48, dtype=np.int64)}, 48)
+    window = window_of(one)
+
+    verdict = judge(ANALYZER, replace(window, sums={**window.sums, "places": places}))
+
+    (suspect,) = verdict["suspects"]
+    assert suspect["path"] == [WORKER, "node/gpu-0", "job/llm-70b"]
+    (blamed,) = [piece for piece in verdict["evidence"] if piece["title"].startswith("Blamed")]
+    assert blamed["rows"][0][blamed["columns"].index("node")] == "node/gpu-0"
+    assert "path" not in verdict_of(one)["suspects"][0]

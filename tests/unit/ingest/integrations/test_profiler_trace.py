@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import random
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,24 @@ def test_a_wrong_trace_gets_one_reason(body: bytes, reason: str) -> None:
     with pytest.raises(InvalidTraceError, match=reason) as refused:
         read(body)
     assert "\n" not in str(refused.value)
+
+
+def test_memory_follows_the_number_of_events_and_not_the_size_of_the_trace(tmp_path: Path) -> None:
+    stacks = "x" * 20_000
+    path = tmp_path / "t.json"
+    path.write_bytes(trace(*(kernel(f"k{n % 7}", n, 1, stack=stacks) for n in range(600))))
+    profiler_trace.convert(lambda: path.open("rb"), "j", "", "pp0")
+
+    tracemalloc.start()
+    try:
+        made = profiler_trace.convert(lambda: path.open("rb"), "j", "", "pp0")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert made.events == 600
+    assert path.stat().st_size > 12_000_000
+    assert peak < 2_000_000
 
 
 def test_more_events_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
