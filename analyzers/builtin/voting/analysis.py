@@ -16,13 +16,13 @@ from analyzers.builtin.paths import simpler_methods
 from analyzers.builtin.text import count, listed, percent
 from analyzers.builtin.voting import evidence as show
 from analyzers.builtin.voting.assumptions import (
+    hides,
     lowered,
     noise_of,
     noise_of_failures,
     only_failing,
     sampling_of,
     topology_of,
-    unexplained,
 )
 from analyzers.builtin.voting.charges import Charge, from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
@@ -111,7 +111,7 @@ def _by_failures(
     found = outvote(seen, rules)
     assumptions = (sampling, noise_of_failures(seen, found))
     result = _outvoted_by_failures(seen, found, rules, params)
-    if unexplained(seen, found) is not None:
+    if hides(seen, found):
         result = replace(result, charges=(), by_flow=np.full(seen.failing.rows, -1, dtype=np.int64))
     return verdict_of(window, seen, result, measures, assumptions)
 

@@ -42,6 +42,10 @@ NOISE_SHARES = ((50, 0.6), (200, 0.45))
 component stand out: the more there are, the less it takes. On tuning seeds with more than 200 up to .42 where those
 named are bad, from .46 on where they are busy.
 """
+HIDING = 200
+"""Failing flows that no blamed component explains from which on nobody is named; with fewer, one bad link stands out of
+the noise though most failing flows are not its own.
+"""
 CROWD = 20
 """Blamed components from which it is more probably uneven traffic that sets them apart."""
 LOST = 2e-3
@@ -132,6 +136,11 @@ def unexplained(seen: Observed, found: Outvoting) -> str | None:
             f"{percent(LOST_BESIDES)} is usual."
         )
     return None
+
+
+def hides(seen: Observed, found: Outvoting) -> bool:
+    """Whether noise hides who is bad: there is so much of it that those who stand out may be busy and nothing else."""
+    return found.unexplained >= HIDING and unexplained(seen, found) is not None
 
 
 def _unexplained_flows(seen: Observed, found: Outvoting) -> str:

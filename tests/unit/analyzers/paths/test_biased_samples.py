@@ -17,6 +17,7 @@ from analyzers.simulators.fabric import Losses, Shape, build
 from analyzers.simulators.tables import paths_of
 from analyzers.simulators.voting import Cut, Fault, Load, cut, draw_fault, draw_traffic, run
 from tests.unit.analyzers.netbouncer.test_netbouncer import window
+from tests.worlds import voting_drawn
 from tests.worlds.voting import make
 
 pytestmark = pytest.mark.simulated
@@ -119,6 +120,16 @@ def test_busy_links_are_not_accused_where_good_links_lose_much_and_only_failing_
     assert verdict["status"] == "inconclusive"
     assert "Needed: the paths of flows without a loss" in verdict["reason"]
     assert unmet(verdict) == {"sampling", "noise"}
+
+
+def test_one_bad_link_is_named_though_most_of_some_hundred_failing_flows_are_not_its_own() -> None:
+    world = voting_drawn.make(5300, "bad1_failing")
+    for each in world.windows(VOTING):
+        verdict = judge(VOTING, each)
+        faults = {fault.component for fault in world.faults_between(each.start, each.end)}
+        assert {one["component"] for one in verdict["suspects"]} == faults
+        assert not faults or verdict["suspects"][0]["score"] < 0.9
+        assert "noise" in unmet(verdict)
 
 
 def test_a_suspect_has_no_loss_rate_where_what_it_carried_is_not_known() -> None:
