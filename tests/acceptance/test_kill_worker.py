@@ -20,7 +20,8 @@ from analyzers.runs.tasks import execute, tick
 from deploy.celery import app
 from deploy.supervisor.children import end_group
 from incidents.worker.parts import silences
-from ingest.queries import read_stream
+from ingest.commands import lease
+from ingest.queries import now_utc, read_stream
 from tests.acceptance.stack import wait_for
 from tests.integration.analyzers.runs.cases import HOUR, NOW, TOP, Door, healthy, install_plugin
 
@@ -31,9 +32,10 @@ DAWDLER = """
 
     def analyze(window, params):
         begun = pathlib.Path(os.environ["DAWDLER_BEGUN"])
-        if not begun.exists():  # the first worker gets stuck here, until it is killed
+        if not begun.exists():  # the first worker gets stuck here, until it is killed or let go on
             begun.touch()
-            time.sleep(600)
+            while not begun.with_suffix(".go").exists():
+                time.sleep(0.05)
         rows = tuple((name, table.rows) for name, table in window.sums.items())
         return quiet(evidence=(table("Sums", ("reduction", "rows"), rows),))
 
@@ -111,6 +113,29 @@ def test_a_run_outlives_the_worker_that_is_killed_in_the_middle_of_it(worker: Wo
     wait_for(done, 120, "the second worker")
     assert Run.objects.get().attempts == 2
     assert [event.type for event in read_stream(run.stream)] == ["analysis.recorded"]
+
+
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_worker_that_is_asked_to_stop_finishes_its_run_or_gives_it_back(
+    worker: Worker, tmp_path: Path, settings: object, asked: signal.Signals
+) -> None:
+    """SIGTERM, as Kubernetes sends it, finishes; SIGQUIT, as the supervisor does, gives back. No lease ends here."""
+    settings.RUN_LEASE_TIMEOUT = timedelta(hours=1)  # type: ignore[attr-defined]
+    worker.environment["DOSSIER_RUN_LEASE_TIMEOUT"] = "1h"
+    Door().post(healthy())
+    run = request_run(RunRequest("dawdler", start=TOP, end=TOP + HOUR), "user:alice", NOW)
+    worker.start()
+    wait_for((tmp_path / "begun").exists, 120, "a worker")
+    assert worker.process is not None
+    worker.process.send_signal(asked)
+    if asked == signal.SIGTERM:
+        (tmp_path / "begun.go").touch()
+    worker.process.wait(60)
+    run.refresh_from_db()
+    if asked == signal.SIGTERM:
+        assert (run.state, run.attempts) == (State.DONE, 1)
+    else:
+        wait_for(lambda: lease.waiting(Run, now_utc()) == [run.pk], 30, "the run to be free")
 
 
 def limit_tasks_to(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
