@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from incidents.domain.csv import inert
+from incidents.domain.incident.state import Failure
+from incidents.domain.values import parse_rfc3339
+from incidents.onsets import Beginning
 from incidents.queries import Evidence, Incident
 
 TABLE_ROWS = 200
@@ -52,6 +57,11 @@ class Group:
     finding: Mapping[str, Any] | None
     actor: str
     at: datetime
+
+    @property
+    def lead(self) -> int:
+        """The place of the first chart, which is shown unfolded; of the first piece where there is none."""
+        return next((place for place, one in enumerate(self.pieces) if one.kind == "chart"), 0)
 
     def renewed(self, finding: Mapping[str, Any], verdict: Mapping[str, Any]) -> Group:
         """The same group with what a later run of the analyzer shows, in the words of its verdict."""
@@ -101,6 +111,58 @@ def _largest(value: object) -> list[Mapping[str, Any]]:
     elif isinstance(value, list):
         found += [_largest(inner) for inner in value if isinstance(inner, Mapping | list)]
     return max(found, key=len)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """An amount between two moments: `own` of the incident's cause, `total` of everything."""
+
+    start: datetime
+    end: datetime
+    own: float
+    total: float
+
+
+def slices(pieces: Iterable[Evidence | Piece], cause: Container[str]) -> list[Slice]:
+    """The bars of the first chart over time, oldest first; empty without such a chart.
+
+    Where no part of the chart is named like the cause, everything counts as its own.
+    """
+    for piece in pieces:
+        rows = _largest(piece.chart) if piece.kind == "chart" else []
+        if (
+            not rows
+            or not rows[0].keys() >= {"time", "until"}
+            or rows[0].keys().isdisjoint({"amount", "high"})
+        ):
+            continue
+        found: dict[tuple[datetime, datetime], list[float]] = {}
+        named = any(_part(row) in cause for row in rows)
+        for row in rows:
+            sums = found.setdefault((parse_rfc3339(row["time"]), parse_rfc3339(row["until"])), [0.0, 0.0])
+            amount = float(row["amount"] if "amount" in row else row["high"] - row["low"])
+            sums[0] += amount if not named or _part(row) in cause else 0.0
+            sums[1] += amount
+        return [Slice(start, end, own, total) for (start, end), (own, total) in sorted(found.items())]
+    return []
+
+
+def counted(spans: Iterable[tuple[datetime, datetime]]) -> list[Slice]:
+    """How many of the spans last, from one change of that number to the next."""
+    changes: Counter[datetime] = Counter()
+    for start, end in spans:
+        changes[start] += 1
+        changes[end] -= 1
+    edges, count, found = sorted(changes), 0, []
+    for start, end in pairwise(edges):
+        count += changes[start]
+        if count:
+            found.append(Slice(start, end, count, count))
+    return found
+
+
+def _part(row: Mapping[str, Any]) -> str:
+    return str(row.get("where", row.get("part", "")))
 
 
 def _is_rows(value: object) -> bool:
@@ -191,3 +253,82 @@ def _cleared(one: Cleared) -> str:
 
 def _figure(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+# Strip chart
+# ----------------------------------------------------------------------------------------------------------
+SHORTEST = timedelta(minutes=5)
+ONSETS = {"metrics": "metric shifted", "alert": "first alert"}
+"""What a mark of the onset is called, by the source that dates it."""
+LEAST_WIDTH = 0.4
+"""Percent of the strip that a bar takes, be it ever so short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment of the strip chart, `place` percent from its left; `kind` is a class of its style."""
+
+    kind: str
+    text: str
+    at: datetime
+    place: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A span of the strip chart in percent of its width and height; `tone` is own, other or missing."""
+
+    x: float
+    width: float
+    height: float
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """When an incident's failure was seen, with what happened meanwhile, oldest first."""
+
+    bars: Sequence[Bar]
+    marks: Sequence[Mark]
+    start: datetime
+    end: datetime
+
+
+def strip_of(
+    state: Incident, failure: Failure, began: Beginning, spans: Sequence[Slice], end: datetime
+) -> Strip:
+    """From the first moment that is known of to `end`; without `spans` the bar lasts as long as the failure did."""
+    marks = [("change", one.change.summary, one.change.at) for one in began.changes]
+    onset = began.onset
+    first = onset.at if onset.low is not None else state.failing_since or onset.at
+    last = end if failure.state == "failing" else state.last_failure or first
+    if first < state.opened_at:
+        marks.append(("onset", ONSETS.get(onset.source, "first failure"), first))
+    marks += [
+        (name, name, at)
+        for name, at in (
+            ("opened", state.opened_at),
+            ("acknowledged", state.acknowledged_at),
+            ("resolved", state.resolved_at),
+        )
+        if at is not None
+    ]
+    if not spans and failure.state != "unknown":
+        spans = [Slice(first, max(first, last), 1.0, 1.0)]
+    start = min(end - SHORTEST, *(at for *_, at in marks), *(one.start for one in spans))
+    most = max((one.total for one in spans), default=1.0) or 1.0
+
+    def place(at: datetime) -> float:
+        return round(100 * min(1.0, max(0.0, (at - start) / (end - start))), 2)
+
+    def bar(one: Slice, amount: float, tone: str) -> Bar:
+        x = min(place(one.start), 100 - LEAST_WIDTH)
+        width = round(max(LEAST_WIDTH, place(one.end) - x), 2)
+        return Bar(x, width, round(100 * amount / most, 1), tone)
+
+    bars = [bar(one, one.total, "other") for one in spans if one.total > one.own]
+    bars += [bar(one, one.own, "own") for one in spans if one.own]
+    if failure.state == "no_data" and failure.since is not None:
+        bars.append(bar(Slice(failure.since, end, 0.0, most), most, "missing"))
+    ordered = sorted(marks, key=lambda one: one[2])
+    return Strip(bars, [Mark(kind, text, at, place(at)) for kind, text, at in ordered], start, end)

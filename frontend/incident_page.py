@@ -17,7 +17,18 @@ from django.utils import timezone
 
 from analyzers import queries as analyzers
 from frontend import times
-from frontend.evidence import Alternative, Group, alternatives, cleared, grouped, latest_of_each
+from frontend.evidence import (
+    Alternative,
+    Group,
+    Strip,
+    alternatives,
+    cleared,
+    counted,
+    grouped,
+    latest_of_each,
+    slices,
+    strip_of,
+)
 from frontend.times import instants_words
 from incidents import queries
 from incidents.commands import InvalidValueError
@@ -41,9 +52,10 @@ MOST_JOINS = 6
 MANY_ALERTS = 10
 """From this number of alerts on the page shows their common labels."""
 MOST_SHARED = 8
+CLEARED = "cleared"
 ALERTS = 100
 """Alerts on one page of the list."""
-RECENT = 25
+RECENT = 8
 """Timeline entries above the fold."""
 MOST_MOMENTS = 2_000
 LONGEST = 140
@@ -103,6 +115,16 @@ class IncidentPage:
     team_names: Mapping[str, str]
     own_view: TeamView | None
     team_views: Sequence[TeamView]
+    strip: Strip
+
+    @property
+    def rivals(self) -> list[Alternative]:
+        """Components that are suspected too, or instead, or cannot be told from the cause."""
+        return [one for one in self.alternatives if one.standing != CLEARED]
+
+    @property
+    def ruled_out(self) -> list[Alternative]:
+        return [one for one in self.alternatives if one.standing == CLEARED]
 
     @property
     def agree(self) -> int:
@@ -128,11 +150,14 @@ def incident_page(
     found = escalation_status(state, now) if as_of is None else escalation_status_at(state.id, as_of)
     failed, reached = failed_calls(state.id, None if as_of is None else moment(as_of))
     views = [] if as_of else views_of_teams(state)
+    failure, began = failure_shown(view, as_of), beginning(state, as_of)
+    then = state.resolved_at or (moment(as_of) if as_of else now)
+    bars = slices((piece for group in examined.current for piece in group.pieces), state.cause)
     return IncidentPage(
         incident=state,
         position_of_view=view.position,
         as_of=as_of,
-        failure=failure_shown(view, as_of),
+        failure=failure,
         suspects=examined.suspects,
         assumptions=examined.assumptions,
         alternatives=examined.alternatives,
@@ -144,7 +169,7 @@ def incident_page(
         joins=Counter(one.why for one in shown.alerts if one.why).most_common(MOST_JOINS),
         shared=None if as_of else _shared(reference, state, shown),
         pending_resolutions=0 if as_of or state.state != "resolved" else queries.being_settled(reference),
-        beginning=beginning(state, as_of),
+        beginning=began,
         history=history(entries, kinds),
         moments=result,
         moment_place=place_of(result, as_of),
@@ -157,6 +182,7 @@ def incident_page(
         team_names={team.slug: team.name for team in queries.teams()},
         own_view=next((one for one in views if one.team == state.team), None),
         team_views=[one for one in views if one.team != state.team],
+        strip=strip_of(state, failure, began, bars or counted(shown.spans(then)), then),
     )
 
 
@@ -277,6 +303,22 @@ class AlertList:
     @property
     def last(self) -> int:
         return self.start + len(self.alerts)
+
+    @property
+    def runbooks(self) -> list[Mapping[str, str]]:
+        """Links of its alerts that are called a runbook, each once, those of alerts that fire first."""
+        links = [link for one in self.alerts for link in one.it.alert.links]
+        named = [link for link in links if "runbook" in (link.get("text") or "").lower()]
+        return list({link["href"]: link for link in named}.values())[:2]
+
+    def spans(self, end: datetime) -> list[tuple[datetime, datetime]]:
+        """From when to when each of this page's alerts fired."""
+        found = [(one.it.alert.starts_at or one.since, one) for one in self.alerts]
+        return [(start, max(start, one.since) if one.state == "over" else end) for start, one in found]
+
+    @property
+    def components(self) -> int:
+        return len({one.it.alert.component for one in self.alerts if one.it.alert.component})
 
     @property
     def why(self) -> str:

@@ -439,6 +439,15 @@ def past_tense(title: str, component: str | None) -> str:
     return match[1] + PAST[match[2]] + title[match.end() :]
 
 
+@register.filter
+def without_title(summary: str, title: str) -> str:
+    """A suspect's summary without the clause that the title of the page says already."""
+    if title.startswith(summary.rstrip(".")):
+        return ""
+    clause, colon, rest = summary.partition(": ")
+    return rest[:1].upper() + rest[1:] if colon and title.startswith(clause) else summary
+
+
 @register.simple_tag
 def failure_title(incident: Incident, failure: Failure | None, text: str) -> SafeString | str:
     """The sentence `text` of an incident: in the past tense, with the span of its failures, once these are over."""

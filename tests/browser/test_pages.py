@@ -65,8 +65,8 @@ def test_a_page_its_charts_and_its_slider_say_times_by_the_clock_of_the_browser(
 def test_charts_that_nobody_scrolled_to_are_drawn_and_printed_in_light_colours(console: Console) -> None:
     page = console.open(f"/incidents/{content.report_finding()}")
     page.emulate_media(color_scheme="dark")
-    last = page.locator("[data-chart]").last
-    expect(last.locator(".chart svg")).to_be_attached(timeout=10_000)
+    last = page.locator("[data-chart]:visible").last
+    expect(last.locator(".chart svg")).to_be_attached(timeout=30_000)
     assert page.evaluate("scrollY") == 0
     before = last.locator(".chart svg text").first.get_attribute("fill")
     page.emulate_media(media="print", color_scheme="dark")

@@ -51,3 +51,45 @@ def test_the_grid_is_light_and_still(console: Console) -> None:
     page = console.open(f"/grid?steps=3&region={feed(console.address)}")
     expect(page.locator("#grid[data-ready]")).to_be_visible()
     is_light_and_still(page)
+
+
+TALLEST, TALLEST_ON_A_PHONE = 1_800, 3_500
+TARGET = 44
+"""Pixels of what a thumb hits."""
+BOTTOMS = """() => Object.fromEntries(
+  [...document.querySelectorAll('.strip, .brief section, .act-bar')].map((one) => [
+    one.querySelector('h2')?.textContent.trim().split(' ')[0] ?? one.className.split(' ')[0],
+    one.getBoundingClientRect().bottom,
+  ]),
+)"""
+
+
+def test_the_first_screen_of_a_ticket_answers_what_decides(console: Console) -> None:
+    page = console.open("/")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{console.address}/incidents/{content.report_finding()}")
+    expect(page.locator(".hurt .slot")).to_contain_text("Unknown", timeout=30_000)
+    bottoms = page.evaluate(BOTTOMS)
+    assert set(bottoms) == {"strip", "Cause", "Affected", "Response", "Next", "act-bar"}
+    assert max(bottoms.values()) <= 900
+    assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST_ON_A_PHONE
+    bottoms = page.evaluate(BOTTOMS)
+    assert max(bottoms[name] for name in ("strip", "Cause", "Affected", "Response")) <= 844
+    heights = page.locator(".act-bar button:visible, .act-bar summary:visible").evaluate_all(
+        "all => all.filter((one) => !one.closest('.panel')).map((one) => one.getBoundingClientRect().height)"
+    )
+    assert min(heights) >= TARGET
+    page.mouse.wheel(0, 2_000)
+    expect(page.get_by_role("button", name="Acknowledge")).to_be_in_viewport()
+
+
+def test_what_is_unfolded_on_one_ticket_is_unfolded_on_the_next(console: Console) -> None:
+    page = console.open(f"/incidents/{content.open_ticket('Fans of rack 1 are loud')}")
+    page.get_by_role("heading", name="Facts").click()
+    expect(page.get_by_text("Dedup key")).to_be_visible()
+    page.goto(f"{console.address}/incidents/{content.open_ticket('Fans of rack 2 are loud')}")
+    expect(page.get_by_text("Dedup key")).to_be_visible()
+    page.get_by_role("heading", name="Facts").click()
+    expect(page.get_by_text("Dedup key")).to_be_hidden()

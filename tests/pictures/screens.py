@@ -56,6 +56,7 @@ def keys(*pressed: str) -> Callable[[Page], None]:
 
 def to_the_beginning(page: Page) -> None:
     """Of the incident's time travel."""
+    page.locator(".travel summary").click()
     page.locator("[data-travel] input[type=range]").focus()
     page.keyboard.press("Home")
     page.wait_for_timeout(1000)

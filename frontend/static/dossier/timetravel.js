@@ -55,7 +55,7 @@ async function go() {
     document.getElementById(id).replaceWith(fresh);
     adopt(fresh);
   }
-  bar.parentElement.classList.toggle("past", !now());
+  bar.closest(".travel").classList.toggle("past", !now());
   document.title = page.title;
   document.body.dataset.watch = page.body.dataset.watch;
 }
@@ -78,7 +78,7 @@ function read() {
   range.max = moments.length - 1;
   if (atNow) range.value = moments.length - 1;
   else if (before === 0) range.value = bar.dataset.travel;
-  bar.hidden = moments.length < 2;
+  bar.parentElement.hidden = moments.length < 2;
   tell();
 }
 

@@ -73,12 +73,15 @@ def render_incident(
         **{field.name: getattr(shown, field.name) for field in fields(IncidentPage)},
         "i": shown.incident,
         "agree": shown.agree,
+        "rivals": shown.rivals,
+        "ruled_out": shown.ruled_out,
         "mitigation_applies": not as_of
         and shown.incident.state != "resolved"
         and can_be_mitigated(shown.incident),
         "questions_apply": not as_of
         and (bool(shown.incident.ambiguous_with or shown.incident.questions) or len(shown.suspects) > 1),
         "among": among(request, number),
+        "folds": frozenset(request.COOKIES.get("folds", "").split(".")),
         # Fragments are fetched for the same moment.
         "then": f"?as_of={as_of}" if as_of else "",
         "moment_words": _moment_words(given.get("as_of", ""), shown.moments[shown.moment_place]["at"]),

@@ -32,10 +32,12 @@ def similar(request: HttpRequest, number: int) -> HttpResponse:
 
     as_of = moment_in(request)
     incident = queries.get(str(number), as_of).incident
+    found = similar_components(incident, as_of=as_of)
     context = {
         "i": incident,
         "as_of": as_of,
-        "similar": similar_components(incident, as_of=as_of),
+        "similar": found,
+        "helped": _note(found[0].latest.incident.number) if found else "",
         "suggestion": None if as_of else suggested_team(incident),
         "times": None
         if as_of or incident.state == "resolved"
@@ -43,6 +45,12 @@ def similar(request: HttpRequest, number: int) -> HttpResponse:
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
     return show(request, "frontend/incident/similar.html", context, section="inbox")
+
+
+def _note(number: int) -> str:
+    """What the person who resolved an incident last wrote about its fix."""
+    ends = [one for one in queries.timeline(str(number)) if one.type == "incident.resolved"]
+    return str(ends[-1].body.get("note") or "") if ends else ""
 
 
 @page

@@ -43,7 +43,7 @@ def context(client: Client, address: str) -> Any:
 def test_the_verdict_says_what_else_it_could_be_before_the_actions(alice: Client) -> None:
     run(0, suspect("storage_cluster/s7", "storage_cluster/s8", sure=True))
     body = body_of(alice, "/incidents/1")
-    assert body.index("Other candidates") < body.index('data-act="acknowledge"')
+    assert body.index("indistinguishable") < body.index('data-act="acknowledge"')
     shown = context(alice, "/incidents/1")["alternatives"]
     assert [(one.component, one.standing) for one in shown] == [("storage_cluster/s8", "indistinguishable")]
 

@@ -74,9 +74,9 @@ def test_a_failure_that_is_over_is_told_in_the_past_tense_with_its_span(alice: C
     over_and_going_on()
     page = body(alice, "/incidents/2")
     assert 'data-failure="quiet"' in page
-    assert "still failing" not in page
+    assert "<strong>Stopped" in page
     assert 'data-failure="failing"' in body(alice, "/incidents/1")
-    assert "still failing" in body(alice, "/incidents/1")
+    assert "<strong>Failing now</strong>" in body(alice, "/incidents/1")
 
 
 def test_the_component_page_shows_it(alice: Client) -> None:
