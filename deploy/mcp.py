@@ -39,8 +39,8 @@ from deploy.gateway import (
 )
 
 if TYPE_CHECKING:
-    from mcp.server import MCPServer
     from mcp.server.mcpserver import Context
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PATH = "/mcp"
 LARGEST = 256 * 2**10
@@ -67,7 +67,7 @@ class McpGateway:
 
     def __init__(self, gateway: Gateway, has_key: Callable[[WSGIEnvironment], bool]) -> None:
         self._gateway, self._has_key = gateway, has_key
-        self._server: MCPServer[Any] | None = None
+        self._manager: Callable[[], StreamableHTTPSessionManager] | None = None
         self._loading = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,8 +103,6 @@ class McpGateway:
         raise GatewayRefusedError(413, f"A message has at most {LARGEST} bytes.")
 
     async def _serve(self, scope: Scope, message: bytes, receive: Receive, send: Send) -> None:
-        from mcp.server.transport_security import TransportSecuritySettings
-
         parts = [message]
 
         async def received() -> Message:
@@ -112,21 +110,21 @@ class McpGateway:
                 return {"type": "http.request", "body": parts.pop(), "more_body": False}
             return await receive()
 
-        server = await self._loaded()
-        # A key is in every request, so no name that resolves here can speak for a person: hosts are Django's to check.
-        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
-        manager = server.session_manager
+        manager = (await self._loaded())()
         async with manager.run():
             await manager.handle_request(scope, received, send)
 
-    async def _loaded(self) -> MCPServer[Any]:
+    async def _loaded(self) -> Callable[[], StreamableHTTPSessionManager]:
         async with self._loading:
-            if self._server is None:
-                self._server = await asyncio.to_thread(self._load)
-            return self._server
+            if self._manager is None:
+                # On a thread: on a busy machine it takes longer than the supervisor waits for the event loop.
+                self._manager = await asyncio.to_thread(self._load)
+            return self._manager
 
-    def _load(self) -> MCPServer[Any]:
+    def _load(self) -> Callable[[], StreamableHTTPSessionManager]:
+        """What makes a session manager: each serves one request."""
+        from mcp.server.transport_security import TransportSecuritySettings
+
         from deploy.client.mcp import mcp_server
 
         logging.getLogger("mcp").setLevel(logging.WARNING)
@@ -136,7 +134,16 @@ class McpGateway:
             assert posted is not None  # over HTTP there is one
             return GatewayServer(self._gateway, posted.scope)
 
-        return mcp_server(connect)
+        server = mcp_server(connect)
+        # A key is in every request, so no name that resolves here can speak for a person: hosts are Django's to check.
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+
+        def manager() -> StreamableHTTPSessionManager:
+            server.streamable_http_app(json_response=True, stateless_http=True, transport_security=security)
+            return server.session_manager
+
+        manager()  # loads what it needs
+        return manager
 
 
 def _refusal(error: GatewayRefusedError) -> Answer:
