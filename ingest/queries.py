@@ -79,8 +79,7 @@ from ingest.telemetry.windows.path_sums import path_clock, path_rates, path_sour
 from ingest.telemetry.windows.sql import DataClock, data_clock, read_window, regions
 from ingest.telemetry.windows.sums import dumps as dump_sums
 from ingest.telemetry.windows.sums import loads as load_sums
-from ingest.topology.inferred import placed_names
-from ingest.topology.read import Component, Topology, component, topology_at
+from ingest.topology.read import Component, Topology, component, placed_names, topology_at
 from ingest.topology.slots import slots_of
 from ingest.topology.snapshot import Snapshot as TopologySnapshot
 from ingest.topology.snapshot import topology_snapshot

@@ -1,19 +1,25 @@
-"""Past incidents that are like one, and the team that is likely to resolve it."""
+"""Past incidents that are like one, by TF-IDF of their words (`domain.similarity.text`) and the cosine of the angle
+between them, and the team that is likely to resolve it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident
-from incidents.domain.similarity.text import Described
+from incidents.domain.similarity.text import Described, words
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
 from incidents.incident.repository import stream_of
 from incidents.similarity.model_cache import CachedModel, Resolved
 from incidents.similarity.team_prediction import Suggesting, Suggestion
-from incidents.similarity.tfidf import Similarity
 from incidents.similarity.time_to_mitigate import Timed, TimeEstimate, TimeToMitigate
 from ingest.queries import Position, moment_of, read_stream
 
@@ -21,6 +27,28 @@ GROUPED = 50
 """Incidents that are grouped by component."""
 NEAR = 500
 """Incidents that are looked at for those that were resolved at a moment."""
+LEAST: Final = 0.4
+"""What is less alike shares no more than common words."""
+
+
+class Similarity:
+    """TF-IDF over described incidents, each known by an id; of those that are equally like the later wins."""
+
+    def __init__(self, ids: Sequence[UUID], tickets: Sequence[Described]) -> None:
+        self._ids = ids
+        self._vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, dtype=np.float32)
+        # A vocabulary without a word is refused; an incident without one has nothing to be compared by.
+        self._matrix: Any = self._vectorizer.fit_transform(tickets) if any(map(words, tickets)) else None
+
+    def nearest(self, ticket: Described, most: int) -> list[tuple[UUID, float]]:
+        """At most so many, each with its cosine, which is at least LEAST."""
+        if self._matrix is None:
+            return []
+        scores = np.round((self._matrix @ self._vectorizer.transform([ticket]).T).toarray().ravel(), 4)
+        order = np.lexsort((-np.arange(len(scores)), -scores))[:most]
+        return [
+            (self._ids[place], round(float(scores[place]), 4)) for place in order if scores[place] >= LEAST
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from django.db import connection
 
 from ingest.log.types import Position
 from ingest.telemetry.kinds.topology import KIND
-from ingest.telemetry.windows.sql import in_force, names_of, one_snapshot
+from ingest.telemetry.windows.sql import in_force, names_of, one_snapshot, region_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +99,32 @@ def _ids(*names: str) -> list[int]:
         cursor.execute("SELECT name, id FROM telemetry_name WHERE name = ANY(%s)", (list(names),))
         known = dict(cursor.fetchall())
     return [known.get(name, 0) for name in names]
+
+
+# Components that placements name and the topology does not
+# ----------------------------------------------------------------------------------------------------------
+MOST_NAMES = 2_000
+"""Names with that part that are looked at; whoever types more of it finds the rest."""
+
+_PLACED = """
+WITH named AS (
+    SELECT id, name FROM telemetry_name
+    WHERE position(%(text)s IN lower(name)) > 0 AND name LIKE %(kind)s ORDER BY id LIMIT %(most)s
+), sets AS (
+    SELECT s.id, named.name FROM telemetry_set s CROSS JOIN LATERAL unnest(s.members) AS member
+    JOIN named ON named.id = member
+)
+SELECT DISTINCT sets.name FROM sets
+WHERE sets.id IN (SELECT components FROM telemetry_placement WHERE region = %(region)s)
+"""
+
+
+def placed_names(region: str, text: str, kind: str = "") -> set[str]:
+    """Names with `text` in them, in any case, on which units of the region were placed at any time that is kept."""
+    if not text:
+        return set()
+    with one_snapshot(), connection.cursor() as cursor:
+        number = region_number(region)
+        begins = (kind or "%").replace("\\", "\\\\").replace("_", "\\_") + "/%"
+        cursor.execute(_PLACED, {"text": text.lower(), "kind": begins, "most": MOST_NAMES, "region": number})
+        return {name for (name,) in cursor.fetchall()}

@@ -24,8 +24,8 @@ import numpy as np
 
 from analyzers.runs.scoring import Share
 from incidents.domain.similarity.text import Described
+from incidents.similarity.similar import Similarity
 from incidents.similarity.team_prediction import Suggesting
-from incidents.similarity.tfidf import Similarity
 
 Row = dict[str, Any]
 Ticket = tuple[Described, str]

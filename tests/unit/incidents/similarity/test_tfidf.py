@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.similarity.text import Described, words
-from incidents.similarity.tfidf import LEAST, Similarity
+from incidents.similarity.similar import LEAST, Similarity
 
 DISK = Described("Disk d7 is slow", "storage_cluster/s7", {"rack": "r1"}, "storage_cluster/s7")
 FANS = Described("Fans of host h3 are loud", "host/h3", {"rack": "r9"}, "none")
