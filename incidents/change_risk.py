@@ -43,6 +43,7 @@ class Assessment:
                 "bad": self.bad,
                 "reason": self.reason,
                 "path": [],
+                "reasons": [],
                 "similar": [],
             }
         risk = self.risk.risk
@@ -57,6 +58,7 @@ class Assessment:
             "path": [
                 {"condition": one.condition, "changes": one.changes, "bad": one.bad} for one in risk.path
             ],
+            "reasons": list(risk.reasons),
             "similar": [
                 {"change": one.name, "at": rfc3339(moment(one.at)), "kind": one.kind, "outcome": one.outcome}
                 for one in self.risk.similar

@@ -40,7 +40,7 @@ SIMULATOR = "simulator"
 LEARNT = 0.7
 HORIZON = 48 * HOUR
 RIDGES = (0.003, 0.03, 0.3, 3.0)
-METHODS = ("tree", "logistic regression", "usual share", "always no")
+METHODS = ("config_risk", "logistic regression", "usual share", "always no")
 WORLD_SEED = 4100
 
 
@@ -52,7 +52,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """PR-AUC and Brier score by method; what the tree stated and what happened, change by change. Nothing was stated
+    """PR-AUC and Brier score by method; what was stated and what happened, change by change. Nothing was stated
     where there was too little history (`refused`)."""
 
     area: Mapping[str, float]
@@ -91,7 +91,7 @@ def run_trial(job: Job) -> Result:
     return Result(
         {name: precision_area(p, bad) for name, p in said.items()},
         {name: float(np.mean((p - bad) ** 2)) for name, p in said.items()},
-        tuple(zip(said["tree"].tolist(), (bad > 0).tolist(), strict=True)),
+        tuple(zip(said[METHODS[0]].tolist(), (bad > 0).tolist(), strict=True)),
     )
 
 

@@ -72,6 +72,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     judged = judge(model, changes)
     measures |= {
         "usual": model.usual,
+        "learner": model.learner,
         "tree": model.shape.name,
         "brier": None if tried is None else tried.brier,
         "brier_of_usual_share": None if tried is None else tried.usual_brier,
@@ -79,7 +80,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     evidence = (*_tables(judged, model), _method(model))
     checked = (_history(tried),)
     named = [one for one in judged if one.risk.probability >= float(params["least_risk"])]
-    named = [one for one in named if one.risk.path]
+    named = [one for one in named if one.risk.rule]
     if not named:
         return quiet(measures, evidence, checked)
     suspects = tuple(_suspect(one, model) for one in named)
@@ -139,16 +140,15 @@ def sentence(one: Judged, usual: float) -> str:
         f"{percent(risk.high)}; usual {percent(usual)})"
     )
     if not risk.path:
-        return f"{chance}: no rule about past changes predicts better than the usual share"
+        none = "no rule about past changes predicts better than the usual share"
+        return f"{chance}: {risk.rule or none}"
     last = risk.path[-1]
-    rule = ", ".join(step.condition for step in risk.path)
-    return f"{chance}: {rule}; {last.bad} of {so_many(last.changes, 'past change')} like it were bad"
+    return f"{chance}: {risk.rule}; {last.bad} of {so_many(last.changes, 'past change')} like it were bad"
 
 
 def _suspect(one: Judged, model: Model) -> Suspect:
     phrase, name = sentence(one, model.usual), component(one.change)
-    rule = ", ".join(step.condition for step in one.risk.path)
-    says = f"has a bad outcome with probability {percent(one.risk.probability)}: {rule}"
+    says = f"has a bad outcome with probability {percent(one.risk.probability)}: {one.risk.rule}"
     return Suspect(
         name,
         None,
@@ -176,6 +176,7 @@ def _tables(judged: Sequence[Judged], model: Model) -> tuple[Evidence, ...]:
             round(one.risk.high, 4),
             ", ".join(step.condition for step in one.risk.path) or None,
             f"{one.risk.path[-1].bad} of {one.risk.path[-1].changes}" if one.risk.path else None,
+            ", ".join(one.risk.reasons) or None,
             ", ".join(f"{past.name} ({past.outcome})" for past in one.similar),
         )
         for one in judged
@@ -188,6 +189,7 @@ def _tables(judged: Sequence[Judged], model: Model) -> tuple[Evidence, ...]:
         "to",
         "path",
         "bad among past changes of that path",
+        "raised by",
         "similar past changes",
     )
     note = f"From and to are the ends of a 95 % interval. The usual share is {percent(model.usual)}."
@@ -205,12 +207,13 @@ def _steps(one: Judged) -> tuple[Evidence, ...]:
 
 def _method(model: Model) -> Evidence:
     losses: Mapping[str, float] = dict(model.losses)
+    best, shape = min(losses.values()), model.shape.name
     return text(
         "Method",
-        f"A decision tree over {so_many(len(model.past), 'past change')} (Santolucito et al., OOPSLA 2018), chosen in "
-        f"time-ordered folds: {model.shape.name}, log loss {losses[model.shape.name]:.4f}, "
-        f"{losses['usual share']:.4f} for the usual share. Advice only: a rule says what past bad changes have in "
-        "common and not what caused them.",
+        f"Probability by {model.learner} over {so_many(len(model.past), 'past change')}, chosen and calibrated in "
+        f"time-ordered folds: log loss {best:.4f}, {losses['usual share']:.4f} for the usual share. The path is that "
+        f"of a decision tree (Santolucito et al., OOPSLA 2018): {shape}, log loss {losses[shape]:.4f}. "
+        "Advice only: a rule says what past bad changes have in common and not what caused them.",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from analyzers.contract import Analyzer, Count, Deferred, Input, Param, Reduction
 
 CHANGES = Reduction(
@@ -35,10 +37,11 @@ HISTORY = 26
 
 ANALYZER = Analyzer(
     name="config_risk",
-    version="1.0.0",
+    version="2.0.0",
     title="Gives each change the probability of an incident or a rollback, with the rule that it follows from",
     inputs=(Input("change_and_outcome", (CHANGES, OUTCOMES)),),
     params=PARAMS,
     analyze=Deferred("analyzers.builtin.config_risk.analysis:analyze"),
     history=HISTORY,
+    length=timedelta(days=7),
 )

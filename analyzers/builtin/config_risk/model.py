@@ -1,4 +1,5 @@
-"""The tree: grown on past changes, chosen and calibrated in time-ordered folds, with the interval of each leaf."""
+"""The probability of a bad outcome: a tree, a regression or both, chosen and calibrated in time-ordered folds. The tree
+is the rule in words, whichever gives the probability."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.config_risk.features import Column, Facts, columns_of, facts_of
 from analyzers.builtin.config_risk.records import Change
+from analyzers.builtin.config_risk.regression import RIDGES, Regression, regression
 from analyzers.builtin.stats.calibration import calibration, log_loss, logistic, logit
 
 Floats = NDArray[np.float64]
@@ -32,6 +34,10 @@ FIRST_BLOCK = 0.4
 """Share of the changes that only teaches in the folds."""
 
 
+OUTDATED = 0.25
+"""Weight of log-odds that no longer do better than the usual share."""
+
+
 class TooLittleHistoryError(ValueError):
     """Why there is no probability, as the end of a sentence."""
 
@@ -49,6 +55,9 @@ class Shape:
         return f"tree of splits that gain {self.gain:g} at least{values}" if self.gain else "usual share"
 
 
+TREE, REGRESSION, BOTH = "tree", "logistic regression", "tree and logistic regression"
+LEARNERS = (TREE, REGRESSION, BOTH)
+"""What gives the probability; both is the mean of their log-odds."""
 NONE = Shape()
 SHAPES = (NONE, *(Shape(fine, gain) for fine, gain in product((False, True), reversed(GAINS))))
 
@@ -64,13 +73,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """Probability of a bad outcome with its 95 % interval, the path, and which past changes took it."""
+    """Probability of a bad outcome with its 95 % interval, the path, which past changes took it, and what raises the
+    odds of the regression if that counts."""
 
     probability: float
     low: float
     high: float
     path: tuple[Step, ...]
     leaf: int
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        """The path, else the reasons, in words."""
+        return ", ".join([step.condition for step in self.path] or self.reasons)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +146,8 @@ class Model:
     facts: tuple[Facts, ...]
     shape: Shape
     tree: Tree
+    regression: Regression
+    learner: str
     shift: float
     slope: float
     leaves: tuple[int, ...]
@@ -138,19 +156,28 @@ class Model:
 
     def risk(self, facts: Facts) -> Risk:
         leaf = self.tree.leaf(facts)
+        parts = []
+        if self.learner != REGRESSION:
+            parts.append(self._of_tree(leaf))
+        if self.learner != TREE:
+            at, error = self.regression.odds_of(facts), 1.96 * self.regression.error(facts)
+            parts.append(np.array([at - error, at, at + error]))
+        odds = self.shift + self.slope * np.mean(parts, axis=0)
+        low, middle, high = np.asarray(logistic(odds)).tolist()
+        reasons = () if self.learner == TREE else self.regression.reasons(facts)
+        return Risk(middle, min(low, middle), max(high, middle), self.tree.path(facts), leaf, reasons)
+
+    def _of_tree(self, leaf: int) -> Floats:
+        """Log-odds of a leaf between the ends of the interval of a beta distribution that begins at its parent."""
+        from scipy.special import betaincinv  # takes a third of a second to load: at the first use
+
         parent = int(self.tree.parent[leaf])
         prior = float(self.tree.share[parent]) if parent >= 0 else 0.5
         weight = SHRINK if parent >= 0 else 1.0
         count, bad = float(self.tree.count[leaf]), float(self.tree.bad[leaf])
-        from scipy.special import betaincinv  # takes a third of a second to load: at the first use
-
         a, b = bad + weight * prior, count - bad + weight * (1 - prior)
-        ends = [self._calibrated(float(betaincinv(a, b, q))) for q in (0.025, 0.975)]
-        share = self._calibrated(float(self.tree.share[leaf]))
-        return Risk(share, min(ends[0], share), max(ends[1], share), self.tree.path(facts), leaf)
-
-    def _calibrated(self, share: float) -> float:
-        return float(logistic(self.shift + self.slope * logit(np.array([share])))[0])
+        low, high = (float(betaincinv(a, b, q)) for q in (0.025, 0.975))
+        return logit(np.array([low, float(self.tree.share[leaf]), high]))
 
 
 def fit(changes: Sequence[Change], min_changes: int, min_bad: int) -> Model:
@@ -165,13 +192,25 @@ def fit(changes: Sequence[Change], min_changes: int, min_bad: int) -> Model:
             f"{min_changes} and {min_bad} are needed"
         )
     tables = {fine: columns_of(known, fine) for fine in (False, True)}
-    shape, predicted, losses = _chosen(past, tables, bad)
-    tested = np.isfinite(predicted)
-    shift, slope = calibration(predicted[tested], bad[tested]) if tested.any() else (0.0, 1.0)
+    shape, by_tree, of_trees = _chosen(past, tables, bad)
+    ridge, by_regression, of_ridges = _ridge(past, tables[True], bad)
+    said = {
+        TREE: by_tree,
+        REGRESSION: by_regression,
+        BOTH: logistic((logit(by_tree) + logit(by_regression)) / 2),
+    }
+    losses = {name: log_loss(predicted, bad) for name, predicted in said.items()}
+    # The usual share ranks nothing: without a rule the regression says which changes are likelier, half-way at least.
+    allowed = LEARNERS if shape.gain else (BOTH, REGRESSION)
+    learner = min(allowed, key=lambda one: (round(losses[one], 9), allowed.index(one)))
+    predicted = said[learner]
+    shift, slope = _calibrated(predicted, bad)
     columns, values = tables[shape.fine]
     tree = grow(columns, values, bad, shape)
     leaves = tuple(tree.leaves(values).tolist())
-    return Model(past, known, shape, tree, shift, slope, leaves, float(bad.mean()), losses)
+    line = regression(*tables[True], bad, ridge)
+    shown = (*of_trees, *of_ridges, (BOTH, losses[BOTH]))
+    return Model(past, known, shape, tree, line, learner, shift, slope, leaves, float(bad.mean()), shown)
 
 
 def folds(past: Sequence[Change]) -> list[tuple[Mask, Mask]]:
@@ -201,6 +240,36 @@ def _chosen(
     losses = {shape: log_loss(predicted, bad) for shape, predicted in tried.items()}
     best = min(SHAPES, key=lambda one: (round(losses[one], 9), SHAPES.index(one)))
     return best, tried[best], tuple((shape.name, losses[shape]) for shape in SHAPES)
+
+
+def _calibrated(predicted: Floats, bad: Mask) -> tuple[float, float]:
+    """Shift and slope of log-odds. Of what does worse than the usual share on the later half of the folds little is
+    left: what made changes bad may have been mended."""
+    tested = np.flatnonzero(np.isfinite(predicted))
+    if not len(tested):
+        return 0.0, 1.0
+    shift, slope = calibration(predicted[tested], bad[tested])
+    later, usual = tested[len(tested) // 2 :], float(bad.mean())
+    stated = logistic(shift + slope * logit(predicted[later]))
+    if log_loss(stated, bad[later]) > log_loss(np.full(len(later), usual), bad[later]):
+        centre = float(logit(np.array([usual]))[0])
+        return (1 - OUTDATED) * centre + OUTDATED * shift, OUTDATED * slope
+    return shift, slope
+
+
+def _ridge(
+    past: Sequence[Change], table: Table, bad: Mask
+) -> tuple[float, Floats, tuple[tuple[str, float], ...]]:
+    """The same for the penalty of the regression."""
+    usable = [one for one in folds(past) if bad[one[0]].any() and not bad[one[0]].all()]
+    columns, values = table
+    tried = {ridge: np.full(len(past), np.nan) for ridge in RIDGES}
+    for (teach, tested), ridge in product(usable, RIDGES):
+        fitted = regression(columns, values[teach], bad[teach], ridge)
+        tried[ridge][tested] = logistic(fitted.odds(values[tested]))
+    losses = {ridge: log_loss(predicted, bad) for ridge, predicted in tried.items()}
+    best = min(RIDGES, key=lambda one: (round(losses[one], 9), one))
+    return best, tried[best], tuple((f"{REGRESSION}, ridge {one:g}", losses[one]) for one in RIDGES)
 
 
 def grow(columns: tuple[Column, ...], values: Floats, bad: Mask, shape: Shape) -> Tree:

@@ -59,6 +59,7 @@ class RiskShape(s.Serializer[Any]):
     bad = s.IntegerField()
     reason = s.CharField()
     path = StepShape(many=True)
+    reasons = s.ListField(child=s.CharField(), help_text="what raises the odds most, with the factor")
     similar = PastShape(many=True)
     trial = s.CharField(required=False, help_text="the method on the last quarter of the history")
 

@@ -12,6 +12,7 @@ import pytest
 
 from analyzers.builtin.config_risk import ANALYZER
 from analyzers.builtin.config_risk.features import TEAM_SHARE, columns_of, facts_of
+from analyzers.builtin.config_risk.model import TREE, fit
 from analyzers.builtin.config_risk.records import HOUR, Change, changes_in, settled
 from analyzers.builtin.stats.calibration import calibration
 from analyzers.runner import judge
@@ -95,6 +96,28 @@ def test_the_last_row_of_a_change_counts_and_any_bad_outcome() -> None:
     )
     (found,) = changes_in(window)
     assert (found.kind, found.outcome, found.is_bad) == ("deploy", "rolled_back", True)
+
+
+def test_many_small_effects_are_learnt_by_the_regression_and_told_as_factors() -> None:
+    rng = np.random.default_rng(5)
+    keys = [f"key{n}" for n in range(6)]
+    made = []
+    for number in range(700):
+        chosen = [key for key in keys if rng.random() < 0.4]
+        bad = rng.random() < 1 / (1 + np.exp(4 - 1.1 * len(chosen)))
+        one = change(
+            number, number, settings=dict.fromkeys(chosen, "1"), outcome="incident" if bad else "good"
+        )
+        made.append(replace(one, known_at=one.at))
+    model = fit(made, 60, 8)
+    assert model.learner != TREE
+    none, many = (change(800 + n, 800, settings=dict.fromkeys(keys[:n], "1")) for n in (0, 5))
+    low, high = (model.risk(facts) for facts in facts_of([*made, none, many])[-2:])
+    assert low.probability < 0.1 < 0.5 < high.probability
+    assert high.low < high.probability < high.high
+    assert all("odds times" in one for one in high.reasons)
+    assert any("sets key" in one for one in high.reasons)
+    assert len(high.reasons) == 3
 
 
 def test_equal_columns_are_one_that_says_both() -> None:
