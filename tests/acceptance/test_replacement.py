@@ -68,10 +68,20 @@ def greeting(port: int, _number: int) -> None:
 
 
 def export(port: int, key: str, _number: int) -> None:
-    """An empty export by a new connection, as of a collector that has just started."""
+    """An empty export by a new connection, as of a collector that has just started.
+
+    A request that reaches a server in the moment in which it stops may be cancelled: the OTLP specification lists
+    CANCELLED among what a collector sends again, so that nothing is lost by it.
+    """
     with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.use_local_subchannel_pool", 1)]) as channel:
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(METRICS)
-        call(b"", metadata=(("authorization", f"Bearer {key}"),), timeout=60)
+        for again in (True, False):
+            try:
+                call(b"", metadata=(("authorization", f"Bearer {key}"),), timeout=60)
+                return
+            except grpc.RpcError as error:
+                if not again or error.code() is not grpc.StatusCode.CANCELLED:
+                    raise
 
 
 def replace(stack: Stack) -> subprocess.CompletedProcess[str]:
