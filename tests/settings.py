@@ -21,6 +21,9 @@ for name in [*os.environ]:
     if name in ("DATABASE_URL", "REDIS_URL", "PORT") or name in FORMER_NAMES or name.startswith(PREFIX):
         os.environ.pop(name)
 os.environ["DOSSIER_HOME"] = str(HOME_OF_TESTS)
+# As in a running Dossier (`deploy.supervisor.fork_server`): pools of threads get in the way of the other workers.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 from deploy.settings import *  # noqa: E402, F403
 

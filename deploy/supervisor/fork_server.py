@@ -21,4 +21,5 @@ def prepare() -> None:
         metrics.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     # There is about one process a core; pools of threads in each would only get in each other's way.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
