@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeVar
 
 from incidents.domain.importers.draft import Draft, InvalidImportError
 
@@ -41,6 +42,31 @@ class People:
         told = next((str(one) for one in ids if one), "?")
         self.draft.leave(where, f"the person {told} is in none of the files; add the list of users")
         return None
+
+
+@dataclass(slots=True)
+class Export:
+    """What an import reads into: `teams` are slugs by the ids of the other system, and by names where it uses them."""
+
+    draft: Draft
+    people: People
+    now: datetime
+    teams: dict[str, str] = field(default_factory=dict)
+
+
+E = TypeVar("E", bound=Export)
+
+
+def read_all(
+    export: E,
+    found: Mapping[str, list[tuple[str, Object]]],
+    kinds: Iterable[tuple[str, Callable[[E, str, Object], None]]],
+) -> Draft:
+    """Every object of each kind, in the order of `kinds`: what others name comes before them."""
+    for kind, read in kinds:
+        for where, one in found.get(kind, []):
+            read(export, where, one)
+    return export.draft
 
 
 def objects(files: Mapping[str, Any], keys: Iterable[str]) -> Iterator[tuple[str, Object]]:

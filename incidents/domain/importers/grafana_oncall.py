@@ -14,7 +14,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from incidents.domain.importers.draft import DAY, WEEK, Draft, InvalidImportError, moment, times, zone_of
-from incidents.domain.importers.exported import Object, People, sorted_by_kind, text
+from incidents.domain.importers.exported import Export, Object, People, read_all, sorted_by_kind, text
 from incidents.domain.importers.opsgenie import apart
 from incidents.domain.oncall.layers import DAYS
 
@@ -30,13 +30,9 @@ PERSONS: Final = {
 
 
 @dataclass(slots=True)
-class _Reader:
-    draft: Draft
-    people: People
-    now: datetime
+class _Reader(Export):
     shifts: dict[str, Object] = field(default_factory=dict)
     steps: dict[str, list[Object]] = field(default_factory=dict)
-    teams: dict[str, str] = field(default_factory=dict)
     schedules: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -58,10 +54,7 @@ def grafana_oncall(files: Mapping[str, Any], known: Mapping[str, str], now: date
     reader.shifts = {text(one, "id"): one for _, one in found.get("shift", [])}
     for _, one in found.get("step", []):
         reader.steps.setdefault(text(one, "escalation_chain_id"), []).append(one)
-    for where, one in found.get("schedule", []):
-        _schedule(reader, where, one)
-    for where, one in found.get("chain", []):
-        _chain(reader, where, one)
+    read_all(reader, found, (("schedule", _schedule), ("chain", _chain)))
     for where, one in found.get("route", []):
         expression = text(one, "routing_regex") or "the default route"
         draft.leave(

@@ -25,7 +25,16 @@ from incidents.domain.importers.draft import (
     times,
     zone_of,
 )
-from incidents.domain.importers.exported import Object, People, inner, part, sorted_by_kind, text
+from incidents.domain.importers.exported import (
+    Export,
+    Object,
+    People,
+    inner,
+    part,
+    read_all,
+    sorted_by_kind,
+    text,
+)
 from incidents.domain.oncall.layers import DAYS
 
 _WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -34,11 +43,7 @@ _SECONDS: Final = {"minutes": 60, "hours": 3600, "days": 86_400}
 
 
 @dataclass(slots=True)
-class _Reader:
-    draft: Draft
-    people: People
-    now: datetime
-    teams: dict[str, str] = field(default_factory=dict)
+class _Reader(Export):
     schedules: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -46,17 +51,14 @@ def opsgenie(files: Mapping[str, Any], known: Mapping[str, str], now: datetime) 
     """Files by name, parsed; `known` are user names by mail address. Raises InvalidImportError."""
     found = sorted_by_kind(files, ("data",), _kind, "user, team, schedule, escalation or service of Opsgenie")
     draft = Draft()
-    reader = _Reader(draft, People(draft, known), now)
-    for where, one in found.get("user", []):
-        _user(reader, where, one)
-    for where, one in found.get("team", []):
-        _team(reader, where, one)
-    for where, one in found.get("schedule", []):
-        _schedule(reader, where, one)
-    for where, one in found.get("escalation", []):
-        _escalation(reader, where, one)
-    for where, one in found.get("service", []):
-        _service(reader, where, one)
+    kinds = (
+        ("user", _user),
+        ("team", _team),
+        ("schedule", _schedule),
+        ("escalation", _escalation),
+        ("service", _service),
+    )
+    read_all(_Reader(draft, People(draft, known), now), found, kinds)
     for kind in ("routing rule", "integration", "policy"):
         for where, one in found.get(kind, []):
             draft.leave(where, f"{kind} {text(one, 'name')}: write it as a route")

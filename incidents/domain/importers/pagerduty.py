@@ -24,7 +24,16 @@ from incidents.domain.importers.draft import (
     turn,
     zone_of,
 )
-from incidents.domain.importers.exported import Object, People, inner, part, sorted_by_kind, text
+from incidents.domain.importers.exported import (
+    Export,
+    Object,
+    People,
+    inner,
+    part,
+    read_all,
+    sorted_by_kind,
+    text,
+)
 from incidents.domain.oncall.layers import DAYS, MOST_LAYERS
 
 KEYS = ("users", "user", "teams", "team", "schedules", "schedule", "escalation_policies", "escalation_policy",
@@ -32,11 +41,7 @@ KEYS = ("users", "user", "teams", "team", "schedules", "schedule", "escalation_p
 
 
 @dataclass(slots=True)
-class _Reader:
-    draft: Draft
-    people: People
-    now: datetime
-    teams: dict[str, str] = field(default_factory=dict)
+class _Reader(Export):
     schedules: dict[str, str] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
 
@@ -47,18 +52,14 @@ def pagerduty(files: Mapping[str, Any], known: Mapping[str, str], now: datetime)
         files, KEYS, _kind, "user, team, schedule, escalation policy or service of PagerDuty"
     )
     draft = Draft()
-    reader = _Reader(draft, People(draft, known), now)
-    for where, one in found.get("team", []):
-        _team(reader, where, one)
-    for where, one in found.get("user", []):
-        _user(reader, where, one)
-    for where, one in found.get("schedule", []):
-        _schedule(reader, where, one)
-    for where, one in found.get("policy", []):
-        _policy(reader, where, one)
-    for where, one in found.get("service", []):
-        _service(reader, where, one)
-    return draft
+    kinds = (
+        ("team", _team),
+        ("user", _user),
+        ("schedule", _schedule),
+        ("policy", _policy),
+        ("service", _service),
+    )
+    return read_all(_Reader(draft, People(draft, known), now), found, kinds)
 
 
 def _kind(one: Object) -> str | None:
