@@ -132,7 +132,7 @@ def located(label: str, outcomes: Sequence[Outcome]) -> Iterator[Row]:
     }
     for probed, mine in {"all": list(outcomes), **layers}.items():
         faults = sum(len(one.trial.kinds) for one in mine)
-        bar = ">= 0.957" if label == "one fault" and probed == "both layers probed" else None
+        bar = ">= 0.957" if label == "one fault" and probed != "overlay probed alone" else None
         yield share_row(f"located exactly, {label}, {probed}", sum(one.exact for one in mine), faults, bar)
         yield share_row(
             f"located within a suspect, {label}, {probed}", sum(one.within for one in mine), faults, None
