@@ -66,7 +66,7 @@ def test_charts_that_nobody_scrolled_to_are_drawn_and_printed_in_light_colours(c
     page = console.open(f"/incidents/{content.report_finding()}")
     page.emulate_media(color_scheme="dark")
     last = page.locator("[data-chart]:visible").last
-    expect(last.locator(".chart svg")).to_be_attached(timeout=30_000)
+    expect(last.locator(".chart svg")).to_be_attached(timeout=10_000)
     assert page.evaluate("scrollY") == 0
     before = last.locator(".chart svg text").first.get_attribute("fill")
     page.emulate_media(media="print", color_scheme="dark")
