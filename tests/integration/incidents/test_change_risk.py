@@ -69,7 +69,8 @@ def test_a_planned_change_has_a_risk_with_its_rule() -> None:
     assert {"sets network.*"} <= {step["condition"] for step in risky["path"]}
     assert risky["similar"][0]["outcome"] in ("incident", "rolled_back")
     _, safe = ask(key, **{**RISKY, "settings": {"cache.ttl": "3"}})
-    assert safe["probability"] < risky["probability"] / 2
+    assert safe["low"] < safe["usual"] < safe["high"]
+    assert safe["probability"] < min(risky["low"], risky["probability"] / 2)
     before = (datetime.fromisoformat(rows["change"][60]["time"]) + shift).isoformat()
     assert ask(key, **RISKY, time=before)[1]["probability"] is None
 
