@@ -23,8 +23,9 @@ from django.core.cache import cache
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from incidents import encryption, people
 from incidents.domain.permissions import ROLES
+from incidents.people import commands as people
+from incidents.security import encryption
 from incidents.teams.models import Membership, Team
 from ingest.commands import retrying
 from ingest.queries import Context

@@ -13,7 +13,7 @@ from typing import Any
 from incidents.domain.csv import inert
 from incidents.domain.incident.state import Failure
 from incidents.domain.values import parse_rfc3339
-from incidents.onsets import Beginning
+from incidents.onsets.queries import Beginning
 from incidents.queries import Evidence, Incident
 
 TABLE_ROWS = 200

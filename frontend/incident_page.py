@@ -40,7 +40,7 @@ from incidents.domain.values import rfc3339
 from incidents.escalation.queries import LATE, EscalationStatus, Next, escalation_status, escalation_status_at
 from incidents.incident.view import Shared, failure_shown, moment
 from incidents.notifications.queries import failed_calls, unreachable
-from incidents.onsets import Beginning, beginning
+from incidents.onsets.queries import Beginning, beginning
 from incidents.queries import Entry, Incident, Opinion, View, accounted, views_of_teams
 from incidents.scorecards.queries import Card, scorecards
 from incidents.suppression.suppressor import overridden

@@ -1,7 +1,6 @@
 """What the one who looks at a page may configure, so that it shows no button that would be refused.
 
-Whether something may be done is decided where it is done (`incidents.permissions`); pages ask beforehand, by the same
-rule.
+`incidents.people.permissions` decides where a command is carried out; pages ask beforehand, by the same rule.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from incidents.domain.permissions import CONFIGURE, may
-from incidents.permissions import person
+from incidents.people.permissions import person
 from incidents.teams.models import Team
 
 

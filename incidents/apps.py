@@ -9,8 +9,9 @@ class IncidentsConfig(AppConfig):
     verbose_name = "Incidents"
 
     def ready(self) -> None:
-        from incidents import events, follower, onset_runs, timers
+        from incidents import events, follower, timers
         from incidents.alerts import resolve
+        from incidents.onsets import sweep as onsets
         from incidents.questions import sweep as questions
         from incidents.remediation import sweep as proofs
         from incidents.routing import auto_assign
@@ -22,6 +23,6 @@ class IncidentsConfig(AppConfig):
         register_sweep("settling", resolve.sweep)
         register_sweep("proof of repair", proofs.sweep)
         register_sweep("questions", questions.sweep)
-        register_sweep("onset runs", onset_runs.sweep)
+        register_sweep("onset runs", onsets.sweep)
         register_loop("timers", timers.run)
         register_loop("suggested teams", auto_assign.run)

@@ -43,7 +43,7 @@ from incidents.incident.repository import (
     seen_from,
 )
 from incidents.incident.telemetry_horizon import known_until
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.suppression import suppressor
 from incidents.teams.models import Team, routing_table
 from ingest.commands import retrying

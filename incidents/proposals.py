@@ -24,7 +24,7 @@ from incidents.domain.values import InvalidValueError, check_line
 from incidents.incident.models import IncidentRow, TimelineEntry
 from incidents.incident.projection import state_of
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, record
-from incidents.permissions import actor_name, allow
+from incidents.people.permissions import actor_name, allow
 from incidents.suppression.silences import create_silence, matchers_in_common
 from incidents.teams.models import Team
 from ingest.commands import retrying

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import UUID
 
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
+from analyzers.queries import EvidenceSubject
+from analyzers.queries import evidence_file as signed_file
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.ownership import accounted
 from incidents.domain.incident.state import Incident, Opinion
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.similarity.team_odds import Learned, TeamView, claims_about, team_views
-from incidents.domain.values import STATES, InvalidValueError, State, parse_rfc3339
+from incidents.domain.values import STATES, InvalidValueError, State, parse_rfc3339, rfc3339
 from incidents.incident.models import EvidenceItem, FindingPlacement, IncidentRow, TimelineEntry
 from incidents.incident.projection import Entry, Evidence, entry_of, evidence_in, timeline_of, worth_a_screen
 from incidents.incident.repository import IncidentNotFoundError, stream_of
@@ -81,6 +83,7 @@ __all__ = [
     "being_settled",
     "counts",
     "evidence",
+    "evidence_file",
     "first",
     "get",
     "incident_events",
@@ -203,6 +206,18 @@ def evidence(reference: str, as_of: Position | None = None, *, everything: bool 
 
 def _piece(item: EvidenceItem) -> Evidence:
     return Evidence(**{name: getattr(item, name) for name in Evidence.__dataclass_fields__})
+
+
+def evidence_file(reference: str, now: datetime) -> bytes:
+    """The evidence of an incident as one signed file, for those who have no access to this installation: the runs whose
+    evidence the incident shows, of each analyzer the first and the latest.
+
+    Raises IncidentNotFoundError, and EvidenceExportError where no verdict of an analyzer is attached.
+    """
+    found = get(reference).incident
+    runs = [UUID(piece.finding["run"]) for piece in evidence(found.id) if piece.finding is not None]
+    subject = EvidenceSubject(found.number, found.id, found.title, rfc3339(found.opened_at), found.component)
+    return signed_file(subject, runs, now)
 
 
 def members(

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from incidents import onsets
 from incidents.domain.incident.commands import RecordTheory
 from incidents.domain.incident.state import Incident
 from incidents.domain.incident.theories import CHECKED
@@ -24,7 +23,8 @@ from incidents.domain.values import check_text, rfc3339
 from incidents.incident.models import IncidentRow, TimelineEntry
 from incidents.incident.projection import state_of
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, record
-from incidents.permissions import allow
+from incidents.onsets import queries as onsets
+from incidents.people.permissions import allow
 from incidents.queries import names_about
 from incidents.questions.queries import questions_of
 from incidents.remediation.queries import DEFAULT_REGION

@@ -18,7 +18,7 @@ from django.core.mail import EmailMessage
 from django.db import connection
 
 from deploy.observability.health import delays, reasons
-from incidents.outbound import AddressRefusedError, UnreachableError, post
+from incidents.security.outbound import AddressRefusedError, UnreachableError, post
 from incidents.worker.parts import alive
 from ingest.commands import (
     TIMESTAMP_REQUEST,

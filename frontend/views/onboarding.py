@@ -20,7 +20,6 @@ from frontend.onboarding import NAMES, called_alone, slug_of, steps
 from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.settings.integrations import make_key
-from incidents import people
 from incidents.api.escalation import PoliciesView, PolicySerializer
 from incidents.api.incident.serializers import TeamSerializer
 from incidents.api.incident.views import ConflictError
@@ -32,6 +31,7 @@ from incidents.escalation.queries import is_called
 from incidents.notifications.queries import unreachable
 from incidents.notifications.recipients import reachable
 from incidents.oncall.models import OnCallSchedule
+from incidents.people import commands as people
 from incidents.teams.models import Membership, Team
 from ingest.api import keys
 from ingest.api.models import IntegrationKey

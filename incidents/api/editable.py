@@ -17,7 +17,7 @@ from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
 from incidents.api.permissions import MayConfigure
 from incidents.domain.permissions import ForbiddenError
-from incidents.permissions import allow_configuring
+from incidents.people.permissions import allow_configuring
 from incidents.teams.references import hold_names
 from ingest.api.authentication import HasScope
 from ingest.api.pagination import Pages

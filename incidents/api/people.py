@@ -14,13 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from incidents import people
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import ProblemShape, Strict
 from incidents.api.incident.views import ERRORS, ConflictError, IncidentAPI
 from incidents.api.inputs import context, fields
 from incidents.domain.permissions import ROLES
 from incidents.domain.values import InvalidValueError, check_line
+from incidents.people import commands as people
 from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
 from ingest.api.keys import Key

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from incidents.domain.permissions import Person, may, refusal
-from incidents.permissions import people_allowed, person
+from incidents.people.permissions import people_allowed, person
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 

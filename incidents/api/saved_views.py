@@ -21,7 +21,7 @@ from incidents.api.editable import BySlug, Catalog
 from incidents.api.incident.serializers import Strict, line
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.values import InvalidValueError
-from incidents.permissions import actor_name
+from incidents.people.permissions import actor_name
 from incidents.queries import team_slugs
 from incidents.saved_views import commands
 from incidents.saved_views.models import SavedView

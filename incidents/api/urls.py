@@ -24,13 +24,13 @@ from incidents.api.incident.bulk import BulkView
 from incidents.api.incident.evidence_file import EvidenceFileView, EvidenceKeyView
 from incidents.api.incident.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 from incidents.api.inputs import context, reference, sequence, time_of
-from incidents.api.mitigation import MitigationView
 from incidents.api.oncall import views
 from incidents.api.oncall.schedules import CalendarsView, SchedulesView
 from incidents.api.people import MembersView, MemberView, UsersView
 from incidents.api.proposals import ProposalsView
 from incidents.api.questions import AnswerQuestionView, QuestionsView, RequestProbeView
-from incidents.api.remediation import REQUEST_SCOPE, RemediationAnswersView, RemediationView
+from incidents.api.remediation.mitigation import MitigationView
+from incidents.api.remediation.views import REQUEST_SCOPE, RemediationAnswersView, RemediationView
 from incidents.api.reviews import OpenActionsView, ReviewActionsView, ReviewActionView, ReviewView
 from incidents.api.routing.preview import ExplainView, ReplayView
 from incidents.api.routing.services import ServicesView

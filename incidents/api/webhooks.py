@@ -14,15 +14,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from incidents import encryption
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import ProblemShape, Strict
 from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
 from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.domain.values import SEVERITIES, InvalidValueError
-from incidents.outbound import AddressRefusedError, check_literal
 from incidents.queries import parse_moment
+from incidents.security import encryption
+from incidents.security.outbound import AddressRefusedError, check_literal
 from incidents.teams.models import Team
 from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter, WebhookRetry

@@ -17,7 +17,7 @@ from incidents.escalation.sweep import backfill_timers, calls, step
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, loaded, record
 from incidents.notifications.queue import notify_all
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.suppression import suppressor
 from ingest.commands import retrying
 from ingest.queries import Context, now_utc

@@ -20,7 +20,6 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email, validate_slug
 from django.db import IntegrityError, transaction
 
-from incidents import outbound
 from incidents.domain.notifications.delivery import (
     ACCOUNT,
     DEFAULT_BUNDLE,
@@ -43,6 +42,7 @@ from incidents.notifications.models import ContactMethod, Preferences
 from incidents.notifications.queue import Outgoing, wake_for
 from incidents.notifications.recipients import preferences, reachable
 from incidents.notifications.results import masked
+from incidents.security import outbound
 from incidents.teams.references import hold_names, named_by
 from ingest.commands import record_configuration, retrying
 from ingest.queries import Context, now_utc

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from incidents import encryption
 from incidents.notifications.models import ContactMethod, KeyCheck
+from incidents.security import encryption
 
 TEXT: Final = "dossier"
 UNREADABLE: Final = (

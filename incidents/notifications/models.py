@@ -10,7 +10,7 @@ import uuid
 from django.conf import settings
 from django.db import models
 
-from incidents.encryption import EncryptedText
+from incidents.security.encryption import EncryptedText
 
 CALL, OVER = "call", "over"
 """What a notification is about: that somebody is needed, or that an incident of which they were told is over."""

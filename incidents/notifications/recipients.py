@@ -21,7 +21,6 @@ from incidents.domain.notifications.delivery import (
     rules_from,
 )
 from incidents.domain.values import UNREADABLE
-from incidents.encryption import Lost
 from incidents.notifications import key
 from incidents.notifications.models import (
     CALL,
@@ -30,6 +29,7 @@ from incidents.notifications.models import (
     NotificationDelivery,
     Preferences,
 )
+from incidents.security.encryption import Lost
 
 # Recipients
 # ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from incidents.domain.values import CommandRefusedError
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, record
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.questions.queries import find, others
 from incidents.remediation.queries import DEFAULT_REGION
 from ingest.commands import retrying

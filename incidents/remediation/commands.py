@@ -27,7 +27,7 @@ from incidents.incident.repository import (
     keep_reactor_out,
     record,
 )
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.remediation import maintenance
 from incidents.remediation.queries import node_of, targets_for
 from ingest.commands import retrying

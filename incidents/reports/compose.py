@@ -11,7 +11,7 @@ from analyzers.queries import analyzers, judge_span, runs_with_window_ending
 from incidents.domain.incident.nodes import can_be_mitigated
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.values import rfc3339
-from incidents.mitigation import advice
+from incidents.remediation.mitigation import advice
 from incidents.reports.changes import changes
 from incidents.reports.incidents import ReportedIncident, incidents_of, listed, response
 from incidents.reports.lemons import lemons_of

@@ -20,7 +20,7 @@ from incidents.domain.incident.state import Incident
 from incidents.domain.values import SEVERITIES, optional_rfc3339, rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import stream_of
-from incidents.onsets import onset_of
+from incidents.onsets.queries import onset_of
 from ingest.queries import Position, read_streams
 
 Json = dict[str, Any]

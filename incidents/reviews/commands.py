@@ -18,7 +18,7 @@ from incidents.domain.incident.decide import CommandRefusedError
 from incidents.domain.incident.state import Incident
 from incidents.domain.review import Action, Line, actions_from, changed, draft, text_from, with_action
 from incidents.domain.values import InvalidValueError, optional_rfc3339
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.reviews.models import Review
 from ingest.commands import record_configuration
 from ingest.queries import Context, now_utc

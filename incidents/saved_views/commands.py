@@ -14,7 +14,7 @@ from django.utils.text import slugify
 from incidents.domain.incident.decide import CommandRefusedError
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.values import InvalidValueError, check_line
-from incidents.permissions import actor_name, person
+from incidents.people.permissions import actor_name, person
 from incidents.saved_views.models import DefaultView, SavedView
 from incidents.teams.models import Team
 from ingest.commands import record_configuration

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from django.db import transaction
 
-from incidents import encryption
 from incidents.domain.values import rfc3339
 from incidents.domain.webhooks import payload
+from incidents.security import encryption
 from incidents.teams.models import Team
 from incidents.teams.references import hold_names
 from incidents.webhooks.deliveries import WebhookDelivery

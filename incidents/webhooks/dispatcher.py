@@ -18,7 +18,7 @@ from functools import partial
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
-from incidents.encryption import DecryptionError
+from incidents.security.encryption import DecryptionError
 from incidents.webhooks import round as rounds
 from incidents.webhooks.deliveries import Histories
 from incidents.webhooks.models import Webhook

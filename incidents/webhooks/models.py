@@ -6,8 +6,8 @@ from datetime import datetime
 
 from django.db import models
 
-from incidents import encryption
 from incidents.domain.webhooks import EventFilter, Health
+from incidents.security import encryption
 from ingest.queries import Position
 
 

@@ -10,7 +10,7 @@ from django.db.models import Count, F, Manager, OrderBy, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from incidents.domain.incident.evolve import EVENT_TYPES
-from incidents.encryption import DecryptionError
+from incidents.security.encryption import DecryptionError
 from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter, WebhookRetry
 from ingest.queries import now_utc, read_all
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from incidents.domain.webhooks import PATIENCE, Outcome, outcome, retry_after_of, sign
-from incidents.outbound import AddressRefusedError, UnreachableError, post
+from incidents.security.outbound import AddressRefusedError, UnreachableError, post
 from incidents.webhooks.deliveries import WebhookDelivery
 
 TIMEOUT = 10.0

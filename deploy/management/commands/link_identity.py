@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from deploy.settings import OIDC_PROVIDER
-from incidents import people
+from incidents.people import commands as people
 
 
 class Command(BaseCommand):

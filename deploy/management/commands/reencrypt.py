@@ -9,9 +9,9 @@ from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from incidents import encryption
 from incidents.notifications import key
 from incidents.notifications.models import ContactMethod
+from incidents.security import encryption
 from incidents.webhooks.models import Webhook
 
 OF_AUTHENTICATORS = ("secret", "seed")

@@ -23,7 +23,7 @@ from frontend.documents import slugs
 from frontend.time_input import field_value, parse_moment, parse_span
 from frontend.times import clock_words
 from frontend.views.pages import context_of, page, show, typed_in, user_name
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.scorecards.models import BacktestRow
 from incidents.scorecards.queries import by_version, scorecard, scorecards
 

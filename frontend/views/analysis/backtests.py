@@ -26,7 +26,7 @@ from frontend.time_input import field_value, parse_moment, parse_span
 from frontend.views.pages import context_of, page, show, typed_in
 from frontend.views.paging import page_of_rows
 from incidents.commands import InvalidValueError
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.scorecards import requests
 from incidents.scorecards.compare import WindowVerdict, compare, differing, lines
 from incidents.scorecards.models import BacktestRow, BacktestWindow

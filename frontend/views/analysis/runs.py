@@ -18,7 +18,7 @@ from frontend.evidence import Piece
 from frontend.views.pages import context_of, page, show, user_name
 from frontend.views.paging import page_of_rows
 from incidents.commands import InvalidValueError
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.queries import placed_findings
 from ingest.queries import regions
 

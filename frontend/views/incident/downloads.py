@@ -17,7 +17,7 @@ from analyzers import queries as analyzers
 from frontend.evidence import Piece, csv_cell, rows_of
 from frontend.views.pages import page, show
 from incidents import queries
-from incidents.evidence_file import evidence_file
+from incidents.queries import evidence_file
 from ingest.queries import now_utc
 
 ROWS = 50

@@ -24,7 +24,7 @@ from incidents.commands import Happened, InvalidValueError, without_team
 from incidents.domain.incident.nodes import blamed_nodes, can_be_mitigated
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 from incidents.domain.values import parse_rfc3339
-from incidents.permissions import refusals
+from incidents.people.permissions import refusals
 
 MORE = ("merge", "set_title", "link")
 """Verbs whose forms share a panel."""

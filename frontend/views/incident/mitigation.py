@@ -11,8 +11,8 @@ from incidents import queries
 from incidents.alerts.correlate import DEFAULT_REGION
 from incidents.commands import InvalidValueError
 from incidents.domain.incident.nodes import can_be_mitigated
-from incidents.domain.mitigation import NAMES
-from incidents.mitigation import mitigation_of
+from incidents.domain.remediation.mitigation import NAMES
+from incidents.remediation.mitigation import mitigation_of
 
 
 @page

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.domain.questions import NONE, Beliefs, Question, question_from
-from incidents.permissions import refusals
+from incidents.people.permissions import refusals
 from incidents.questions.queries import Move, by_probability, questions_of
 from ingest.queries import now_utc
 

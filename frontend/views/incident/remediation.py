@@ -14,7 +14,7 @@ from incidents.domain.incident.nodes import blamed_nodes
 from incidents.domain.incident.remediation import left_open
 from incidents.domain.incident.state import Incident
 from incidents.domain.remediation.state import IN_PROGRESS, NEXT, AnswerKind, Remediation
-from incidents.permissions import refusals
+from incidents.people.permissions import refusals
 from incidents.remediation.queries import commands_of, delivery_of, node_of, targets_for
 
 StepState = Literal["done", "now", "open", "skipped", "bad"]

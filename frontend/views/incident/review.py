@@ -15,7 +15,7 @@ from frontend.views.pages import context_of, page, show, user_name
 from incidents import queries
 from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
-from incidents.permissions import refusals
+from incidents.people.permissions import refusals
 from incidents.reviews import commands
 from incidents.reviews.models import Review
 

@@ -15,7 +15,7 @@ from incidents import theories as checked
 from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.theories import hops_from
-from incidents.permissions import refusals
+from incidents.people.permissions import refusals
 
 _ARROW = re.compile(r"\s*(?:->|→|\n)\s*")
 

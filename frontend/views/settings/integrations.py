@@ -18,7 +18,7 @@ from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.time_input import parse_day, parse_span
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from frontend.views.paging import listed
-from incidents.outbound import AddressRefusedError, UnreachableError, post
+from incidents.security.outbound import AddressRefusedError, UnreachableError, post
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.api import keys, test_alerts

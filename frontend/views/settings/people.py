@@ -16,12 +16,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from frontend.views.paging import listed
-from incidents import people as writing
 from incidents.api.people import UserSerializer
 from incidents.domain.permissions import CONFIGURE, ROLES, ForbiddenError, Person, may
 from incidents.domain.values import InvalidValueError
 from incidents.notifications.queries import unreachable
-from incidents.permissions import person
+from incidents.people import commands as writing
+from incidents.people.permissions import person
 from incidents.teams.models import Membership, Team
 from ingest.queries import StreamVersionError
 

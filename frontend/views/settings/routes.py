@@ -183,7 +183,7 @@ def _levels(
                 "tried": tried.get(rule.name),
                 "first": place == 0,
                 "last": place == len(rules) - 1,
-                # As `incidents.permissions.allow_route` has it.
+                # As `incidents.people.permissions.allow_route` has it.
                 "editable": asking.staff or (asking.over(above) and rule.team is not None and team == above),
                 "extensible": asking.over(team),
                 "children": _levels(rule.children, tried, asking, team),

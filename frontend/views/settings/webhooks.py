@@ -15,11 +15,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend.time_input import parse_moment, parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.paging import listed
-from incidents import encryption, queries
+from incidents import queries
 from incidents.api.incident.views import ConflictError
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
 from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.domain.values import SEVERITIES, InvalidValueError, rfc3339
+from incidents.security import encryption
 from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.queries import WebhookStatus, is_readable, webhook_statuses

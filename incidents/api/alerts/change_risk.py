@@ -12,8 +12,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from incidents.alerts.change_risk import planned_change, risk_of
 from incidents.api.incident.views import ERRORS, IncidentAPI
-from incidents.change_risk import planned_change, risk_of
 from incidents.domain.values import InvalidValueError
 from ingest.api.authentication import HasScope
 from ingest.queries import is_component, now_utc, regions

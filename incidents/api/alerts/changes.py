@@ -16,7 +16,7 @@ from incidents import queries
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, limit_of, parameters
 from incidents.commands import InvalidValueError
 from incidents.domain.values import optional_rfc3339, parse_rfc3339, rfc3339
-from incidents.onsets import beginning
+from incidents.onsets.queries import beginning
 from ingest.queries import ReportedChange, changes
 
 SPAN = timedelta(days=1)

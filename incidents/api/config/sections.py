@@ -12,13 +12,13 @@ from typing import Final
 from rest_framework import serializers as s
 from rest_framework.serializers import BaseSerializer
 
-from incidents import people
 from incidents.api.config.contacts import ChannelsFile, ContactMethodsFile, Person, RulesFile
 from incidents.api.config.integrations import AnalysisSchedulesFile, IntegrationsFile, WebhooksFile
 from incidents.api.config.silences import SilencesFile
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
 from incidents.domain.permissions import ROLES
+from incidents.people import commands as people
 from incidents.teams.models import Membership, Team
 
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from analyzers.queries import EvidenceExportError, evidence_key
 from incidents import queries
 from incidents.api.incident.views import ERRORS, MISSING, PROBLEM, ConflictError, IncidentAPI
-from incidents.evidence_file import evidence_file
+from incidents.queries import evidence_file
 from ingest.queries import now_utc
 
 NOTHING = {409: PROBLEM}

@@ -38,7 +38,7 @@ from incidents.domain.search import FIELDS
 from incidents.domain.values import rfc3339
 from incidents.incident.projection import Entry, Evidence, next_entry
 from incidents.incident.view import depends_on_time, failure_shown, failures_of
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.search import query
 from incidents.search.filters import ORDERS, PARAMETERS, Filter
 from ingest.api import pagination

@@ -7,7 +7,7 @@ from typing import Any
 from incidents.api.editable import BySlug, Catalog
 from incidents.api.incident.views import ConflictError
 from incidents.api.routing.serializers import ServiceSerializer
-from incidents.permissions import allow_patterns
+from incidents.people.permissions import allow_patterns
 from incidents.teams.models import Service
 from incidents.teams.references import named_by
 

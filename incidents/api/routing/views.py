@@ -16,7 +16,7 @@ from incidents.api.incident.views import ConflictError
 from incidents.api.routing.serializers import RouteSerializer
 from incidents.domain.routing.schema import check_tree
 from incidents.domain.values import InvalidValueError
-from incidents.permissions import allow_route
+from incidents.people.permissions import allow_route
 from incidents.teams.models import Route, rules_as_written
 from ingest.api.pagination import Pages
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rest_framework.serializers import BaseSerializer
 
-from incidents import people
 from incidents.api.editable import BySlug, Catalog
 from incidents.api.incident.serializers import TeamSerializer
 from incidents.api.incident.views import ConflictError
 from incidents.api.oncall.schedules import SchedulesView
 from incidents.incident.models import IncidentRow
+from incidents.people import commands as people
 from incidents.saved_views import commands as saved
 from incidents.teams.models import Team
 from incidents.teams.references import named_by

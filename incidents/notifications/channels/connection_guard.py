@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 
-from incidents.outbound import AddressRefusedError, check
+from incidents.security.outbound import AddressRefusedError, check
 
 
 class _Guarded(threading.local):

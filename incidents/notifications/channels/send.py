@@ -1,5 +1,5 @@
 """Send one message by the channel of its contact method: e-mail (the server of DOSSIER_EMAIL_URL), webhook (JSON
-by HTTP to allowed addresses, `incidents.outbound`) or Apprise. Runs in a thread of its lane and touches no
+by HTTP to allowed addresses, `incidents.security.outbound`) or Apprise. Runs in a thread of its lane and touches no
 database.
 """
 
@@ -20,11 +20,11 @@ from django.core.mail.message import BadHeaderError
 from incidents.domain.notifications import delivery
 from incidents.domain.notifications.delivery import Reply, no_answer, refused, unreadable
 from incidents.domain.webhooks import sign
-from incidents.encryption import Lost
 from incidents.notifications.channels.apprise import send_service
 from incidents.notifications.key import UNREADABLE
 from incidents.notifications.queue import Outgoing
-from incidents.outbound import AddressRefusedError, UnreachableError, post
+from incidents.security.encryption import Lost
+from incidents.security.outbound import AddressRefusedError, UnreachableError, post
 from incidents.worker.parts import Failure, attempt
 from ingest.integrations.mail import OWN_HEADER
 from ingest.queries import now_utc

@@ -6,7 +6,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import incidents.encryption
+import incidents.security.encryption
 
 
 class Migration(migrations.Migration):
@@ -65,8 +65,8 @@ class Migration(migrations.Migration):
                         max_length=8,
                     ),
                 ),
-                ("address", incidents.encryption.EncryptedText()),
-                ("secret", incidents.encryption.EncryptedText(blank=True, default="")),
+                ("address", incidents.security.encryption.EncryptedText()),
+                ("secret", incidents.security.encryption.EncryptedText(blank=True, default="")),
                 ("most", models.PositiveIntegerField(null=True)),
                 ("span", models.PositiveIntegerField(default=900)),
                 ("verified_at", models.DateTimeField(null=True)),

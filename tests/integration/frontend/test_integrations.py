@@ -14,7 +14,7 @@ from django.utils.html import escape
 
 from incidents import queries
 from incidents.follower import follower
-from incidents.outbound import Reply
+from incidents.security.outbound import Reply
 from ingest.alerts.expire import expire
 from ingest.api import keys, test_alerts
 from ingest.api.models import IntegrationKey
@@ -262,6 +262,8 @@ def test_a_subscription_is_confirmed_through_the_outbound_guard(
     told = {"Type": "SubscriptionConfirmation", "SubscribeURL": "https://sns.x.amazonaws.com/", "Message": "m",
             "TopicArn": "t"}  # fmt: skip
     receipt = sent(keys.create("sns", ["alerts"]), told)
-    monkeypatch.setattr("incidents.outbound._within", lambda _: lambda _host, _port: ["169.254.169.254"])
+    monkeypatch.setattr(
+        "incidents.security.outbound._within", lambda _: lambda _host, _port: ["169.254.169.254"]
+    )
     answer = alice.post(f"/integration/{row().pk}/confirm", {"receipt": receipt}, follow=True)
     assert "Not confirmed: sns.x.amazonaws.com" in answer.content.decode()

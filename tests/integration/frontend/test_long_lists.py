@@ -10,9 +10,9 @@ from django.contrib.auth import get_user_model
 from django.db.models import Model
 from django.test import Client
 
-from incidents import encryption
 from incidents.escalation.models import EscalationPolicy
 from incidents.notifications.models import ContactMethod
+from incidents.security import encryption
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
 from incidents.teams.models import Route, Service, Silence, Team
 from incidents.webhooks.models import Webhook

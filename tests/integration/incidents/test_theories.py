@@ -18,7 +18,7 @@ from incidents import queries
 from incidents.incident.rebuild import rebuild
 from ingest.api import keys
 from tests.integration.analyzers.runs.cases import Door, work
-from tests.integration.incidents.test_onsets import HOURS, MINUTE, an_incident
+from tests.integration.incidents.onsets.test_onsets import HOURS, MINUTE, an_incident
 
 pytestmark = pytest.mark.usefixtures("log_database")
 EARLIER = 10 * MINUTE

@@ -11,8 +11,7 @@ from django.db import OperationalError
 
 from analyzers.commands import CommandFailedError, CommandInputError, LineCommand
 from analyzers.queries import EvidenceExportError, evidence_key
-from incidents.evidence_file import evidence_file
-from incidents.queries import IncidentNotFoundError
+from incidents.queries import IncidentNotFoundError, evidence_file
 from ingest.queries import now_utc
 
 

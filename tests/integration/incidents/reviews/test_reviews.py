@@ -10,7 +10,7 @@ from django.test import Client
 
 from incidents import commands
 from incidents.domain.incident.commands import Report
-from incidents.people import set_member
+from incidents.people.commands import set_member
 from incidents.reviews import commands as reviews
 from incidents.teams.models import Team
 from ingest.api import keys

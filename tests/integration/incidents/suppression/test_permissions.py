@@ -12,7 +12,7 @@ from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.integrations.normalized import Alert, Parsed
 from tests.following import follow_to_the_end
-from tests.integration.incidents.test_roles import silence, somebody
+from tests.integration.incidents.people.test_roles import silence, somebody
 
 pytestmark = pytest.mark.usefixtures("log_database")
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from django.db import connection
 
-from incidents import commands, encryption
+from incidents import commands
 from incidents.commands import Report
+from incidents.security import encryption
 from incidents.webhooks.dispatcher import WebhookDispatcher, run
 from incidents.webhooks.models import Webhook
 from ingest.queries import Context, Position, watermark

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from incidents.domain.mitigation import Inputs, Option, Traffic, exposed_seconds, options, saved_share
+from incidents.domain.remediation.mitigation import (
+    Inputs,
+    Option,
+    Traffic,
+    exposed_seconds,
+    options,
+    saved_share,
+)
 
 SLOW = Inputs(
     gpus=512,

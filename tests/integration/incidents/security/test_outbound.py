@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_django import Settings
 
-from incidents import outbound
-from incidents.outbound import AddressRefusedError, Reply, UnreachableError, post
+from incidents.security import outbound
+from incidents.security.outbound import AddressRefusedError, Reply, UnreachableError, post
 from tests.integration.sinks import Sink, http_sink, raw_sink
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.outbound import AddressRefusedError, check, target
+from incidents.security.outbound import AddressRefusedError, check, target
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from incidents.domain.permissions import CONFIGURE, ROLES, ForbiddenError, Person, may, refusal
 from incidents.domain.values import InvalidValueError
-from incidents.permissions import actor_name, people_allowed, person
+from incidents.people.permissions import actor_name, people_allowed, person
 from incidents.teams.models import Membership, Team
 from ingest.commands import record_configuration
 from ingest.queries import Context

@@ -16,7 +16,7 @@ from analyzers.simulators.changes.metrics import Fleet, fleet, rows_of
 from incidents import queries
 from incidents.domain.suppression.rules import Matcher
 from incidents.follower import follower
-from incidents.onset_runs import request_onset_runs, window_end
+from incidents.onsets.sweep import request_onset_runs, window_end
 from incidents.suppression.models import MaintenanceWindow
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analyzers.contract import Count, Input, Paths, Reduction
 from analyzers.queries import runs, verdict
 from incidents.domain.incident.state import Incident
-from incidents.domain.mitigation import (
+from incidents.domain.remediation.mitigation import (
     WORTH,
     Inputs,
     Option,

@@ -22,7 +22,7 @@ from incidents.domain.incident.remediation import left_open
 from incidents.domain.remediation.state import ANSWERS
 from incidents.domain.values import InvalidValueError
 from incidents.incident.repository import CommandResult
-from incidents.permissions import allow
+from incidents.people.permissions import allow
 from incidents.remediation import commands
 from incidents.remediation.queries import delivery_of, order_of, targets_for
 from ingest.api.authentication import HasScope

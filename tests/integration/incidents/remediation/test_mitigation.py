@@ -13,7 +13,7 @@ from django.test import Client
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.mitigation import mitigation_of
+from incidents.remediation.mitigation import mitigation_of
 from ingest.api import keys
 from ingest.queries import Context
 

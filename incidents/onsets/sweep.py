@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from analyzers import queries as analyzers
 from analyzers.commands import InvalidRunError, RunRequest, request_run
 from incidents.incident.models import IncidentRow
-from incidents.onsets import ANALYZER
+from incidents.onsets.queries import ANALYZER
 
 ACTOR = "system:onsets"
 DEFAULT_REGION = "default"
