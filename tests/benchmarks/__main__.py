@@ -33,6 +33,7 @@ NAMES = (
     "append",
     "ingest",
     "kinds",
+    "regions",
     "points",
     "alerts",
     "alert_storm",

@@ -69,6 +69,13 @@ def column(kind: Kind, field: str) -> str:
     return "time" if field == kind.time else field
 
 
+PLACE = (
+    """USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true')"""
+)
+"""The index of events: which regions and times each 64 kB of a partition hold. It costs writers next to nothing, unlike
+a B-tree, and bodies bring many rows of a region together."""
+
+
 def create_sql(kind: Kind) -> str:
     """The statements that make the kind's table; paste them into a migration when a kind is new."""
     name = table(kind)
@@ -84,7 +91,7 @@ def create_sql(kind: Kind) -> str:
         index = f'CREATE INDEX {name}_in_force ON {name} (region, "{kind.key}", "time" DESC, id DESC);'
         return f"CREATE TABLE {name} (\n{listed}\n);\n{index}\n"
     listed = ",\n".join(lines)
-    index = f'CREATE INDEX {name}_time ON {name} USING brin ("time");'
+    index = f"CREATE INDEX {name}_place ON {name} {PLACE};"
     return f'CREATE TABLE {name} (\n{listed}\n) PARTITION BY RANGE ("time");\n{index}\n'
 
 
@@ -139,6 +146,60 @@ def make(kind: Kind, cells: Iterable[int]) -> None:
             )
     if not connection.in_atomic_block:
         _known.setdefault((database.name(), kind.name), set()).update(s // span for s, _ in spans)
+
+
+def summarize(kind: Kind, start: datetime, end: datetime) -> None:
+    """Bring the index of rows by region and time up to date in the partitions of [start, end), once for all readers:
+    what it does not cover yet is read by each. A partition that something else holds is passed over. Must not be called
+    inside a transaction.
+    """
+    first, last = microseconds(start) // 1_000_000, microseconds(end) // 1_000_000
+    with connection.cursor() as cursor:
+        cursor.execute(_PARTITIONS, (table(kind),))
+        found = [
+            (name, index, never) for name, index, never in cursor.fetchall() if _meets(name, first, last)
+        ]
+    for name, index, is_new in found:
+        with _patience("100ms"), connection.cursor() as cursor:
+            cursor.execute("SELECT brin_summarize_new_values(%s::regclass)", (index,))
+            if is_new:  # Without statistics the planner reads the whole partition.
+                cursor.execute(f'ANALYZE {name} (region, "time")')
+
+
+def _meets(partition: str, first: int, last: int) -> bool:
+    start, end = _span(partition)
+    return start <= last and end > first
+
+
+# Partitions with their index of rows by region and time, and whether the planner knows nothing of them yet.
+_PARTITIONS = """
+SELECT part.oid::regclass::text, place.indexrelid::regclass::text, part.reltuples < 0
+FROM pg_inherits
+JOIN pg_class AS part ON part.oid = inhrelid
+JOIN pg_index AS place ON place.indrelid = part.oid AND place.indisvalid
+JOIN pg_class AS index ON index.oid = place.indexrelid
+JOIN pg_am AS method ON method.oid = index.relam AND method.amname = 'brin'
+WHERE inhparent = %s::regclass AND NOT inhdetachpending
+"""
+
+
+def _index_partitions(kind: Kind) -> None:
+    """Make the index of rows by region and time in the newest partition that has none: one a call, while rows come.
+
+    Partitions that are older than the index have none; when all do, Postgres takes that of the table for valid.
+    """
+    parent = f"{table(kind)}_place"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", (parent,))
+        if cursor.fetchone() == (True,):
+            return
+        cursor.execute(_PARTITIONS, (table(kind),))
+        indexed = {_span(name) for name, _, _ in cursor.fetchall()}
+        for start, end in [span for span in existing(kind) if span not in indexed][-1:]:
+            name = f"{table(kind)}_p{start}_{end - start}"
+            cursor.execute(f"DROP INDEX IF EXISTS {name}_place")
+            cursor.execute(f"CREATE INDEX CONCURRENTLY {name}_place ON {name} {PLACE}")
+            cursor.execute(f"ALTER INDEX {parent} ATTACH PARTITION {name}_place")
 
 
 def forget() -> None:
@@ -199,17 +260,21 @@ def maintain(now: datetime) -> dict[str, int]:
             cell = microseconds(now) // 1_000_000 // length()
             make(kind, range(cell, cell + 1 + AHEAD))
             done["made"] += len(existing(kind)) - before
+            _index_partitions(kind)
             done["dropped"] += _drop_before(kind, microseconds(keep_from) // 1_000_000)
     done["deleted"] += _sweep(now)
     return done
 
 
 class _patience:
-    """Give up on locks after PATIENCE: what could not be had now is tried at the next call."""
+    """Give up on locks after PATIENCE, or a shorter time: what could not be had now is tried at the next call."""
+
+    def __init__(self, limit: str = "") -> None:
+        self.limit = limit or PATIENCE
 
     def __enter__(self) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = '{PATIENCE}'")
+            cursor.execute(f"SET lock_timeout = '{self.limit}'")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         with connection.cursor() as cursor:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from ingest.log.types import Position
 from ingest.telemetry.decode.builder import as_texts
 from ingest.telemetry.decode.columns import MICROSECOND, Names, Sets, microseconds
-from ingest.telemetry.kinds import Kind
-from ingest.telemetry.store.tables import SQL_TYPES, column, table
+from ingest.telemetry.kinds import KINDS, Kind
+from ingest.telemetry.store.tables import SQL_TYPES, column, summarize, table
 from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.reductions import Input, Plan, Sums, plan
 from ingest.telemetry.windows.sums import Partials, Values, as_key, finish
@@ -63,6 +63,9 @@ def read_window(
     """The sums of the window [start, end) of a region, by reduction. Raises ValueError for a reduction that
     does not fit its kinds."""
     plans = [plan(reduction) for reduction in input.reductions]
+    if not connection.in_atomic_block:
+        for name in {one.kind.name for one in plans if one.kind.is_event}:
+            summarize(KINDS[name], start, end)
     with one_snapshot():
         region_id = region_number(region)
         return {one.reduction.name: _read(one, region_id, start, end, upto) for one in plans}
@@ -189,7 +192,7 @@ def _rows(chosen: Plan, region: int, start: datetime, end: datetime, upto: Posit
         f'(SELECT * FROM {table(chosen.kind)} WHERE region = %s AND "time" >= %s AND "time" < %s',
         [region, start, end],
     )
-    return found + _recorded(chosen.kind, region, upto) + _Sql(") AS r", [])
+    return found + _recorded(chosen.kind, region, upto, before=end, since=start) + _Sql(") AS r", [])
 
 
 def in_force(kind: Kind, region: int, at: datetime, upto: Position | None) -> _Sql:
@@ -198,7 +201,7 @@ def in_force(kind: Kind, region: int, at: datetime, upto: Position | None) -> _S
         f'(SELECT DISTINCT ON ("{kind.key}") * FROM {table(kind)} WHERE region = %s AND "time" <= %s',
         [region, at],
     )
-    query += _recorded(kind, region, upto)
+    query += _recorded(kind, region, upto, before=at)
     query += _Sql(f'ORDER BY "{kind.key}", "time" DESC, id DESC)', [])
     if not kind.has("active"):
         return query
@@ -214,7 +217,7 @@ def _or_within(
         ' WHERE region = %s AND "time" > %s AND "time" < %s',
         [region, start, end],
     )
-    query += _recorded(kind, region, upto)
+    query += _recorded(kind, region, upto, before=end)
     query += _Sql(f'ORDER BY "{kind.key}", "time", id DESC) AS told', [])
     active = "active AND" if kind.has("active") else ""
     first = _Sql(f'SELECT DISTINCT ON ("{kind.key}") * FROM', []) + query
@@ -232,23 +235,29 @@ def _overlapping(kind: Kind, region: int, start: datetime, end: datetime, upto: 
         f'(SELECT * FROM {table(kind)} AS told WHERE region = %s AND "{kind.end}" > %s AND "time" < %s',
         [region, start, end],
     )
-    query += _recorded(kind, region, upto)
+    query += _recorded(kind, region, upto, before=end)
     query += _Sql(
         f"AND NOT EXISTS (SELECT 1 FROM {table(kind)} AS newer WHERE newer.region = told.region"
         f' AND newer."time" = told."time" AND newer."{kind.key}" = told."{kind.key}" AND newer.id > told.id',
         [],
     )
-    return query + _recorded(kind, region, upto) + _Sql("OFFSET 0))", [])
+    return query + _recorded(kind, region, upto, before=end) + _Sql("OFFSET 0))", [])
 
 
-def _recorded(kind: Kind, region: int, upto: Position | None) -> _Sql:
-    """Only rows of finished uploads, and of those that the log holds up to a position."""
+def _recorded(
+    kind: Kind, region: int, upto: Position | None, *, before: datetime, since: datetime | None = None
+) -> _Sql:
+    """Only rows of finished uploads, and of those that the log holds up to a position.
+
+    The rows have times up to `before`, and from `since` on: other receipts are not looked at.
+    """
     condition = _Sql("AND receipt NOT IN (SELECT number FROM telemetry_unfinished)", [])
     if upto is None:
         return condition
     later = """AND receipt NOT IN (SELECT number FROM telemetry_receipt
-        WHERE region = %s AND kind = %s AND (epoch, txid, seq) > (%s, %s::xid8, %s))"""
-    return condition + _Sql(later, [region, kind.name, upto.epoch, str(upto.txid), upto.seq])
+        WHERE region = %s AND kind = %s AND (epoch, txid, seq) > (%s, %s::xid8, %s) AND first <= %s"""
+    condition += _Sql(later, [region, kind.name, upto.epoch, str(upto.txid), upto.seq, before])
+    return condition + (_Sql(")", []) if since is None else _Sql("AND last >= %s)", [since]))
 
 
 def _length(chosen: Plan) -> int:
