@@ -81,13 +81,17 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Node number `node` is slower by `severity` (a share of its speed) from second `start` until `end`."""
+    """Node number `node` is slower by `severity` (a share of its speed) from second `start` until `end`; of each
+    `period` seconds, if there is one, for the share `on` only.
+    """
 
     kind: str
     node: int
     severity: float
     start: float
     end: float
+    period: float = 0.0
+    on: float = 1.0
 
 
 @dataclass(eq=False)
@@ -163,6 +167,8 @@ class _World:
 
     def break_(self, fault: Fault) -> None:
         at = (self.time >= fault.start) & (self.time < fault.end)
+        if fault.period:
+            at &= (self.time - fault.start) % fault.period < fault.on * fault.period
         node, left = fault.node, 1 - fault.severity
         if fault.kind == "throttle":
             self.speed[node, at] *= left

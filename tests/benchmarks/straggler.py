@@ -45,12 +45,14 @@ SIZES = (16, 64, 128)
 USUAL = Preset(step=10)
 AUTHORS = "precision .904, F1 .893 (Minder, a year of production); > .99 of fail-slows (GREYHOUND)"
 SLOW = tuple(kind for kind in FAULTS if kind not in STOPS)
+IN_BURSTS = ("throttle", "slow_nic")
+"""What comes and goes by itself: a GPU that is too hot, a link that flaps."""
 
 
 @dataclass(frozen=True)
 class Job:
     """`count` faults of one kind, beside one benign event; without iteration times if not `paced`; an earlier fault of
-    another node, in the history, if `before`."""
+    another node, in the history, if `before`; for 40 to 60 % of every 60 to 200 s only if `bursts`."""
 
     seed: int
     kind: str = ""
@@ -58,6 +60,7 @@ class Job:
     count: int = 1
     paced: bool = True
     before: bool = False
+    bursts: bool = False
 
 
 @dataclass
@@ -73,6 +76,9 @@ def world(job: Job) -> Run:
     preset = replace(USUAL, nodes=SIZES[job.seed % len(SIZES)], paced=job.paced)
     begins = preset.seconds - 600.0
     faults = draw_faults(preset, rng, job.kind, (begins + 10, begins + 180), job.count) if job.kind else ()
+    if job.bursts:
+        period, on = float(rng.uniform(60, 200)), float(rng.uniform(0.4, 0.6))
+        faults = tuple(replace(one, period=period, on=on) for one in faults)
     if job.before:
         (earlier,) = draw_faults(preset, rng, "throttle", (0.0, 300.0))
         if earlier.node not in {one.node for one in faults}:
@@ -103,6 +109,7 @@ def cells_of(trials: int, first: int) -> dict[str, list[Job]]:
     seeds = range(first, first + trials)
     cells = {kind: [Job(seed, kind) for seed in seeds] for kind in FAULTS}
     cells["two at once"] = [Job(seed, FAULTS[seed % 4], count=2) for seed in seeds]
+    cells["a fault in bursts"] = [Job(seed, IN_BURSTS[seed % 2], bursts=True) for seed in seeds]
     cells["a fault in the history"] = [Job(seed, FAULTS[seed % 4], before=True) for seed in seeds]
     cells["a fifth of the rows missing"] = [Job(seed, FAULTS[seed % 4], "missing_rows") for seed in seeds]
     cells["clocks off by seconds"] = [Job(seed, FAULTS[seed % 4], "clock_step") for seed in seeds]

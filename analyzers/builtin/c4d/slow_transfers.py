@@ -123,8 +123,11 @@ def _matrix(
     past = np.full(len(before), np.nan)
     past[known] = medians(before[known])
     usual = _square(past, pairs[enough], ranks)
-    error = _square(_errors(recent, before), pairs[enough], ranks)
-    hot, cut = _hot(now, newer, older, usual, error, least, mads, (recent, pairs[enough]))
+    width = _width(recent)
+    error = _square(_errors(width, recent, before), pairs[enough], ranks)
+    always = _always(table[enough], width, np.log1p(least), mads)
+    slow = _square(always, pairs[enough], ranks) > 0
+    hot, cut = _hot(now, newer, older, usual, error, slow, least, mads, (recent, pairs[enough]))
     found = patterns(~np.isnan(now), hot)
     if span == SPANS[0]:
         found = tuple(one for one in found if one.place.side != "channel")
@@ -143,14 +146,26 @@ def _square(values: Floats, pairs: Ints, ranks: int) -> Floats:
     return square.reshape(ranks, ranks)
 
 
-def _errors(recent: Floats, before: Floats) -> Floats:
-    """Standard errors of the differences of the medians of rows of two tables, shape (rows,).
+def _width(recent: Floats) -> float:
+    """How far the transfers of one pair scatter: that of the middle pair, as a fault may have begun in any."""
+    return float(np.median(1.4826 * medians(np.abs(recent - medians(recent)[:, None]))))
 
-    The scatter is that of the middle row: a row's own is too wide where a fault began within `before`.
+
+def _errors(width: float, *tables: Floats) -> Floats:
+    """Standard errors of the median of each row, or of the difference of those of two tables, shape (rows,)."""
+    counts = [np.maximum((~np.isnan(table)).sum(axis=1), 1) for table in tables]
+    return np.asarray(width * np.sqrt(np.pi / 2 * sum(1 / count for count in counts)))
+
+
+def _always(table: Floats, width: float, least: float, mads: float) -> Floats:
+    """By how much each pair is slow over all its transfers beyond twice `least` and beyond chance, shape (pairs,).
+
+    A few transfers say little of a pair that did not rise over its own past: in a ring of four the longest way of all
+    is above any cut between pairs now and then.
     """
-    own = 1.4826 * medians(np.abs(recent - medians(recent)[:, None]))
-    counts = [np.maximum((~np.isnan(table)).sum(axis=1), 1) for table in (recent, before)]
-    return np.asarray(np.median(own) * np.sqrt(np.pi / 2 * (1 / counts[0] + 1 / counts[1])))
+    middle = medians(table)
+    least_excess = np.maximum(2 * least, least + mads * _errors(width, table))
+    return np.asarray(middle - np.median(middle) - least_excess)
 
 
 def _scatter(values: Floats) -> float:
@@ -163,13 +178,15 @@ def _hot(
     older: Floats,
     usual: Floats,
     error: Floats,
+    slow: Flags,
     least: float,
     mads: float,
     recent: tuple[Floats, Ints],
 ) -> tuple[Flags, float]:
     """Elements that are high alone, or in a row or column that is high as a whole; and the cut for single ones.
 
-    The cut is twice as high for an element that is not known to have risen: a longer way is no fault.
+    The cut is twice as high for an element that is not known to have risen, and it has to be `slow` over all its
+    transfers: a longer way is no fault.
     """
     seen = ~np.isnan(now)
     filled = np.where(seen, now, -np.inf)
@@ -184,7 +201,8 @@ def _hot(
     above = (table - level > cut / 2).sum(axis=1) >= _OFTEN * (~np.isnan(table)).sum(axis=1)
     often = np.zeros(now.size, dtype=np.bool_)
     often[pairs] = above
-    hot = (filled - level > np.where(rose, cut, 2 * cut)) & lasting & often.reshape(now.shape) & seen
+    hot = (filled - level > np.where(rose, cut, 2 * cut)) & (rose | slow) & lasting & seen
+    hot &= often.reshape(now.shape)
     for axis in (0, 1):
         sums = seen.sum(axis=1 - axis)
         rows = np.flatnonzero(sums >= 2)

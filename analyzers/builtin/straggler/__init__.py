@@ -16,7 +16,10 @@ evaluation, a hot expert), and iterations become slower for many (a longer seque
 - The job speaks last: a deviation counts while the job's iterations are slower than before it, or have ended. A node
   that is apart while the job keeps its pace does not hold it up. Without iteration times only evidence of its own
   names a node; one that was apart from the first row on is named by metrics of its pace alone (clock, FLOPS).
-- What comes and goes three times is no fault that lasts: checkpoints, evaluations and shared GPUs look so.
+- What comes and goes three times is no fault that lasts: checkpoints, evaluations and shared GPUs look so. A node is
+  slow in bursts if a metric of its pace or its links is apart for `persist_seconds` of the window in all, beyond what
+  series exceed so long by chance, and iterations in the bursts take longer than those right between them; load and
+  host, which checkpoints and sharing move in bursts too, do not count.
 
 The score is a cautious reading of the evidence (`calibration`).
 """

@@ -174,10 +174,15 @@ def sentence(one: Named) -> str:
     side = "above" if worst.off > 0 else "below"
     where = worst.grid.name + (f" ({worst.member})" if worst.member else "")
     apart = f"{where} is {percent(abs(worst.off))} {side} its peers"
+    if worst.off >= 1:
+        apart = f"{where} is {1 + worst.off:.2g} times that of its peers"
     if one.kind == "stopped":
         return f"does nothing ({apart}), and iterations of {job} ended"
     if one.change.state == "stopped":
         return f"is unlike its peers ({apart}), and iterations of {job} ended"
+    if worst.in_bursts:
+        bursts, ratio = so_many(worst.bouts, "burst"), f"{one.change.ratio:.2f} times as long"
+        return f"slows {job} in {bursts}: {apart} in them, and iterations take {ratio}"
     if one.change.state == "slower":
         return f"slows {job}: {apart}, and iterations take {one.change.ratio:.2f} times as long"
     return f"is slow or at fault: {apart}"

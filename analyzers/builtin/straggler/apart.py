@@ -13,6 +13,8 @@ from analyzers.builtin.straggler.series import Grid, Observed
 Floats = NDArray[np.float64]
 
 SMOOTH_SECONDS = 60.0
+_SHORT = 3
+"""Columns of the running median where bursts are sought."""
 _FILL = 2
 """Readings for which a last value stands in for missing ones; at least so many columns more."""
 _FARTHEST = 20.0
@@ -32,7 +34,7 @@ _MOST_NATS = 40.0
 class Apart:
     """One series that keeps away from its peers by `off` of their median (signed), from column `first` up to but not
     including `last`. `nats` is the evidence against chance; `bouts` is how often as much came and went; `from_start`
-    says that it was so from the first column with data on.
+    says that it was so from the first column with data on; `in_bursts` that the deviation is what it has in its bouts.
     """
 
     grid: Grid
@@ -43,6 +45,7 @@ class Apart:
     nats: float
     bouts: int
     from_start: bool
+    in_bursts: bool = False
 
     @property
     def node(self) -> str:
@@ -56,7 +59,8 @@ class Apart:
 @dataclass(frozen=True, slots=True, eq=False)
 class Deviations:
     """Shares by which series differ from their peers: as they are (`raw`) and as running medians (`smooth`), shape
-    (series, columns). `sustained` is the largest that each kept up in the window, signed.
+    (series, columns). `sustained` is the largest that each kept up in the window, signed; `in_bursts` says that times
+    at which it was so large are added up.
     """
 
     grid: Grid
@@ -65,6 +69,7 @@ class Deviations:
     sustained: Floats
     chance_median: float
     chance_scale: float
+    in_bursts: bool = False
 
     def nats(self, off: float) -> float:
         """Evidence that a deviation is not one of the healthy series' of this metric."""
@@ -88,6 +93,25 @@ def deviations(seen: Observed, grid: Grid, persist: float) -> Deviations:
     return Deviations(grid, raw, smooth, each[-1], median, scale)
 
 
+def in_bursts(seen: Observed, one: Deviations, persist: float) -> Deviations | None:
+    """The same with what each series exceeds for `persist` seconds in all, whenever in the window: faults that come and
+    go. None where the window is too short.
+    """
+    length, size = seen.columns(persist), one.raw.shape[1] - seen.now
+    if size < length:
+        return None
+    smooth = _running_median(_filled(one.raw, _FILL * one.grid.gap + 1), _SHORT)
+    ends = [*reversed(range(seen.now, size - 1, -size)), smooth.shape[1]]
+    each = []
+    for end in ends:
+        ordered = np.sort(smooth[:, end - size : end], axis=1)
+        up, down = np.maximum(ordered[:, -length], 0.0), np.maximum(-ordered[:, length - 1], 0.0)
+        up, down = up * (one.grid.side >= 0), down * (one.grid.side <= 0)
+        each.append(np.where(up >= down, up, -down))
+    median, scale = _tail(np.abs(np.stack(each)))
+    return Deviations(one.grid, one.raw, smooth, each[-1], median, scale, in_bursts=True)
+
+
 def stretch(found: Deviations, series: int, metrics: int) -> Apart:
     """Where the deviation of one series lies; `metrics` is how many were looked at."""
     off = float(found.sustained[series])
@@ -100,6 +124,8 @@ def stretch(found: Deviations, series: int, metrics: int) -> Apart:
     sharp = math.copysign(1.0, off) * found.raw[series]
     near = [at for at in range(max(0, first - 3), min(len(on), first + 4)) if sharp[at] >= _BOUT * abs(off)]
     first = near[0] if near else first
+    if found.in_bursts:
+        first, last = (runs[0][0], runs[-1][1]) if runs else (0, len(on))
     return Apart(
         found.grid,
         series,
@@ -109,6 +135,7 @@ def stretch(found: Deviations, series: int, metrics: int) -> Apart:
         found.nats(off) - math.log(max(1, metrics)),
         len(runs),
         first <= begin + 2,
+        found.in_bursts,
     )
 
 

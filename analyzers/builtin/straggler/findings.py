@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from analyzers.builtin.straggler.apart import Apart, Deviations, deviations, stretch
-from analyzers.builtin.straggler.pace import Change, during, pace_of, stopped_at
+from analyzers.builtin.straggler.apart import Apart, Deviations, deviations, in_bursts, stretch
+from analyzers.builtin.straggler.pace import Change, between_bursts, during, pace_of, stopped_at
 from analyzers.builtin.straggler.series import Grid, Observed, Pace
 from analyzers.contract import Params
 
@@ -95,12 +95,42 @@ def judge(seen: Observed, params: Params, named: float = NAMED) -> Outcome:
             cleared.append(Cleared(each, why))
             continue
         by_node[each.node].append((each.nats + _JOINED[change.state], each, change, pace))
+    for each, change, pace in _in_bursts(seen, looked, params):
+        if each.node not in by_node and each.node not in left:
+            cleared = [one for one in cleared if (one.one.node, one.one.grid) != (each.node, each.grid)]
+            by_node[each.node].append((each.nats + _JOINED[change.state], each, change, pace))
     blamed = [_named(node, found) for node, found in sorted(by_node.items())]
     cleared += [Cleared(one.metrics[0], "so much occurs by chance") for one in blamed if one.evidence < named]
     sure = [one for one in blamed if one.evidence >= named]
     sure += _vanished(seen, {one.node for one in sure}, stopped)
     sure.sort(key=lambda one: -one.evidence)
     return Outcome(tuple(sure), tuple(cleared), tuple(split), tuple(looked))
+
+
+def _in_bursts(
+    seen: Observed, looked: Sequence[Deviations], params: Params
+) -> list[tuple[Apart, Change, Pace | None]]:
+    """Series that are apart in bursts, in each of which the job slows down, with the job.
+
+    Metrics of the load and of the host are left out: checkpoints, evaluations and shared GPUs move them in bursts, too.
+    """
+    least, found = float(params["least_change"]), list[tuple[Apart, Change, Pace | None]]()
+    for one in looked:
+        bursts = in_bursts(seen, one, float(params["persist_seconds"]))
+        if bursts is None or one.grid.of_the_load or one.grid.of_the_host:
+            continue
+        apart = _candidates(bursts, least, 2 * len(looked))
+        if len(apart) > max(ALONE, MOST_APART * len(one.grid.nodes)):
+            continue
+        for each in apart:
+            pace = pace_of(seen, each.grid, each.node)
+            if pace is None or each.bouts < 2:
+                continue
+            on = np.sign(each.off) * bursts.smooth[each.series] >= FOLLOWS * abs(each.off)
+            change = between_bursts(seen, pace, on, least)
+            if change.state == "slower":
+                found.append((each, change, pace))
+    return found
 
 
 def _job_of(seen: Observed, one: Apart, least: float, stopped: float) -> tuple[Pace | None, Change]:

@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 from analyzers.builtin.straggler.series import Grid, Observed, Pace
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 State = Literal["slower", "as before", "stopped", "paused", "unknown"]
 
 _BEFORE_SECONDS = 600.0
 _ENOUGH = 3
 """Iteration times on either side."""
 _Z = 4.0
+_AROUND_SECONDS = 60.0
+_EACH = 1.5
+"""Iterations in a burst, on average, from which the job goes on in them."""
 _JOIN_SECONDS = 180.0
 """A node went apart with its job if this close to it."""
 _SILENT = 5
@@ -59,6 +63,30 @@ def during(seen: Observed, pace: Pace, first: int, last: int, least: float, stop
     if len(before) < _ENOUGH:
         return Change("unknown")
     if len(inside) < _ENOUGH:
+        return Change("paused")
+    return _compared(before, inside, least)
+
+
+def between_bursts(seen: Observed, pace: Pace, on: Flags, least: float) -> Change:
+    """How iterations fared that ended in a column of the window that is on and follows one, beside those around columns
+    that are off from a minute before the first burst to a minute after the last: another node may have slowed the job
+    at another time. A job that pauses in each burst (a checkpoint) ends hardly an iteration in them.
+
+    `on` has shape (columns,).
+    """
+    now = on.copy()
+    now[: seen.now] = False
+    if not now.any():
+        return Change("unknown")
+    about, lit = seen.columns(_AROUND_SECONDS), np.flatnonzero(now)
+    near = np.zeros(len(on), dtype=np.bool_)
+    near[max(0, int(lit[0]) - about) : int(lit[-1]) + 1 + about] = True
+    after = np.concatenate([[False], on[:-1]])
+    known = np.isfinite(pace.values) & near
+    inside, before = pace.values[known & now & after], pace.values[known & ~on & ~after]
+    if len(before) < _ENOUGH:
+        return Change("unknown")
+    if len(inside) < max(_ENOUGH, _EACH * int((now & ~after).sum())):
         return Change("paused")
     return _compared(before, inside, least)
 

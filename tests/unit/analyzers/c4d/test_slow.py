@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from analyzers.builtin.c4d import ANALYZER
@@ -50,6 +51,31 @@ def test_a_single_high_element_is_the_connection() -> None:
 
 def test_a_connection_that_is_always_a_little_slower_is_no_fault() -> None:
     assert named(verdict_of(transfers({(2, 3): 1.4}))) == []
+
+
+def ring_of_five(slow: float, lately: float = 1.0, recent: int = 8) -> list[Part]:
+    """60 all-reduces in one ring whose transfers scatter by a quarter; those from 2 to 3 take `slow` times as long, the
+    most `recent` of them `lately` times that."""
+    rng, parts = np.random.default_rng(6), iterations(range(5), 60)
+    for seq in range(60):
+        for src in range(5):
+            lasts = 0.1 * float(np.exp(0.25 * rng.standard_normal()))
+            if src == 2:
+                lasts *= slow * (lately if seq >= 60 - recent else 1.0)
+            parts.append(Part("dp", seq, src, seq, seq + lasts, src=src, dst=(src + 1) % 5))
+    return parts
+
+
+def test_the_longest_way_of_a_small_ring_is_not_named_for_a_few_slow_operations() -> None:
+    assert named(verdict_of(ring_of_five(1.4, lately=1.25))) == []
+
+
+def test_in_a_small_ring_a_connection_that_was_slow_before_the_window_is_named() -> None:
+    assert named(verdict_of(ring_of_five(2.2))) == ["channel/2~3"]
+
+
+def test_in_a_small_ring_a_connection_that_becomes_slow_is_named() -> None:
+    assert named(verdict_of(ring_of_five(1.0, lately=2.5, recent=20))) == ["channel/2~3"]
 
 
 def test_the_node_of_a_rank_stands_in_its_path_and_in_the_evidence() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -75,6 +76,31 @@ def test_a_node_that_stops_its_job_has_stopped(kind: str) -> None:
     (blamed,) = [one for one in verdict["evidence"] if one["title"] == "Blamed nodes and their metrics"]
     assert {row[1] for row in blamed["rows"]} == {"stopped"}
     assert "iterations of job llm-70b ended" in verdict["suspects"][0]["summary"]
+
+
+def in_bursts(kind: str, on: float = 0.5, period: float = 100.0, **preset: Any) -> Run:
+    fault = Fault(kind, 5, 0.4, LAST + 60, 2400.0, period, on)
+    return run(replace(SMALL, **preset), np.random.default_rng(4), [fault])
+
+
+@pytest.mark.parametrize("kind", ["throttle", "slow_nic"])
+def test_a_node_that_is_slow_in_bursts_is_named_with_their_number(kind: str) -> None:
+    (suspect,) = verdict_of(window_of(in_bursts(kind, step=10)))["suspects"]
+    assert suspect["component"] == NODE
+    assert re.search(r"slows job llm-70b in \d+ bursts: ", suspect["summary"])
+
+
+def test_bursts_that_the_job_does_not_wait_for_name_nobody() -> None:
+    made = in_bursts("throttle", step=10)
+    made.took = np.full_like(made.took, float(np.median(made.took)))
+    assert named(window_of(made)) == []
+
+
+def test_bursts_of_load_are_no_fault() -> None:
+    """A host that is busy now and then while the job pauses writes a checkpoint."""
+    made = in_bursts("slow_host", step=10)
+    made.values["gpu_sm_clock_mhz"][:] = np.nan
+    assert named(window_of(made)) == []
 
 
 def test_two_nodes_at_once_are_both_named() -> None:
