@@ -1,7 +1,8 @@
 """Chrome traces of PyTorch's profiler (Kineto) to rows of `function_profile`: one for each function of a worker. Pure.
 
-A trace is read as a stream: of each event that counts a start, an end and two numbers are kept, never its text, so that
-memory follows the number of kernels and calls (at most `MOST_EVENTS`) and not the size of the file.
+A trace is read as a stream: of each event that counts 28 bytes are kept (start, end, use, function, thread), never its
+text, so that memory follows the number of kernels and calls (at most `MOST_EVENTS`) and not the size of the file. The
+critical path is found in stretches of time of about `AT_ONCE` events, so that it takes no more memory in long traces.
 
 After EROICA (first PerfTracker; arXiv 2506.08528): at each instant the class of highest priority that is active is on
 the critical path, of computing kernels, memory operations, collectives and Python. `beta` is the time of a function on
@@ -29,6 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import IO, Any
 
 import ijson
@@ -37,6 +39,7 @@ from numpy.typing import NDArray
 
 MOST_EVENTS = 20_000_000
 """Kernels and calls in a trace; more are refused."""
+AT_ONCE = 250_000
 MOST_FUNCTIONS = 200
 """Rows of a worker: the functions with the largest shares of the critical path."""
 LONGEST_NAME = 480
@@ -125,13 +128,9 @@ def profile(stream: IO[bytes], told: Head, job: str, worker: str, role: str) -> 
             "has no baseTimeNanoseconds and its times are not since 1970: when it was is not known"
         )
     names = list(kept.functions)
-    function = np.frombuffer(kept.function, np.int32)
-    kind = np.array([class_ for class_, _ in names])[function]
-    on_path = _on_path(start, end, kind, np.frombuffer(kept.thread, np.int32), _launching(kept))
-    beta = np.minimum(1.0, np.bincount(function, on_path, len(names)) / max(length, 1e-9))
-    mu, sigma = _use(
-        function, end - start, np.frombuffer(kept.use, np.float32).astype(np.float64), len(names)
-    )
+    on_path = _on_path(start, end, np.array([class_ for class_, _ in names], np.int8), kept)
+    beta = np.minimum(1.0, on_path / max(length, 1e-9))
+    mu, sigma = _use(kept, start, end)
     order = [int(one) for one in np.argsort(-beta, kind="stable") if beta[one] > 0]
     at = told.base_ns + round(first * 1000)
     rows = [
@@ -261,8 +260,33 @@ def _launching(kept: _Events) -> Ints:
     return np.array([one for one, count in kept.launches.items() if count >= LAUNCHING * total])
 
 
-def _on_path(start: Floats, end: Floats, kind: Ints, thread: NDArray[np.int32], launching: Ints) -> Floats:
-    """Microseconds of each event on the critical path; shape (events,)."""
+def _on_path(start: Floats, end: Floats, classes: NDArray[np.int8], kept: _Events) -> Floats:
+    """Microseconds of each function on the critical path; shape (functions,). `classes` are theirs."""
+    function, thread = np.frombuffer(kept.function, np.int32), np.frombuffer(kept.thread, np.int32)
+    launching, found = _launching(kept), np.zeros(len(classes))
+    for begin, stop in pairwise(_stretches(start)):
+        mine = np.flatnonzero((start < stop) & (end > begin))
+        mine = mine[np.lexsort((-end[mine], start[mine]))]
+        of, clipped = function[mine], (np.maximum(start[mine], begin), np.minimum(end[mine], stop))
+        took = _between(*clipped, classes[of], thread[mine], launching)
+        found += np.bincount(of, took, len(classes))
+    return found
+
+
+def _stretches(start: Floats) -> list[float]:
+    """Moments between which about `AT_ONCE` events begin."""
+    parts = -(-len(start) // AT_ONCE)
+    if parts == 1:
+        return [-math.inf, math.inf]
+    some = start[:: max(1, len(start) // (1000 * parts))]
+    inner = np.unique(np.quantile(some, np.arange(1, parts) / parts)).tolist()
+    return [-math.inf, *inner, math.inf]
+
+
+def _between(
+    start: Floats, end: Floats, kind: NDArray[np.int8], thread: NDArray[np.int32], launching: Ints
+) -> Floats:
+    """Microseconds of each event on the critical path, of events by start, the longer first; shape (events,)."""
     found = np.zeros(len(start))
     above_start, above_end = np.zeros(0), np.zeros(0)
     for class_ in range(len(CLASSES)):
@@ -303,40 +327,51 @@ def _covered(start: Floats, end: Floats, begin: Floats, stop: Floats) -> Floats:
 
 
 def _innermost(start: Floats, end: Floats) -> tuple[Ints, Floats, Floats]:
-    """The stretches in which each nested call of one thread is the innermost: call, begin and end of the stretch."""
-    order = np.lexsort((-end, start)).tolist()
+    """The stretches in which each nested call of one thread is the innermost: call, begin and end of the stretch. Calls
+    are by their start, the outer first."""
+    ends = end.tolist()
     owner, begin, stop = array("q"), array("d"), array("d")
     open_: list[int] = []
-    now = 0.0
+    now = -math.inf
 
     def run(until: float) -> None:
         """The innermost open call runs until then, and so do those that end earlier."""
         nonlocal now
         while open_ and now < until:
             call = open_[-1]
-            stretch = min(until, float(end[call]))
+            stretch = min(until, ends[call])
             if stretch > now:
                 owner.append(call)
                 begin.append(now)
                 stop.append(stretch)
                 now = stretch
-            if end[call] <= now:
+            if ends[call] <= now:
                 open_.pop()
         now = until
 
-    for call in order:
-        run(float(start[call]))
+    for call, first in enumerate(start.tolist()):
+        run(first)
         open_.append(call)
-    run(float(end.max(initial=0.0)))
+    run(max(ends, default=0.0))
     return np.frombuffer(owner, np.int64), np.frombuffer(begin), np.frombuffer(stop)
 
 
-def _use(function: NDArray[np.int32], took: Floats, use: Floats, functions: int) -> tuple[Floats, Floats]:
+def _use(kept: _Events, start: Floats, end: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the use over the executions of each function, weighted by time."""
-    known = np.isfinite(use) & (took > 0)
-    of, weight, value = function[known], took[known], use[known]
-    total = np.bincount(of, weight, functions)
-    divisor = np.maximum(total, 1e-12)
-    mean = np.bincount(of, weight * value, functions) / divisor
-    spread = np.bincount(of, weight * (value - mean[of]) ** 2, functions) / divisor
-    return mean, np.sqrt(spread)
+    functions = len(kept.functions)
+    function, uses = np.frombuffer(kept.function, np.int32), np.frombuffer(kept.use, np.float32)
+
+    def summed(values: Callable[[Ints, Floats], Floats]) -> Floats:
+        """The sum over executions with a known use of their time multiplied with `values(function, use)`."""
+        total = np.zeros(functions)
+        for at in range(0, len(uses), AT_ONCE):
+            part = slice(at, at + AT_ONCE)
+            took, use = end[part] - start[part], uses[part].astype(np.float64)
+            known = np.isfinite(use) & (took > 0)
+            of = function[part][known].astype(np.int64)
+            total += np.bincount(of, took[known] * values(of, use[known]), functions)
+        return total
+
+    divisor = np.maximum(summed(lambda _, use: np.ones(len(use))), 1e-12)
+    mean = summed(lambda _, use: use) / divisor
+    return mean, np.sqrt(summed(lambda of, use: (use - mean[of]) ** 2) / divisor)

@@ -147,6 +147,33 @@ def test_memory_follows_the_number_of_events_and_not_the_size_of_the_trace(tmp_p
     assert peak < 2_000_000
 
 
+def nested(chance: random.Random, name: str, start: float, length: float, tid: int) -> list[Json]:
+    """A call that calls others, one after the other, some of them as long as itself."""
+    calls, at = [call(f"{name}{chance.randrange(5)}", start, length, tid)], start
+    while length > 2 and chance.random() < 0.7 and at < start + length:
+        inner = chance.choice([length, chance.uniform(0, length)])
+        inner = min(inner, start + length - at)
+        calls += nested(chance, name, at, inner if inner < length else length - 1, tid)
+        at += inner + 1
+    return calls
+
+
+def test_the_critical_path_is_the_same_in_stretches_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(3)
+    events = [one for tid in (1, 2) for n in range(9) for one in nested(chance, "f", 100 * n, 90, tid)]
+    for kind in ("kernel", "gpu_memcpy"):
+        events += [
+            event(kind, f"{kind}{n % 4}", chance.uniform(0, 900), chance.uniform(0, 40)) for n in range(60)
+        ]
+    whole = read(trace(*events)).rows
+    monkeypatch.setattr(profiler_trace, "AT_ONCE", 7)
+    parts = {(row["cls"], row["function"]): row for row in read(trace(*events)).rows}
+    assert len(parts) == len(whole) > 10
+    for row in whole:
+        found = parts[row["cls"], row["function"]]
+        assert (found["beta"], found["mu"]) == pytest.approx((row["beta"], row["mu"]), abs=2e-6)
+
+
 def test_more_events_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiler_trace, "MOST_EVENTS", 3)
     with pytest.raises(InvalidTraceError, match="has more than 3 kernels and calls"):
