@@ -43,8 +43,9 @@ from analyzers.builtin.deepview.observed import (
     holds_any,
     kinds_of,
     observe,
+    over_paths,
 )
-from analyzers.builtin.deepview.selection import Blamed, Judges, Rules, select
+from analyzers.builtin.deepview.selection import Blamed, Judges, Rules, select, weigh
 from analyzers.builtin.stats.probability import probability_at, q_values
 from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption, Estimate, Params, Window
@@ -122,10 +123,10 @@ def blame(window: Window, params: Params) -> Outcome:
     # would hide faint failures, and without them it only makes the witnesses' figure the smaller one.
     usual = baseline.units if seen.testimony is None else min(baseline.units, baseline.witnesses)
     judges = Judges(seen, usual, baseline.witnesses)
-    blamed = select(judges, rules)
+    blamed, parts = _wholes(judges, select(judges, rules), rules)
     checked = check_assumptions(window, judges, blamed, rules, baseline)
     charges = _charges(
-        judges, blamed, rules, baseline, params, alike(component_sets(window.sums["paths"])), checked
+        judges, blamed, parts, rules, baseline, params, alike(component_sets(window.sums["paths"])), checked
     )
     return Outcome(seen, baseline, rules.threshold, charges, _runners(judges, blamed, rules), checked)
 
@@ -185,9 +186,34 @@ def _rules(seen: Observed, window: Window, params: Params) -> Rules:
     return Rules(np.maximum(threshold, 1.0), still(len(seen.names)), smallest, witnesses, allowed)
 
 
+def _wholes(judges: Judges, blamed: Blamed, rules: Rules) -> tuple[Blamed, dict[int, list[int]]]:
+    """The blamed with a component in the place of those below it, where these are nearly all of it, and which they
+    were: one fault of the whole is likelier than several at once, and the rows do not tell.
+    """
+    seen, parts = judges.seen, dict[int, list[int]]()
+    if len(blamed.chosen) < 2:
+        return blamed, parts
+    held = {one: exposure(seen, holds_any(seen.paths, [one])) for one in blamed.chosen}
+    candidates = {j for one in held for j in np.flatnonzero(held[one] >= _WHOLE * seen.carried[one]).tolist()}
+    for whole in sorted(candidates - set(held), key=lambda j: (seen.carried[j], j)):
+        rate = -np.expm1(-blamed.theta)
+        below = {
+            one: float(rate[at])
+            for at, one in enumerate(blamed.chosen)
+            if one in held and held[one][whole] >= _WHOLE * seen.carried[one]
+        }
+        covered = exposure(seen, holds_any(seen.paths, below))[whole] if len(below) > 1 else 0.0
+        alike_rates = min(below.values(), default=0.0) >= _SIMILAR * max(below.values(), default=0.0)
+        if rules.allowed[whole] and alike_rates and covered >= _NEARLY * seen.carried[whole] > 0:
+            joined = judges.fit([*(one for one in blamed.chosen if one not in below), whole])
+            blamed, parts[whole] = weigh(judges, joined, rules), sorted(below)
+    return blamed, parts
+
+
 def _charges(
     judges: Judges,
     blamed: Blamed,
+    parts: Mapping[int, list[int]],
     rules: Rules,
     baseline: Baseline,
     params: Params,
@@ -206,6 +232,7 @@ def _charges(
             continue
         evidence = float(blamed.evidence[at])
         ambiguous = _ambiguous(judges, blamed, at, rules, first)
+        ambiguous = tuple(sorted({*ambiguous, *(seen.names[one] for one in parts.get(component, ()))}))
         if "topology" in unmet:
             under = {seen.names[one] for one, large in below.items() if large == component}
             ambiguous = tuple(sorted({*ambiguous, *_nearly_alike(judges, blamed, component), *under}))
@@ -385,9 +412,13 @@ _SAMPLED = 20_000
 _RISEN = 1.25
 """Times the highest rate that history lets expect which nearly all components may fail."""
 
-_LARGER, _PARTIAL, _BELOW = 4.0, 0.9, 0.8
-"""How many times as much a component carries of which another may be part; the highest rate at which faults differ;
-the share of attempts on common paths from which one lies below the other by what the rows say."""
+_LARGER, _BELOW, _LEAST = 1.5, 0.8, 0.25
+"""How many times as much a component carries of which another may be part; the share of attempts on common paths from
+which one lies below the other by what the rows say; the least part of a rate that unevenness leaves."""
+
+_WHOLE, _NEARLY, _SIMILAR = 0.95, 0.9, 0.25
+"""The share of a component's attempts from which on it lies below another one, the share of that one's attempts from
+which on several below it are nearly all of it, and the least of their rates as a share of the highest."""
 
 _STRAY = 0.04
 """Share of the paths that fail badly or should that may do so with nobody blamed on them, or not though somebody is."""
@@ -484,9 +515,9 @@ def _topology(judges: Judges, blamed: Blamed) -> Assumption:
 
 
 def _possibly_below(judges: Judges, blamed: Blamed) -> dict[int, int]:
-    """Blamed components that fail some of their units at the rate of another one, by number, and the largest such one:
-    it carries `_LARGER` times as much, they lie below one of its kind and not below it by what the rows say. Rows
-    cannot tell a second fault from a wrong parent in the records; equal rates are rare unless all units fail.
+    """Blamed components that fail as they would if they lay below another one, by number, and the largest such one: it
+    carries `_LARGER` times as much, they lie below one of its kind and not below it by what the rows say. Rows cannot
+    tell a second fault from a wrong parent in the records.
     """
     found = dict[int, int]()
     if len(blamed.chosen) < 2:
@@ -494,17 +525,38 @@ def _possibly_below(judges: Judges, blamed: Blamed) -> dict[int, int]:
     seen, kind_of = judges.seen, kinds_of(judges.seen.names)[1]
     rates = [_estimate(judges, blamed, at) for at in range(len(blamed.chosen))]
     held = [exposure(seen, holds_any(seen.paths, [one])) for one in blamed.chosen]
+    fewer = 1 / np.sqrt(_paths_in_effect(seen))
     for at in np.argsort(-seen.carried[blamed.chosen], kind="stable").tolist():
         large, one = blamed.chosen[at], rates[at]
-        if one.failure_rate > _PARTIAL or large in found:
+        if large in found:
             continue
         peers = np.flatnonzero(kind_of == kind_of[large])
+        uneven = judges.uneven(large, float(blamed.theta[at]))
         for row, small in enumerate(blamed.chosen):
             far = _LARGER * seen.carried[small] <= seen.carried[large]
-            parents = held[row][peers].max() >= _BELOW * seen.carried[small] > held[row][large]
-            if far and parents and rates[row].low <= one.high and rates[row].high >= one.low:
+            parents = held[row][peers[peers != small]].max(initial=0.0)
+            if not far or not parents >= _BELOW * seen.carried[small] > held[row][large]:
+                continue
+            spread = 2 * uneven * fewer[small]
+            low = one.low * _passing(seen, held[at], kind_of == kind_of[small]) * max(1 - spread, _LEAST)
+            if rates[row].low <= one.high * (1 + spread) and rates[row].high >= low:
                 found.setdefault(small, large)
     return found
+
+
+def _paths_in_effect(seen: Observed) -> Floats:
+    """How many equal paths would vary as much in the mean as those of each component; shape (components,)."""
+    squares = over_paths(seen.paths, seen.tried**2)
+    return np.maximum(seen.carried**2 / np.maximum(squares, 1.0), 1.0)
+
+
+def _passing(seen: Observed, held: Floats, kind: NDArray[np.bool_]) -> float:
+    """The least share of attempts that components of a kind which lie below another one send through it: those that
+    send half as much as any or more. `held` is what each sends through it.
+    """
+    share = (held / np.maximum(seen.carried, 1.0))[kind]
+    most = float(share.max(initial=0.0))
+    return float(share[share >= most / 2].min()) if most > 0 else 1.0
 
 
 def _odd_parents(seen: Observed) -> tuple[int, str, str]:

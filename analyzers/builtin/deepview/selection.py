@@ -207,6 +207,11 @@ class Judges:
             nested |= (both >= _WITHIN * seen.paths_on) & (both < seen.paths_on)
         return nested
 
+    def uneven(self, component: int, theta: float) -> float:
+        """How unevenly a blamed component fails its paths: the standard deviation of a path's rate over the mean."""
+        held = holds_any(self.seen.paths, [component])
+        return self._unevenness(self.units, self.seen.tried * held * -math.expm1(-theta - self.units.base))
+
     def _unevenness(self, hearing: Model, usual: Floats) -> float:
         """How unevenly the chosen fail their paths: the robust standard deviation of failures over those expected,
         beyond what counting explains; 0 where too few paths tell. `usual` is what is expected of each path.
@@ -325,7 +330,7 @@ def select(judges: Judges, rules: Rules) -> Blamed:
         if frozenset(blamed.chosen) in seen:
             break
         seen.add(frozenset(blamed.chosen))
-    weighed = _weigh(judges, blamed, rules)
+    weighed = weigh(judges, blamed, rules)
     order = sorted(range(len(weighed.chosen)), key=lambda at: (-weighed.evidence[at], weighed.chosen[at]))
     return Blamed(
         [weighed.chosen[at] for at in order],
@@ -374,7 +379,7 @@ def _exchange(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
 def _prune(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
     """Drop, weakest first, what the others explain by now."""
     while len(blamed.chosen) > 1:
-        weighed = _weigh(judges, blamed, rules)
+        weighed = weigh(judges, blamed, rules)
         surplus = weighed.evidence - rules.threshold[blamed.chosen]
         weakest = int(np.argmin(surplus))
         tiny = np.flatnonzero(weighed.theta < rules.smallest)
@@ -385,7 +390,7 @@ def _prune(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
     return blamed
 
 
-def _weigh(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
+def weigh(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
     """Fill in what each chosen component adds to the others, all of them refitted without it."""
     evidence = []
     for component in blamed.chosen:

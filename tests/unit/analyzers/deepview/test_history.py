@@ -143,6 +143,41 @@ def test_a_cluster_that_fails_at_the_rate_of_a_tier_is_no_suspect_apart_from_it(
     assert ("topology" in unmet(verdict)) == wrong_parent
 
 
+@pytest.mark.parametrize(("rate", "uneven"), [(1.0, False), (0.2, True)])
+def test_a_cluster_recorded_below_the_wrong_tier_is_no_second_total_or_uneven_failure(
+    rate: float, uneven: bool
+) -> None:
+    region = Region(61)
+    for at, path in enumerate(region.paths):
+        if "compute_cluster/c1" in path:
+            region.paths[at] = tuple(sorted({*path, "t2/d0"}))
+            region.recorded[at] = tuple(name for name in path if name != "t2/d0")
+    hours = [region.hour(at, {}) for at in range(CALM)]
+    verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": rate}, rough=uneven)], 1)[0]
+    assert named(verdict) == {"t2/d0"}
+    assert verdict["suspects"][0]["ambiguous_with"] == ["compute_cluster/c1"]
+    assert verdict["suspects"][0]["score"] <= 0.85
+    assert "topology" in unmet(verdict)
+
+
+def test_all_racks_of_a_cluster_that_fail_are_one_suspect_with_the_cluster() -> None:
+    """Three racks fail a twentieth, and where a failing storage cluster is passed no more than it explains."""
+    tried: dict[tuple[str, ...], int] = {
+        (f"compute_cluster/c{t // 3}", f"storage_cluster/s{s}", f"tor/t{t}"): 400 if s else 4_000
+        for t, s in product(range(36), range(10))
+    }
+    lost = {path: 400 for path in tried if "storage_cluster/s0" in path}
+    lost |= {path: 20 for path in tried if "compute_cluster/c0" in path and path not in lost}
+    calm = [
+        window_of(tried, dict.fromkeys(list(tried)[hour % 2 :: 2], 1), "path_outcome") for hour in range(6)
+    ]
+    verdict = verdict_on(window_of(tried, lost, "path_outcome", history=calm))
+    assert {one["component"]: one["ambiguous_with"] for one in verdict["suspects"]} == {
+        "storage_cluster/s0": [],
+        "compute_cluster/c0": ["tor/t0", "tor/t1", "tor/t2"],
+    }
+
+
 def test_components_that_are_recorded_wrongly_cost_neither_innocents_nor_a_false_certainty() -> None:
     right, wrong = 0, 0
     for seed in range(8):
