@@ -1,14 +1,15 @@
-"""The small drawings of a component's health, as coordinates for SVG, titles by the reader's clock."""
+"""Small drawings as coordinates for SVG, titles by the reader's clock: a component's health, the trend of a row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from frontend import times
 from incidents.components.health import Health
+from incidents.incident.trends import HOURS
 
 WIDTH, HEIGHT, GAP, LEAST = 480.0, 64.0, 2.0, 2.0
 HOUR = timedelta(hours=1)
@@ -69,3 +70,43 @@ def _bar(x: float, y: float, wide: float, tall: float, tone: str, title: str) ->
 
 def _clock(moment: datetime) -> str:
     return f"{times.local(moment):%-d %b %H:%M} {times.offset(moment)}"
+
+
+# Rows of the inbox
+# ----------------------------------------------------------------------------------------------------------
+TREND_WIDTH, TREND_HEIGHT = 72.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A bar for each hour: reports, and pale ones where the incident failed without a new one."""
+
+    bars: tuple[Bar, ...]
+    title: str
+
+
+def trend_of(hours: Sequence[float], failing: tuple[datetime, datetime] | None, end: datetime) -> Trend:
+    """`hours` are reports by the hour up to `end`, empty where there were none; `failing` is the span of the failure."""
+    count = len(hours) or HOURS
+    reports = hours or [0.0] * count
+    most, wide = max(*reports, 1.0), TREND_WIDTH / count
+    bars = []
+    for place, amount in enumerate(reports):
+        until = end - (count - 1 - place) * HOUR
+        lasts = failing is not None and failing[0] < until and failing[1] > until - HOUR
+        if amount <= 0 and not lasts:
+            continue
+        tall = LEAST if amount <= 0 else max(2 * LEAST, TREND_HEIGHT * amount / most)
+        bars.append(
+            Bar(
+                f"{place * wide:.1f}",
+                f"{TREND_HEIGHT - tall:.1f}",
+                f"{wide - 1:.1f}",
+                f"{tall:.1f}",
+                "report" if amount > 0 else "lasts",
+                "",
+            )
+        )
+    total = sum(reports)
+    words = f"{total:,.0f} report{'' if round(total) == 1 else 's'} in the last {count} h"
+    return Trend(tuple(bars), f"{words}, at most {most:,.0f} in an hour" if total > 1 else words)

@@ -15,6 +15,7 @@ from incidents.domain.incident.bulk import BACK, VERBS, Step, way_back
 from incidents.domain.incident.state import Incident
 from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
+from incidents.suppression import silences
 from ingest.queries import Context
 
 MOST_AT_ONCE: Final = 1000
@@ -23,7 +24,37 @@ OWN: Final = "own"
 """As a confirmed cause: of each incident the component that it names."""
 
 Fields = Mapping[str, Any]
-COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], CommandResult]]] = {
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceResult:
+    """The position of the incident after a silence was made or ended, and the id of that silence."""
+
+    position: str
+    silence: str
+
+
+def _silenced(incident: str, fields: Fields, context: Context) -> SilenceResult:
+    if fields.get("until") is None:
+        raise InvalidValueError("until", "must be a time with an offset, such as 2026-11-21T10:00:00Z")
+    try:
+        row = silences.silence_incident(incident, fields["until"], fields.get("comment", ""), context)
+    except InvalidValueError as error:
+        field = {"ends_at": "until"}.get(error.field, error.field)
+        raise InvalidValueError(field, error.reason) from error
+    return SilenceResult(queries.get(incident).position, str(row.pk))
+
+
+def _silence_ended(incident: str, fields: Fields, context: Context) -> SilenceResult:
+    row = silences.find_silence(str(fields.get("silence", "")))
+    if row is None:
+        raise InvalidValueError("silence", "must be the id of a silence")
+    if not silences.end_silence(row, context):
+        raise CommandRefusedError("the silence had already ended")
+    return SilenceResult(queries.get(incident).position, str(row.pk))
+
+
+COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], CommandResult | SilenceResult]]] = {
     "acknowledge": lambda i, _, c: commands.acknowledge(i, c),
     "unacknowledge": lambda i, _, c: commands.unacknowledge(i, c),
     "assign": lambda i, f, c: commands.assign(i, f["owner"], c),
@@ -35,8 +66,11 @@ COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], CommandResult]]] =
     "escalate": lambda i, f, c: escalate(i, f["reason"], c),
     "merge": lambda i, f, c: commands.merge(i, f["into"], f.get("reason", ""), c),
     "undo": lambda i, f, c: commands.undo(i, f.get("what"), c),
+    "silence": lambda i, f, c: _silenced(i, f, c),
+    "end_silence": lambda i, f, c: _silence_ended(i, f, c),
 }
-"""What each verb takes: the fields of its command, read; `until` is a time or None, `into` the id of an incident."""
+"""What each verb takes: the fields of its command, read; `until` is a time or None (of a silence always a time), `into` the id of an
+incident."""
 assert set(COMMANDS) == {*VERBS, *BACK}
 
 
@@ -77,7 +111,9 @@ def act_on(references: Iterable[str], verb: str, fields: Fields, context: Contex
             if verb == "merge" and before.id == fields["into"]:
                 continue
             recorded = COMMANDS[verb](before.id, _of_this_ticket(verb, fields, before), context)
-            outcome.done.append(Done(before.id, before.number, recorded.position, way_back(verb, before)))
+            made = recorded.silence if isinstance(recorded, SilenceResult) else None
+            undo = way_back(verb, before, made)
+            outcome.done.append(Done(before.id, before.number, recorded.position, undo))
         except queries.IncidentNotFoundError as error:
             outcome.refused.append(NotDone(reference, 404, str(error)))
         except CommandRefusedError as error:

@@ -36,7 +36,8 @@ from incidents.incident.view import (
     view_of,
     why_joined,
 )
-from incidents.search.filters import ORDERS, PARAMETERS, Filter, parse_filters
+from incidents.search.filters import GROUPINGS, ORDERS, PARAMETERS, Filter, parse_filters
+from incidents.search.groups import MOST_GROUPS, GroupedIncidents, grouped
 from incidents.search.neighbours import ListPosition, Neighbour, list_position, mark
 from incidents.search.open_stats import labels_in_use, storm, values_in_use, with_title
 from incidents.search.pagination import (
@@ -64,6 +65,8 @@ from ingest.queries import (
 # Queries
 # ----------------------------------------------------------------------------------------------------------
 __all__ = [
+    "GROUPINGS",
+    "MOST_GROUPS",
     "ORDERS",
     "PAGE_LIMIT",
     "PARAMETERS",
@@ -71,6 +74,7 @@ __all__ = [
     "Entry",
     "Evidence",
     "Filter",
+    "GroupedIncidents",
     "Incident",
     "IncidentNotFoundError",
     "ListPosition",
@@ -86,6 +90,7 @@ __all__ = [
     "evidence_file",
     "first",
     "get",
+    "grouped",
     "incident_events",
     "labels_in_use",
     "list_incidents",

@@ -13,6 +13,7 @@ from frontend.views.pages import user_name
 from incidents import queries
 from incidents.commands import InvalidValueError
 from incidents.domain import search as searching
+from incidents.domain.values import check_text
 from incidents.search import query
 from ingest.queries import Position
 
@@ -38,6 +39,8 @@ class Tab:
     name: str
     words: str
     groups: tuple[tuple[str, tuple[str, ...]], ...]
+    mine: bool = False
+    """Whether it shows only what the reader owns."""
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -49,6 +52,12 @@ TABS = (
         "unresolved",
         "Unresolved",
         (("Needs response", ("open",)), ("In progress", ("acknowledged", "snoozed"))),
+    ),
+    Tab(
+        "mine",
+        "Mine",
+        (("Needs response", ("open",)), ("In progress", ("acknowledged", "snoozed"))),
+        mine=True,
     ),
     Tab("open", "Open", (("Needs response", ("open",)),)),
     Tab("work", "In progress", (("In progress", ("acknowledged", "snoozed")),)),
@@ -67,6 +76,10 @@ class Listing:
     filters: tuple[queries.Filter, ...]
     order: str
     as_of: Position | None
+    me: str = ""
+    """Who reads, where the tab shows what they own: what others see alike is read once for all of them."""
+    grouping: str = ""
+    """What incidents are grouped by; empty: by what is to be done."""
 
     @property
     def problems(self) -> tuple[searching.Problem, ...]:
@@ -74,12 +87,16 @@ class Listing:
 
     @property
     def within(self) -> tuple[queries.Filter, ...]:
-        """The filters with the states of the tab."""
-        return (*self.filters, queries.Filter("state", "in", self.tab.states))
+        """The filters with those of the tab."""
+        return (*self.filters, *self._own, queries.Filter("state", "in", self.tab.states))
+
+    @property
+    def _own(self) -> tuple[queries.Filter, ...]:
+        return (owned_by(self.me),) if self.tab.mine else ()
 
     def within_group(self, group: int) -> list[queries.Filter]:
         """The filters with the states of one group of the tab."""
-        return [*self.filters, queries.Filter("state", "in", self.tab.groups[group][1])]
+        return [*self.filters, *self._own, queries.Filter("state", "in", self.tab.groups[group][1])]
 
     def has_several_values(self, field: str) -> bool:
         """Whether the search asks a field for more than a shortcut can show."""
@@ -90,6 +107,11 @@ class Listing:
     def quick(self, field: str) -> str:
         """What a shortcut shows as chosen."""
         return searching.chosen(self.asked.search, field)
+
+
+def owned_by(name: str) -> queries.Filter:
+    """The filter of the tab `mine`."""
+    return queries.Filter("owner", "in", (name,))
 
 
 def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
@@ -104,7 +126,22 @@ def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
     text = search_text(given)
     asked = query.search_query(text, timezone.now(), user_name(request), queries.team_slugs() if text else ())
     as_of = queries.parse_moment(moment) if (moment := given.get("as_of")) else None
-    return Listing(tab, text, asked, (*asked.filters, *_others(given)), order, as_of)
+    grouping = given.get("group", "")
+    if grouping and grouping not in queries.GROUPINGS:
+        raise InvalidValueError("group", f"must be one of {', '.join(queries.GROUPINGS)}")
+    within = _within_group(grouping, given)
+    filters = (*asked.filters, *_others(given), *within)
+    return Listing(tab, text, asked, filters, order, as_of, user_name(request) if tab.mine else "", grouping)
+
+
+def _within_group(grouping: str, given: QueryDict) -> list[queries.Filter]:
+    """The one group that `in` names, empty for the incidents of none."""
+    if "in" not in given:
+        return []
+    if not grouping:
+        raise InvalidValueError("in", "needs `group`, such as group=team&in=storage")
+    value = check_text("in", given["in"], 1000)
+    return [queries.Filter(grouping, "grouped", value or None)]
 
 
 def search_text(given: QueryDict) -> str:
@@ -139,7 +176,7 @@ def shortcut(given: QueryDict) -> str | None:
         value = given.get(f"quick_{field}", "")
         if value != "several":
             text = searching.changed(text, field, [value] if value else [])
-    query = {name: found for name in ("tab", "order", "as_of") if (found := given.get(name))}
+    query = {name: found for name in ("tab", "order", "as_of", "group") if (found := given.get(name))}
     return "?" + urlencode({**query, **({"search": text} if text else {})})
 
 

@@ -4,16 +4,22 @@ hurts there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from django.db.models import Count
 
-from incidents.domain.components.impact import reached, touched
+from incidents.domain.components.impact import nearest, reached, touched
 from incidents.domain.components.impact_graph import BlastGraph, Trouble, blast_graph
+from incidents.domain.incident.state import Incident
+from incidents.domain.routing.rules import Service, Subject, service_of
 from incidents.incident.models import IncidentRow
 from incidents.teams.models import services_by_slug
-from ingest.queries import Position, firing_on, topology_at
+from ingest.queries import Position, TopologySnapshot, firing_on, topology_at, topology_snapshot
 
 LOOKED_AT = 20_000
 """Components, the nearest ones, that are asked for incidents and alerts; all are counted."""
@@ -41,3 +47,76 @@ def _troubles(names: Sequence[str]) -> dict[str, Trouble]:
         str(name): Trouble(open_on.get(name, 0), firing.get(str(name), 0))
         for name in open_on.keys() | firing.keys()
     }
+
+
+# Counts for rows of a list
+# ----------------------------------------------------------------------------------------------------------
+MOST_COUNTED = 5_000
+"""Components that fail with one, beyond which they are not counted on."""
+MOST_REGIONS = 4
+"""Of one list: as many as a process has snapshots of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What fails with a component: how many of which kind, hosts and jobs first, then the largest number; and the
+    services with a part among them. `more`: there are others, not counted."""
+
+    kinds: tuple[tuple[str, int], ...]
+    services: int
+    more: bool = False
+
+
+_FIRST: Final = ("host", "node", "server", "machine", "vm", "job")
+
+
+def impacts_of(incidents: Iterable[Incident], at: datetime) -> dict[str, Impact]:
+    """By id of the incident, of those with a component of which something is known in its region.
+
+    A few statements for each of at most MOST_REGIONS regions, none for an incident.
+    """
+    asked = [one for one in incidents if one.component and one.region]
+    counted = Counter(str(one.region) for one in asked)
+    snapshots = {region: topology_snapshot(region, at) for region, _ in counted.most_common(MOST_REGIONS)}
+    services = services_by_slug() if snapshots else {}
+    found: dict[tuple[str, str], Impact] = {}
+    for one in asked:
+        region, component = str(one.region), str(one.component)
+        if region in snapshots and (region, component) not in found:
+            found[region, component] = impact_of(snapshots[region], component, services)
+    known = ((one.id, found.get((str(one.region), str(one.component)))) for one in asked)
+    return {id_: impact for id_, impact in known if impact is not None and (impact.kinds or impact.services)}
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What was counted in a snapshot for the services as they are configured: a component's impact, its service."""
+
+    services: Mapping[str, Service]
+    impacts: dict[str, Impact]
+    owners: dict[str, str | None]
+
+
+_counted: WeakKeyDictionary[TopologySnapshot, _Counted] = WeakKeyDictionary()
+
+
+def impact_of(snapshot: TopologySnapshot, component: str, services: Mapping[str, Service]) -> Impact:
+    """Counted once for as long as the snapshot and the services are what they are."""
+    known = _counted.get(snapshot)
+    if known is None or known.services != services:
+        known = _counted[snapshot] = _Counted(services, {}, {})
+    if component not in known.impacts:
+        known.impacts[component] = _impact(snapshot, component, known)
+    return known.impacts[component]
+
+
+def _impact(snapshot: TopologySnapshot, component: str, known: _Counted) -> Impact:
+    names, more = nearest(component, (snapshot.contains, snapshot.needed_by), MOST_COUNTED)
+    kinds = Counter(name.partition("/")[0] for name in names)
+    first = {kind: place for place, kind in enumerate(_FIRST)}
+    ordered = sorted(kinds.items(), key=lambda one: (first.get(one[0], len(first)), -one[1], one[0]))
+    for name in (component, *names) if known.services else ():
+        if name not in known.owners:
+            known.owners[name] = service_of(Subject(name), known.services)
+    owners = {known.owners.get(name) for name in (component, *names)}
+    return Impact(tuple(ordered), len(owners - {None}), more)

@@ -21,7 +21,7 @@ from ingest.commands import record_configuration
 from ingest.queries import Context
 
 KIND = "saved_view"
-TABS = ("unresolved", "open", "work", "resolved", "all")
+TABS = ("unresolved", "mine", "open", "work", "resolved", "all")
 FIELDS = ("tab", "search", "order")
 """Of an address of the inbox what a view keeps: not the page, nor the moment."""
 USUAL = {"tab": "unresolved", "order": "severity"}

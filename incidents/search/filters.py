@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from django.db.models import Q
@@ -20,7 +20,19 @@ from incidents.domain.search import matches_glob
 from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_text, parse_rfc3339
 
 Operator = Literal[
-    "in", "contains", "min", "max", "above", "below", "after", "before", "search", "glob", "label", "filled"
+    "in",
+    "contains",
+    "min",
+    "max",
+    "above",
+    "below",
+    "after",
+    "before",
+    "search",
+    "glob",
+    "label",
+    "filled",
+    "grouped",
 ]
 Reader = Callable[[str, str], Any]
 
@@ -39,7 +51,7 @@ _LOOKUPS = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`value` is a tuple for `in` (None in it: where the field is not set) and `glob` (patterns), a name and a value or
+    """`value` is the name of a group or None for `grouped`, a tuple for `in` (None in it: where the field is not set) and `glob` (patterns), a name and a value or
     None for `label`, True for `filled`, else a single value. `negated` lets through what it would hold back.
     """
 
@@ -69,6 +81,8 @@ class Filter:
             return Q(labels__has_key=name) if value is None else Q(labels__contains={name: value})
         if self.operator == "filled":
             return ~Q(**{self.field: []})
+        if self.operator == "grouped":
+            return grouped_q(self.field, self.value)
         return Q(**{f"{self.field}__{_LOOKUPS[self.operator]}": self.value})
 
     def matches(self, item: Mapping[str, Any]) -> bool:
@@ -80,6 +94,8 @@ class Filter:
             return name in item["labels"] and value in (None, item["labels"][name])
         if self.operator == "filled":
             return bool(item[self.field])
+        if self.operator == "grouped":
+            return group_of(self.field, item) == self.value
         if self.operator == "search":
             return any(_contains(item[name], self.value) for name in _SEARCHED)
         found = item[self.field]
@@ -248,6 +264,40 @@ def parse_filters(given: Mapping[str, Sequence[str]]) -> list[Filter]:
         else:
             filters += [Filter(field, operator, value) for value in values]
     return filters
+
+
+# Groups of a list
+# ----------------------------------------------------------------------------------------------------------
+GROUPINGS = ("team", "component", "cause")
+"""What a list may be grouped by. Its cause is the confirmed one, else the component that analyzers name, else what its
+alerts are called, else its title."""
+_ALERT = "alertname"
+
+
+def grouped_sql(grouping: str) -> str:
+    """The expression over a row of `incident` that `grouped_q` and `group_of` agree with."""
+    if grouping != "cause":
+        return grouping
+    return f"COALESCE(confirmed_cause, CASE WHEN analyzer IS NOT NULL THEN component END, labels->>'{_ALERT}', title)"
+
+
+def grouped_q(grouping: str, value: str | None) -> Q:
+    if grouping != "cause":
+        return Q(**{f"{grouping}__isnull": True}) if value is None else Q(**{grouping: value})
+    unnamed = Q(confirmed_cause__isnull=True) & (Q(analyzer__isnull=True) | Q(component__isnull=True))
+    return (
+        Q(confirmed_cause=value)
+        | Q(confirmed_cause__isnull=True, analyzer__isnull=False, component=value)
+        | (unnamed & Q(**{f"labels__{_ALERT}": value}))
+        | (unnamed & ~Q(labels__has_key=_ALERT) & Q(title=value))
+    )
+
+
+def group_of(grouping: str, item: Mapping[str, Any]) -> str | None:
+    if grouping != "cause":
+        return cast("str | None", item[grouping])
+    named = item["confirmed_cause"] or (item["component"] if item["analyzer"] is not None else None)
+    return cast("str | None", named or item["labels"].get(_ALERT) or item["title"])
 
 
 ORDERS: dict[str, tuple[tuple[str, bool], ...]] = {

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from django.db import transaction
 from django.db.models import Count
@@ -19,13 +19,13 @@ from incidents.domain.routing.rules import write_matchers
 from incidents.domain.suppression.recurrence import Recurrence, Span, times_from
 from incidents.domain.suppression.rules import Matcher, each_matcher, matchers_from
 from incidents.domain.values import UNREADABLE, InvalidValueError, check_line, check_text, rfc3339
-from incidents.incident.repository import keep_reactor_out
+from incidents.incident.repository import CommandRefusedError, keep_reactor_out
 from incidents.people.permissions import allow, allow_silence
 from incidents.suppression import suppressor as suppression
 from incidents.suppression.models import SilenceRecurrence
 from incidents.teams.models import Silence
 from ingest.commands import record_configuration
-from ingest.queries import Alert, Context, alerts
+from ingest.queries import Alert, Context, alerts, open_alerts
 
 LONGEST = timedelta(days=366)
 """For how long a silence may recur: each of its times is looked for. One that does not recur may last for any time."""
@@ -348,6 +348,54 @@ def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:
         shared.pop("dedup_key", None)
     # An integration alone is everything that it sends.
     return shared if {"component", "dedup_key"} & shared.keys() else {}
+
+
+# Of an incident, and before it is made
+# ----------------------------------------------------------------------------------------------------------
+def silence_incident(reference: str, ends_at: datetime, comment: object, context: Context) -> Silence:
+    """Silence what all firing alerts of an incident have in common, from now on. Raises InvalidValueError,
+    CommandRefusedError where there is nothing in common, ForbiddenError."""
+    view = queries.get(reference)
+    labels = labels_in_common(reference)
+    if not labels:
+        raise CommandRefusedError(NOTHING_IN_COMMON)
+    matchers = [Matcher(name, value).as_json() for name, value in labels.items()]
+    who = context.actor.partition(":")[2] or context.actor
+    return create_silence(matchers, None, ends_at, who, comment, context, incidents=(view.incident.id,))
+
+
+NOTHING_IN_COMMON: Final = (
+    "its firing alerts have no label, component or dedup key in common; snooze it instead"
+)
+MOST_LISTED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SilencePreview:
+    """What matchers would silence at once: how many firing alerts, `titles` of the first, the incidents they are of."""
+
+    matchers: tuple[Matcher, ...]
+    alerts: int
+    titles: tuple[str, ...]
+    incidents: tuple[int, ...]
+
+
+def preview(matchers: object) -> SilencePreview:
+    """Raises InvalidValueError for matchers that no silence can have."""
+    wanted = matchers_from(matchers)
+    found = [
+        (one.id, one.alert.title)
+        for one in open_alerts()
+        if all(
+            matcher.matches(
+                matched_labels(dict(one.alert.labels), one.alert.component, one.integration, one.alert.key)
+            )
+            for matcher in wanted
+        )
+    ]
+    numbers = sorted(set(queries.ticket_numbers([id_ for id_, _ in found]).values()))
+    titles = dict.fromkeys(title for _, title in found)
+    return SilencePreview(wanted, len(found), tuple(titles)[:MOST_LISTED], tuple(numbers))
 
 
 def _in_common(labels: Sequence[Mapping[str, str]]) -> dict[str, str]:

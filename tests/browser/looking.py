@@ -18,7 +18,16 @@ ONLY_POST = {
     "put_back",
     "report_produce",
 }
-NO_PAGE = {"api-live", "live", "inbox_matching", "inbox_rows", "inbox_suggest", "palette"}
+NO_PAGE = {
+    "api-live",
+    "find_incidents",
+    "inbox_matching",
+    "inbox_rows",
+    "inbox_suggest",
+    "live",
+    "palette",
+    "silence_preview",
+}
 NOT_ALONE = {
     "analysis_schedule_new",
     "backtest_compare",

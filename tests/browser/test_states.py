@@ -14,7 +14,7 @@ from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out, violations
 from tests.browser.test_access import NARROWEST
 
-PANELS = {"a": "assign", "h": "hand_over", "m": "more", "r": "resolve", "s": "set_severity", "z": "snooze"}
+PANELS = {"a": "assign", "h": "hand_over", "m": "more", "r": "resolve", "v": "set_severity", "z": "snooze"}
 
 
 def keeps_nobody_out(page: Page) -> None:
@@ -49,7 +49,7 @@ def test_the_panels_of_a_ticket_keep_nobody_out(console: Console) -> None:
 
 def test_after_an_action_the_focus_is_where_it_was_begun(console: Console) -> None:
     page = console.open(f"/incidents/{content.open_ticket('Made worse')}")
-    page.keyboard.press("s")
+    page.keyboard.press("v")
     page.locator("details[data-panel=set_severity] .panel").get_by_role("button").last.focus()
     page.keyboard.press("Enter")
     expect(page.locator("details[data-panel=set_severity] > summary")).to_be_focused()

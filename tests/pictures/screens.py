@@ -112,7 +112,7 @@ OPEN: Final = (
     Screen("incident-assign", "/incidents/{incident}", keys("a")),
     Screen("incident-hand-over", "/incidents/{incident}", keys("h")),
     Screen("incident-resolve", "/incidents/{incident}", keys("r")),
-    Screen("incident-severity", "/incidents/{incident}", keys("s")),
+    Screen("incident-severity", "/incidents/{incident}", keys("v")),
     Screen("incident-snooze", "/incidents/{incident}", keys("z")),
     Screen("incident-more", "/incidents/{incident}", keys("m")),
     Screen("incident-why", "/incidents/{incident}", keys("w")),

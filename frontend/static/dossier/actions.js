@@ -69,6 +69,16 @@ document.addEventListener("keydown", (event) => {
   open.querySelector("summary").focus();
 });
 
+// Ctrl+Z, where nothing is being typed: the newest message that has an undo.
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "z" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+  if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select")) return;
+  const undo = [...document.querySelectorAll(".toasts .toast button:not([data-dismiss])")].pop();
+  if (!undo) return;
+  event.preventDefault();
+  undo.click();
+});
+
 export function openPanel(name) {
   const panel = document.querySelector(`details.act[data-panel="${name}"]`);
   if (!panel) return false;

@@ -90,6 +90,27 @@ form?.addEventListener("submit", (event) => {
   run(event.submitter.value, fields, picked(), event.submitter.dataset.done, event.submitter.closest(".panel"));
 });
 
+// Enter in a field sends the panel that it stands in, not the first button of the form.
+bar?.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.defaultPrevented || !event.target.matches("input")) return;
+  const button = event.target.closest(".panel")?.querySelector("button[name=verb]");
+  if (!button) return;
+  event.preventDefault();
+  form.requestSubmit(button);
+});
+
+// What a silence of the selected incidents would match is shown before it is made.
+bar?.addEventListener("toggle", async (event) => {
+  const place = event.target.open && event.target.querySelector("[data-silence-preview]");
+  if (!place) return;
+  const asked = new URLSearchParams(picked().slice(0, 20).map((number) => ["number", number]));
+  place.replaceChildren();
+  const response = await fetch(`${place.dataset.silencePreview}?${asked}`, { credentials: "same-origin" }).catch(() => null);
+  if (!response?.ok) return;
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  place.replaceChildren(document.importNode(page.querySelector("[data-preview]"), true));
+}, true);
+
 async function post(verb, fields, numbers) {
   const body = new URLSearchParams(fields);
   body.set("verb", verb);

@@ -4,9 +4,9 @@ const WAIT = 120; // ms after the last letter
 
 /**
  * `find(text, signal)` answers a promise of a `[role=listbox]` element or null; `take(option, event)` is called with
- * what was chosen. `first`: whether the first offer is at hand at once, so that Enter takes it.
+ * what was chosen. `first(text)`: whether the first offer is at hand at once, so that Enter takes it.
  */
-export function combobox(input, place, { find, take, first = false }) {
+export function combobox(input, place, { find, take, first = () => false }) {
   let timer = null, asking = null, number = 0;
   const options = () => [...place.querySelectorAll("[role=option]")];
   const atHand = () => place.querySelector("[role=option][aria-selected=true]");
@@ -43,7 +43,7 @@ export function combobox(input, place, { find, take, first = false }) {
       place.replaceChildren(list);
       place.hidden = false;
       input.setAttribute("aria-expanded", "true");
-      mark(first ? offers[0] : null);
+      mark(first(input.value) ? offers[0] : null);
     } catch { /* away or overtaken: the field works without offers */ }
   }
   function choose(option, event) { if (option) take(option, event); }
@@ -59,10 +59,10 @@ export function combobox(input, place, { find, take, first = false }) {
     } else if (event.key === "Enter" && atHand()) {
       event.preventDefault();
       choose(atHand(), event);
-    } else if (event.key === "Tab" && atHand() && !first) {
+    } else if (event.key === "Tab" && atHand() && !first(input.value)) {
       event.preventDefault();
       choose(atHand(), event);
-    } else if (event.key === "Escape" && !place.hidden && !first) {
+    } else if (event.key === "Escape" && !place.hidden && !first(input.value)) {
       event.stopPropagation();
       event.preventDefault();
       close();

@@ -1,5 +1,6 @@
 // What every page of the console starts with.
 import "./actions.js";
+import "./find.js";
 import "./keys.js";
 import "./palette.js";
 import { onPart } from "./parts.js";
@@ -7,25 +8,7 @@ import { tick } from "./times.js";
 import { openPanel } from "./actions.js";
 import { startCharts } from "./charts.js";
 import { startLive } from "./live.js";
-
-const THEMES = ["auto", "light", "dark"];
-const themeButton = document.querySelector("[data-theme-toggle]");
-function theme() { return document.documentElement.dataset.theme || "auto"; }
-function nameTheme() {
-  if (!themeButton) return;
-  themeButton.querySelector(".words").textContent = `Theme: ${theme()}`;
-  themeButton.title = `Theme: ${theme()}. Press to change.`;
-  themeButton.querySelector("use").setAttribute("href", `#theme-${theme()}`);
-}
-themeButton?.addEventListener("click", () => {
-  const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
-  if (next === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = next;
-  try { localStorage.setItem("theme", next); } catch { /* only for this page then */ }
-  nameTheme();
-  document.dispatchEvent(new Event("themechange"));
-});
-nameTheme();
+import "./themes.js";
 
 // Where the bar is wider than the screen, the part that this page belongs to is in sight.
 const bar = document.querySelector(".bar nav");
@@ -86,7 +69,8 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("form textarea")) event.target.form.requestSubmit();
 });
-if (location.hash === "#resolve" && openPanel("resolve")) history.replaceState(null, "", location.pathname + location.search);
+const panel = location.hash.slice(1); // an action that a link or the palette names
+if (/^[a-z_]+$/.test(panel) && openPanel(panel)) history.replaceState(null, "", location.pathname + location.search);
 
 startCharts();
 startLive();

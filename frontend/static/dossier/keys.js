@@ -1,8 +1,10 @@
 // The keyboard: one letter each, never while typing, never with a modifier.
 import { openPanel, send } from "./actions.js";
 
-const rows = () => [...document.querySelectorAll("[data-part=rows] tr[data-id]")];
-const current = () => document.activeElement.closest?.("tr[data-id]");
+// Rows that can be walked: incidents, and groups that are folded.
+const rows = () => [...document.querySelectorAll("[data-part=rows] tbody:not(.folded) > tr[data-id], [data-part=rows] tbody.folded > tr.group")];
+const current = () => document.activeElement.closest?.("tr[data-id], tr.group");
+const handle = (row) => row?.querySelector("a.title, .fold-group");
 const PREFIX = 1500; // ms in which the second letter of `g i` may come
 let prefix = "";
 
@@ -17,8 +19,7 @@ function move(step) {
   if (!all.length) { beside(step); return; }
   const place = all.indexOf(current());
   const next = place < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(place + step, 0), all.length - 1);
-  const link = all[next].querySelector("a.title");
-  link.focus({ preventScroll: true, focusVisible: true });
+  handle(all[next]).focus({ preventScroll: true, focusVisible: true });
   all[next].scrollIntoView({ block: "nearest" });
 }
 
@@ -39,7 +40,7 @@ async function acknowledge() {
   if (!row) { await send(form, form.querySelector("button")); return; }
   row.classList.add("pending");
   const below = rows()[rows().indexOf(row) + 1];
-  below?.querySelector("a.title").focus({ preventScroll: true, focusVisible: true });
+  handle(below)?.focus({ preventScroll: true, focusVisible: true });
   below?.scrollIntoView({ block: "nearest" });
   await send(form, form.querySelector("button"));
   row.classList.remove("pending");
@@ -68,7 +69,7 @@ const KEYS = {
   "]": () => beside(1),
   "[": () => beside(-1),
   u: () => document.querySelector(".among .back")?.click(),
-  o: () => current()?.querySelector("a.title").click(),
+  o: () => handle(current())?.click(),
   e: acknowledge,
   r: () => panel("resolve"),
   x: pick,
@@ -79,7 +80,8 @@ const KEYS = {
   y: accept,
   m: () => panel("more"),
   z: () => panel("snooze"),
-  s: () => panel("set_severity"),
+  s: () => { if (!document.querySelector("details.act[data-panel=silence]")) document.querySelector(".actions a[data-key=s]")?.click(); else panel("silence"); },
+  v: () => panel("set_severity"),
   w: () => { const why = document.querySelector("details#why"); if (why) { why.open = !why.open; why.firstElementChild.focus(); } },
   "/": () => { const field = document.querySelector("input[type=search]"); field?.focus(); field?.select(); },
   "?": () => help.showModal(),

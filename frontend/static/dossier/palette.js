@@ -1,6 +1,8 @@
-// Ctrl+K or ⌘K: go anywhere, or act on the incident at hand, by typing. Actions are those that the page itself shows.
+// Ctrl+K or ⌘K: go anywhere, or act on the incident at hand or on any other, by typing. Actions on the incident at hand
+// are those that the page itself shows.
 import { openPanel, send } from "./actions.js";
 import { combobox, fetched } from "./combobox.js";
+import { setTheme } from "./themes.js";
 
 const dialog = document.querySelector("dialog#palette");
 const field = document.querySelector("#palette-text");
@@ -10,12 +12,29 @@ const wordsOf = (element) => [...element.childNodes].filter((one) => one.nodeNam
 
 /** What can be done here: the panels, buttons and folded forms of the incident, by their words. */
 function actions() {
-  const scope = document.querySelector("main .actions:not(.bulk .actions)");
+  const scope = document.querySelector("main [data-part=actions] .actions");
   if (!scope) return [];
   const panels = [...scope.querySelectorAll("details[data-panel] > summary")].map((one) => [wordsOf(one), () => openPanel(one.parentElement.dataset.panel)]);
   const buttons = [...scope.querySelectorAll(":scope > form[data-act] button")].map((one) => [wordsOf(one), () => send(one.form, one)]);
+  const links = [...scope.querySelectorAll(":scope > a.button")].map((one) => [wordsOf(one), () => one.click()]);
   const forms = [...document.querySelectorAll("main details[data-form] > summary")].map((one) => [wordsOf(one), () => openForm(one.parentElement.id)]);
-  return [...buttons, ...panels, ...forms];
+  return [...buttons, ...panels, ...links, ...forms];
+}
+
+/** Letters in order, from the beginning of a word on: as the server finds its own commands. */
+function fits(text, words) {
+  const wanted = text.toLowerCase().replace(/\s+/g, ""), target = words.toLowerCase();
+  if (!wanted || target.replace(/\s+/g, "").includes(wanted)) return true;
+  if (wanted.length < 3) return false;
+  return [...target.matchAll(/(?:^|[\s-])(\S)/g)].some((start) => {
+    let at = start.index + start[0].length - 1;
+    const begin = at;
+    for (const letter of wanted) {
+      at = target.indexOf(letter, at) + 1;
+      if (!at) return false;
+    }
+    return target[begin] === wanted[0] && at - begin <= 2.5 * wanted.length;
+  });
 }
 
 /** A form that stands folded beside what it is about; found anew, for a live update may have replaced it meanwhile. */
@@ -27,34 +46,72 @@ function openForm(id) {
   fold.querySelector("select, input:not([type=hidden]), textarea")?.focus();
 }
 
-function withActions(list, text) {
-  const fitting = actions().filter(([words]) => words.toLowerCase().includes(text.toLowerCase()));
-  if (!fitting.length) return list;
-  const group = Object.assign(document.createElement("div"), { role: "group", ariaLabel: "On this incident" });
-  group.append(Object.assign(document.createElement("div"), { className: "group", textContent: "On this incident" }));
+function groupOf(name, options) {
+  const group = Object.assign(document.createElement("div"), { role: "group", ariaLabel: name });
+  group.append(Object.assign(document.createElement("div"), { className: "group", textContent: name }));
   group.firstChild.setAttribute("aria-hidden", "true");
-  for (const [words, act] of fitting) {
+  for (const { words, act, href } of options) {
     const option = document.createElement("div");
     option.setAttribute("role", "option");
     option.append(Object.assign(document.createElement("span"), { className: "words", textContent: words }));
     option.act = act;
+    if (href) option.dataset.href = href;
     group.append(option);
   }
-  list.prepend(group);
+  return group;
+}
+
+// The latest places that were chosen, shown while nothing is typed.
+const RECENT = "palette-recent";
+function recent() { try { return JSON.parse(localStorage.getItem(RECENT)) ?? []; } catch { return []; } }
+function remember(option) {
+  const words = [...option.children].filter((one) => !one.matches(".beside")).map((one) => one.textContent).join(" ");
+  const kept = [{ words, href: option.dataset.href }, ...recent().filter((one) => one.href !== option.dataset.href)];
+  try { localStorage.setItem(RECENT, JSON.stringify(kept.slice(0, 5))); } catch { /* not remembered then */ }
+}
+
+function withOwn(list, text) {
+  const here = actions().filter(([words]) => fits(text, words)).map(([words, act]) => ({ words, act }));
+  if (!text && recent().length) list.prepend(groupOf("Recent", recent()));
+  if (here.length) list.prepend(groupOf("On this incident", here));
   return list;
+}
+
+const DOES = {
+  theme: (name) => setTheme(name),
+  density: (value) => document.querySelector(`input[name=density][value=${value}]`)?.click(),
+  help: () => document.querySelector("dialog#keys").showModal(),
+  copy: () => navigator.clipboard?.writeText(location.href).then(() => { document.querySelector("#announce").textContent = "Link copied"; }),
+};
+
+/** An action on an incident that is elsewhere: this page stays, and says what was done, with its undo. */
+function post(address) {
+  const form = document.createElement("form"), token = document.querySelector("input[name=csrfmiddlewaretoken]");
+  form.action = address;
+  form.append(token.cloneNode(), Object.assign(document.createElement("input"), { name: "next", value: location.pathname + location.search }));
+  return send(form, null);
 }
 
 if (dialog) {
   const found = combobox(field, place, {
-    first: true,
+    first: () => true,
     find: async (text, signal) => {
       const list = await fetched(`${field.dataset.find}?${new URLSearchParams({ q: text })}`, signal);
-      return list && withActions(list, text.trim());
+      return list && withOwn(list, text.trim());
     },
     take: (option, event) => {
+      if (option.dataset.fill) {
+        field.value = option.dataset.fill;
+        found.look();
+        return;
+      }
       dialog.close();
-      if (option.act) option.act();
-      else if (event.ctrlKey || event.metaKey) window.open(option.dataset.href);
+      if (option.act) { option.act(); return; }
+      const [name, value] = (option.dataset.do ?? "").split(":");
+      if (name) { DOES[name](value); return; }
+      if (option.dataset.post) { post(option.dataset.post); return; }
+      remember(option);
+      if (event.ctrlKey || event.metaKey) window.open(option.dataset.href);
       else location.href = option.dataset.href;
     },
   });

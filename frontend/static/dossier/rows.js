@@ -146,3 +146,34 @@ document.addEventListener("htmx:afterSwap", (event) => {
 
 onPart((part) => { if (part.dataset.part === "rows") document.dispatchEvent(new Event("picked")); });
 document.addEventListener("incidentchanged", (event) => touched(event.detail));
+
+// Groups by team, component or cause fold; which are folded is remembered for this browser.
+const FOLDED = "folded-groups";
+const folded = () => { try { return new Set(JSON.parse(localStorage.getItem(FOLDED))); } catch { return new Set(); } };
+function fold(body, closed) {
+  const button = body.querySelector(".fold-group"), known = folded();
+  body.classList.toggle("folded", closed);
+  button.setAttribute("aria-expanded", String(!closed));
+  known[closed ? "add" : "delete"](body.dataset.fold);
+  try { localStorage.setItem(FOLDED, JSON.stringify([...known].slice(-200))); } catch { /* only for this page then */ }
+}
+onPart((part) => {
+  if (part.dataset.part !== "rows") return;
+  const closed = folded();
+  part.querySelectorAll("tbody[data-fold]").forEach((body) => { if (closed.has(body.dataset.fold)) fold(body, true); });
+});
+document.addEventListener("click", (event) => {
+  const button = event.target.closest(".fold-group");
+  if (button) fold(button.closest("tbody"), button.getAttribute("aria-expanded") === "true");
+});
+/** The group at hand is folded or unfolded; where the focus is in a row that goes, it moves to the group. */
+function foldHere(closed) {
+  const body = document.activeElement.closest?.("tbody[data-fold]");
+  if (!body) return;
+  fold(body, closed);
+  body.querySelector(closed ? ".fold-group" : "a.title")?.focus({ focusVisible: true });
+}
+if (document.querySelector("tbody[data-fold]")) {
+  onKey("ArrowLeft", () => foldHere(true));
+  onKey("ArrowRight", () => foldHere(false));
+}

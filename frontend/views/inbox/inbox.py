@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.time_input import field_value, parse_moment
+from frontend.views.inbox.figures import row_figures
 from frontend.views.inbox.saved import opened_with, shown
 from frontend.views.incident.incident import SNOOZES, of_list
 from frontend.views.listing import (
@@ -24,17 +25,18 @@ from frontend.views.listing import (
     Tab,
     address,
     listing_of,
+    owned_by,
     page_of,
     shortcut,
 )
 from frontend.views.oncall.context import active_people
 from frontend.views.pages import page, show, user_name
+from frontend.views.suppression.silences import SPANS
 from incidents import bulk, queries
 from incidents.commands import InvalidValueError
 from incidents.domain.proposals import Proposal
 from incidents.domain.search import suggestions
 from incidents.domain.values import SEVERITIES
-from incidents.incident.view import failures_of
 from incidents.people.permissions import refusals
 from incidents.proposals import MOST_SHOWN, open_proposals
 
@@ -47,6 +49,11 @@ class Group:
 
     heading: str
     incidents: Sequence[tuple[queries.View, str]]
+    count: int | None = None
+    """Of a group by team, component or cause: how many incidents it has; `rest` is the address of all of them."""
+    failing: int = 0
+    critical: int = 0
+    rest: str = ""
 
 
 @page
@@ -55,30 +62,31 @@ def inbox(request: HttpRequest) -> HttpResponse:
     if elsewhere := _elsewhere(request):
         return HttpResponseRedirect(elsewhere)
     listing = listing_of(request)
-    groups, following, preceding = (
-        ([], None, None) if listing.problems else page_of(listing, request.GET.get("cursor", ""), PAGE)
-    )
-    counts = counts_of(listing)
+    groups, following, preceding = _groups(request, listing)
+    counts = {**counts_of(listing), **mine_of(listing, user_name(request))}
     total = _total(listing.tab, counts)
     context: dict[str, Any] = {
         "listing": listing,
         "tabs": tabs_of(listing, counts, request.GET),
-        "groups": [_group(listing, heading, incidents) for heading, incidents in groups],
-        "failures": failures_of([view for _, found in groups for view in found], listing.as_of),
+        "groups": groups,
+        "collapsible": bool(listing.grouping) and "in" not in request.GET,
+        **row_figures([view for one in groups for view, _ in one.incidents], listing.as_of),
         "list_query": of_list(listing, request.GET),
         "next": following and address(request.GET, cursor=following),
         "previous": preceding is not None and address(request.GET, cursor=preceding or None),
         "filtered": bool(listing.filters or listing.problems),
         "nothing_ever": listing.as_of is None
         and not listing.filters
-        and not sum(counts.values())
-        and bool(counts),
+        and not sum(number for state, number in counts.items() if state != MINE)
+        and any(state != MINE for state in counts),
         "waiting": counts.get("open", 0),
         "matching": total,
         "most_at_once": bulk.MOST_AT_ONCE,
         "here": request.GET.urlencode(),
         "kept": [
-            (name, value) for name, value in request.GET.items() if name not in ("as_of", "at", "cursor")
+            (name, value)
+            for name, value in request.GET.items()
+            if name not in ("as_of", "at", "cursor", "group", "in")
         ],
         "at": field_value(_shown_moment(request)),
         "now_address": address(request.GET, as_of=None, cursor=None),
@@ -115,6 +123,43 @@ def _proposals(name: str) -> dict[str, Any] | None:
     return {"shown": shown, "more": max(0, incidents - MOST_SHOWN)}
 
 
+def _groups(request: HttpRequest, listing: Listing) -> tuple[list[Group], str | None, str | None]:
+    """The groups of one page, with the cursors of the next and the previous one."""
+    if listing.problems:
+        return [], None, None
+    cursor = request.GET.get("cursor", "")
+    if listing.grouping and "in" not in request.GET:
+        return _grouped(request, listing, cursor)
+    groups, following, preceding = page_of(listing, cursor, PAGE)
+    return [_group(listing, heading, incidents) for heading, incidents in groups], following, preceding
+
+
+def _grouped(
+    request: HttpRequest, listing: Listing, cursor: str
+) -> tuple[list[Group], str | None, str | None]:
+    if listing.as_of is not None:
+        raise InvalidValueError("group", "is available for the present only; leave it out for a past time")
+    if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 7):
+        raise InvalidValueError("cursor", "must be a cursor of this list")
+    start = int(cursor or 0)
+    found, total = queries.grouped(listing.within, listing.grouping, listing.order, start)
+    titles = {team.slug: team.name for team in queries.teams()} if listing.grouping == "team" else {}
+    groups = [
+        Group(
+            titles.get(one.name or "", one.name or "No component"),
+            [(view, "") for view in one.incidents],
+            one.count,
+            one.failing,
+            one.critical,
+            address(request.GET, **{"cursor": None, "in": one.name or ""}) + ("" if one.name else "&in="),
+        )
+        for one in found
+    ]
+    end = start + queries.MOST_GROUPS
+    before = max(0, start - queries.MOST_GROUPS)
+    return groups, str(end) if end < total else None, (str(before) if before else "") if start else None
+
+
 def _group(listing: Listing, heading: str, incidents: Sequence[queries.View]) -> Group:
     place = [name for name, _ in listing.tab.groups].index(heading)
     return Group(heading, [(view, queries.mark(place, listing.order, view)) for view in incidents])
@@ -145,6 +190,8 @@ def _choices(listing: Listing) -> dict[str, Any]:
     return {
         "order": listing.order,
         "orders": ORDERS,
+        "grouping": listing.grouping,
+        "groupings": queries.GROUPINGS,
         "severities": SEVERITIES,
         "team_names": {team.slug: team.name for team in queries.teams()},
         "quick": {
@@ -153,6 +200,7 @@ def _choices(listing: Listing) -> dict[str, Any]:
         },
         "people": active_people(),
         "snoozes": SNOOZES,
+        "silence_spans": SPANS,
         "as_of": listing.as_of,
     }
 
@@ -179,13 +227,27 @@ def counts_of(listing: Listing) -> Mapping[Any, int]:
     return queries.counts(listing.filters, MOST_COUNTED, resolved=resolved)
 
 
+MINE = "mine"
+
+
+def mine_of(listing: Listing, name: str) -> Mapping[Any, int]:
+    """How many of the unresolved incidents the reader owns, under `mine`; nothing where the page says no counts."""
+    if listing.as_of is not None or listing.problems:
+        return {}
+    return {MINE: sum(queries.counts([*listing.filters, owned_by(name)], resolved=False).values())}
+
+
 def _total(tab: Tab, counts: Mapping[Any, int]) -> int:
+    if tab.mine:
+        return counts.get(MINE, 0)
     return sum(counts.get(state, 0) for state in tab.states)
 
 
 def _count(tab: Tab, counts: Mapping[Any, int]) -> str:
     """Resolved incidents are counted only so far: to count a million takes as long as everything else on the
     page. Empty where not everything that the tab shows was counted."""
+    if tab.mine:
+        return f"{counts[MINE]:,}" if MINE in counts else ""
     if any(state not in counts for state in tab.states):
         return ""
     more = "+" if "resolved" in tab.states and counts.get("resolved", 0) >= MOST_COUNTED else ""

@@ -17,13 +17,13 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from frontend.views.inbox.inbox import counts_of, tabs_of
+from frontend.views.inbox.figures import row_figures
+from frontend.views.inbox.inbox import counts_of, mine_of, tabs_of
 from frontend.views.incident.incident import of_list
 from frontend.views.listing import PAGE, Listing, listing_of
-from frontend.views.pages import page
+from frontend.views.pages import page, user_name
 from incidents import queries
 from incidents.domain.incident.alerts import Storm
-from incidents.incident.view import failures_of
 
 MOST: Final = 100
 """Rows that are read again at once."""
@@ -60,8 +60,8 @@ def rows(request: HttpRequest) -> HttpResponse:
     around = _around(connection.settings_dict["NAME"], position, listing)
     context = {
         "incidents": [(view, view.incident.id in fits, view.incident.id in around.first) for view in shown],
-        "failures": failures_of(shown),
-        "tabs": tabs_of(listing, around.counts, given),
+        **row_figures(shown),
+        "tabs": tabs_of(listing, {**around.counts, **mine_of(listing, user_name(request))}, given),
         "waiting": around.counts.get("open", 0),
         "storm": around.storm,
         "team_names": around.team_names,

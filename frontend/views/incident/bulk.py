@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse, QueryDict
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from frontend.time_input import parse_span
 from frontend.views.incident.actions import VERBS, cause_of, incident_of, safe_next, until_of
 from frontend.views.pages import context_of, page
 from incidents.bulk import BulkResult, act_on
@@ -27,6 +30,13 @@ def _text(name: str) -> Callable[[Form], dict[str, Any]]:
     return lambda form: {name: form.get(name, "")}
 
 
+def _silence_until(form: Form) -> datetime:
+    try:
+        return timezone.now() + parse_span(form.get("other", "").strip() or form.get("span", ""))
+    except ValueError as error:
+        raise InvalidValueError("span", str(error)) from None
+
+
 READ: Mapping[str, Callable[[Form], dict[str, Any]]] = {
     "acknowledge": lambda _: {},
     "unacknowledge": lambda _: {},
@@ -39,6 +49,8 @@ READ: Mapping[str, Callable[[Form], dict[str, Any]]] = {
     "escalate": _text("reason"),
     "merge": lambda form: {"into": incident_of(form), "reason": form.get("reason", "")},
     "undo": lambda form: {"what": form.get("what") or None},
+    "silence": lambda form: {"until": _silence_until(form), "comment": form.get("comment", "")},
+    "end_silence": _text("silence"),
 }
 """Of each verb's form the fields of its command."""
 
@@ -66,7 +78,8 @@ def bulk_action(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(safe_next(request, reverse("inbox")))
     if wants_json:
         return JsonResponse(_result_as_json(outcome))
-    _report_result(request, VERBS[verb][1], outcome)
+    done = {"silence": "Silenced", "end_silence": "Silence ended for"}.get(verb) or VERBS[verb][1]
+    _report_result(request, done, outcome)
     return HttpResponseRedirect(safe_next(request, reverse("inbox")))
 
 

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from frontend import times
 from frontend.time_input import parse_span
@@ -73,6 +74,35 @@ def silences(request: HttpRequest) -> HttpResponse:
         section="settings",
         status=400 if errors else 200,
     )
+
+
+MOST_PREVIEWED = 5
+"""Incidents of a selection whose silences are previewed; all of them are silenced."""
+
+
+@page
+@require_safe
+def preview(request: HttpRequest) -> HttpResponse:
+    """What a silence would match now: of `matchers` as typed, or of the incidents `number`."""
+    numbers = [
+        one for one in request.GET.getlist("number") if one.isascii() and one.isdecimal() and len(one) < 16
+    ]
+    shown, problem = list[tuple[str, writing.SilencePreview | None]](), ""
+    try:
+        if "matchers" in request.GET:
+            shown.append(("", writing.preview(read_matchers(request.GET["matchers"]))))
+        for number in numbers[:MOST_PREVIEWED]:
+            found = read_matchers(writing.matchers_in_common(number) or "")
+            shown.append((number, writing.preview(found) if found else None))
+    except InvalidValueError as error:
+        problem = f"{error.reason[:1].upper()}{error.reason[1:]}."
+    context = {
+        "previews": shown,
+        "more": max(0, len(numbers) - MOST_PREVIEWED),
+        "problem": problem,
+        "nothing": writing.NOTHING_IN_COMMON,
+    }
+    return render(request, "frontend/suppression/preview.html", context)
 
 
 def _in_order() -> list[tuple[str, Silence]]:

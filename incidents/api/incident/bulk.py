@@ -34,6 +34,8 @@ SHAPES: Mapping[str, type[s.Serializer[Any]]] = {
     "escalate": shapes.EscalateShape,
     "merge": shapes.MergeShape,
     "undo": shapes.UndoShape,
+    "silence": shapes.SilenceIncidentShape,
+    "end_silence": shapes.EndSilenceShape,
 }
 """The fields of each action, as for one incident."""
 READ: Mapping[str, Callable[[str, Any], Any]] = {"until": time_of, "into": reference}

@@ -326,6 +326,15 @@ class SnoozeShape(s.Serializer[Any]):
     reason = s.CharField(max_length=2000, required=False)
 
 
+class SilenceIncidentShape(s.Serializer[Any]):
+    until = s.DateTimeField(help_text="end of the silence of what its firing alerts have in common")
+    comment = s.CharField(max_length=2000, help_text="why, for people on call")
+
+
+class EndSilenceShape(s.Serializer[Any]):
+    silence = s.CharField(help_text="id of the silence")
+
+
 class MergeShape(s.Serializer[Any]):
     into = s.CharField(help_text="id or number of the incident that it becomes part of")
     reason = s.CharField(max_length=2000, required=False)

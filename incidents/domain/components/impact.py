@@ -73,6 +73,22 @@ def reached_over(
     return list(found.values())
 
 
+def nearest(component: str, ways: Iterable[Mapping[str, Iterable[str]]], most: int) -> tuple[list[str], bool]:
+    """The names of at most `most` components that are reached over `ways`, nearest first, and whether there are more."""
+    down, found, layer = tuple(ways), {component: None}, [component]
+    while layer:
+        beneath = (name for above in layer for way in down for name in way.get(above, ()))
+        layer = []
+        for name in beneath:
+            if name in found:
+                continue
+            if len(found) > most:
+                return list(found)[1:], True
+            found[name] = None
+            layer.append(name)
+    return list(found)[1:], False
+
+
 def touched(
     component: str, far: Iterable[AffectedComponent], services: Mapping[str, Service]
 ) -> list[AffectedService]:

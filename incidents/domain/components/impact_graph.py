@@ -57,10 +57,10 @@ class IncidentsBelow:
     @property
     def called(self) -> str:
         """`72 disks`, or the name of an only one."""
-        return self.named[0][0] if self.count == 1 else f"{self.count:,} {_plural(self.kind)}"
+        return self.named[0][0] if self.count == 1 else f"{self.count:,} {plural(self.kind)}"
 
 
-def _plural(kind: str) -> str:
+def plural(kind: str) -> str:
     noun = kind.replace("_", " ")
     if noun.endswith("y") and noun[-2:-1] not in ("", *"aeiou"):
         return f"{noun[:-1]}ies"

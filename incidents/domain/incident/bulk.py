@@ -13,13 +13,14 @@ VERBS: Final = (
     "assign",
     "hand_over",
     "snooze",
+    "silence",
     "set_severity",
     "resolve",
     "escalate",
     "merge",
 )
 """What can be done to several at once."""
-BACK: Final = ("unacknowledge", "assign", "set_severity", "undo", "reopen")
+BACK: Final = ("unacknowledge", "assign", "set_severity", "undo", "reopen", "end_silence")
 """And what takes it back."""
 
 
@@ -31,8 +32,11 @@ class Step:
     fields: Mapping[str, str | None] = field(default_factory=dict)
 
 
-def way_back(verb: str, before: Incident) -> Step | None:
-    """What undoes a verb for an incident that stood like `before`; None where nothing does."""
+def way_back(verb: str, before: Incident, made: str | None = None) -> Step | None:
+    """What undoes a verb for an incident that stood like `before`; None where nothing does. `made` is the id of the
+    silence that it made."""
+    if verb == "silence":
+        return Step("end_silence", {"silence": made})
     if verb == "acknowledge":
         return Step("unacknowledge")
     if verb in ("hand_over", "snooze", "merge"):
