@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 _SPREAD: Final = 2.5
 """Letters of a text may be spread over so many times its length."""
-_ALIKE: Final = 0.78
+_ALIKE: Final = 0.74
 """Ratio from which on a word is a misspelt one."""
 _LEAST_ALIKE: Final = 4
 """Letters below which nothing is taken for misspelt."""

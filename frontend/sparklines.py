@@ -86,7 +86,7 @@ class Trend:
 
 
 def trend_of(hours: Sequence[float], failing: tuple[datetime, datetime] | None, end: datetime) -> Trend:
-    """`hours` are reports by the hour up to `end`, empty where there were none; `failing` is the span of the failure."""
+    """`hours` are reports by the hour up to `end`, empty where there were none; `failing` is its span."""
     count = len(hours) or HOURS
     reports = hours or [0.0] * count
     most, wide = max(*reports, 1.0), TREND_WIDTH / count

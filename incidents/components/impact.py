@@ -19,7 +19,7 @@ from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import Service, Subject, service_of
 from incidents.incident.models import IncidentRow
 from incidents.teams.models import services_by_slug
-from ingest.queries import Position, TopologySnapshot, firing_on, topology_at, topology_snapshot
+from ingest.queries import Position, TopologySnapshot, firing_on, regions, topology_at, topology_snapshot
 
 LOOKED_AT = 20_000
 """Components, the nearest ones, that are asked for incidents and alerts; all are counted."""
@@ -71,21 +71,26 @@ _FIRST: Final = ("host", "node", "server", "machine", "vm", "job")
 
 
 def impacts_of(incidents: Iterable[Incident], at: datetime) -> dict[str, Impact]:
-    """By id of the incident, of those with a component of which something is known in its region.
+    """By id of the incident, of those with a component that has something beneath it in the topology.
 
-    A few statements for each of at most MOST_REGIONS regions, none for an incident.
+    A few statements for each of at most MOST_REGIONS regions, none for an incident. One without a region is looked for
+    in each of them.
     """
-    asked = [one for one in incidents if one.component and one.region]
-    counted = Counter(str(one.region) for one in asked)
-    snapshots = {region: topology_snapshot(region, at) for region, _ in counted.most_common(MOST_REGIONS)}
+    asked = [one for one in incidents if one.component]
+    wanted = [name for name, _ in Counter(one.region for one in asked if one.region).most_common()]
+    if len(asked) > sum(one.region is not None for one in asked):
+        wanted = list(dict.fromkeys([*wanted, *regions()]))
+    snapshots = {region: topology_snapshot(region, at) for region in wanted[:MOST_REGIONS]}
     services = services_by_slug() if snapshots else {}
-    found: dict[tuple[str, str], Impact] = {}
+    found: dict[str, Impact] = {}
     for one in asked:
-        region, component = str(one.region), str(one.component)
-        if region in snapshots and (region, component) not in found:
-            found[region, component] = impact_of(snapshots[region], component, services)
-    known = ((one.id, found.get((str(one.region), str(one.component)))) for one in asked)
-    return {id_: impact for id_, impact in known if impact is not None and (impact.kinds or impact.services)}
+        places = snapshots.values() if one.region is None else [snapshots.get(one.region)]
+        component = str(one.component)
+        snapshot = next((it for it in places if it is not None and it.knows(component)), None)
+        impact = None if snapshot is None else impact_of(snapshot, component, services)
+        if impact is not None and (impact.kinds or impact.services):
+            found[one.id] = impact
+    return found
 
 
 @dataclass(slots=True)

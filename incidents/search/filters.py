@@ -51,8 +51,9 @@ _LOOKUPS = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`value` is the name of a group or None for `grouped`, a tuple for `in` (None in it: where the field is not set) and `glob` (patterns), a name and a value or
-    None for `label`, True for `filled`, else a single value. `negated` lets through what it would hold back.
+    """`value` is a tuple for `in` (None in it: where the field is not set) and `glob` (patterns), a name and a value or
+    None for `label`, True for `filled`, the name of a group or None for `grouped`, else a single value. `negated` lets
+    through what it would hold back.
     """
 
     field: str
@@ -95,7 +96,7 @@ class Filter:
         if self.operator == "filled":
             return bool(item[self.field])
         if self.operator == "grouped":
-            return group_of(self.field, item) == self.value
+            return bool(group_of(self.field, item) == self.value)
         if self.operator == "search":
             return any(_contains(item[name], self.value) for name in _SEARCHED)
         found = item[self.field]

@@ -25,8 +25,8 @@ MOST_OF_A_GROUP: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class GroupedIncidents:
-    """`name` is None where incidents have no such field; `firing` of the `count` incidents have firing alerts or a
-    failure that goes on, `critical` are critical; `incidents` are the first in the order of the list."""
+    """`name` is None where incidents have no such field; `failing` of the `count` incidents have firing alerts or a
+    failure that continues, `critical` are critical; `incidents` are the first in the order of the list."""
 
     name: str | None
     count: int
@@ -42,14 +42,17 @@ def grouped(
 
     Two statements, however many incidents there are.
     """
-    named = filtered(filters).annotate(_group=RawSQL(grouped_sql(grouping), ()))  # noqa: S611  one of ours
+    named = filtered(filters).annotate(_group=RawSQL(grouped_sql(grouping), ()))
     sql, values = (
-        named.order_by().values_list("_group", "severity_rank", "quiet", "state").query.sql_with_params()
+        named.order_by()
+        .values_list("_group", "severity_rank", "quiet", "state", "firing", "last_blamed")
+        .query.sql_with_params()
     )
     with connection.cursor() as cursor:
         cursor.execute(
-            "WITH listed(name, rank, quiet, state) AS (" + sql + ")"
-            " SELECT name, count(*), count(*) FILTER (WHERE NOT quiet AND state <> 'resolved'),"
+            "WITH listed(name, rank, quiet, state, firing, blamed) AS (" + sql + ")"
+            " SELECT name, count(*), count(*) FILTER (WHERE NOT quiet AND state <> 'resolved'"
+            " AND (firing > 0 OR blamed IS NOT NULL)),"
             " count(*) FILTER (WHERE rank = 0), count(*) OVER () FROM listed GROUP BY name"
             " ORDER BY min(rank), count(*) DESC, name NULLS LAST LIMIT %s OFFSET %s",
             (*values, MOST_GROUPS, start),

@@ -18,8 +18,15 @@ from incidents.domain.incident.alerts import matched_labels
 from incidents.domain.routing.rules import write_matchers
 from incidents.domain.suppression.recurrence import Recurrence, Span, times_from
 from incidents.domain.suppression.rules import Matcher, each_matcher, matchers_from
-from incidents.domain.values import UNREADABLE, InvalidValueError, check_line, check_text, rfc3339
-from incidents.incident.repository import CommandRefusedError, keep_reactor_out
+from incidents.domain.values import (
+    UNREADABLE,
+    CommandRefusedError,
+    InvalidValueError,
+    check_line,
+    check_text,
+    rfc3339,
+)
+from incidents.incident.repository import keep_reactor_out
 from incidents.people.permissions import allow, allow_silence
 from incidents.suppression import suppressor as suppression
 from incidents.suppression.models import SilenceRecurrence

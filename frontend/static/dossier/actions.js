@@ -51,11 +51,14 @@ function keepOnScreen(panel) {
   const beyond = panel.getBoundingClientRect().right + 8 - document.documentElement.clientWidth;
   if (beyond > 0) panel.style.marginLeft = `-${beyond}px`;
 }
+function focusFirst(panel) {
+  (panel.querySelector("[data-first]") ?? panel.querySelector("input:checked, input:not([type=hidden]), select, textarea"))?.focus();
+}
 document.addEventListener("toggle", (event) => {
   if (!event.target.matches?.("details.act") || !event.target.open) return;
   closePanels(event.target);
   keepOnScreen(event.target.querySelector(".panel"));
-  event.target.querySelector("input:checked, input:not([type=hidden]), select, textarea")?.focus();
+  if (!event.target.contains(document.activeElement) || document.activeElement.matches("summary")) focusFirst(event.target);
 }, true);
 document.addEventListener("click", (event) => {
   if (event.target.matches("[data-close]")) event.target.closest("details").open = false;
@@ -84,5 +87,6 @@ export function openPanel(name) {
   if (!panel) return false;
   panel.open = true;
   panel.scrollIntoView({ block: "nearest" });
+  focusFirst(panel); // at once: the event comes later than the next key of a fast hand
   return true;
 }

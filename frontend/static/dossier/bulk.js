@@ -90,9 +90,10 @@ form?.addEventListener("submit", (event) => {
   run(event.submitter.value, fields, picked(), event.submitter.dataset.done, event.submitter.closest(".panel"));
 });
 
-// Enter in a field sends the panel that it stands in, not the first button of the form.
+// Enter in a field, Ctrl and Enter in a longer text, sends the panel that it stands in, not the first button of the form.
 bar?.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.defaultPrevented || !event.target.matches("input")) return;
+  const sends = event.target.matches("input") || (event.target.matches("textarea") && (event.ctrlKey || event.metaKey));
+  if (event.key !== "Enter" || event.defaultPrevented || !sends) return;
   const button = event.target.closest(".panel")?.querySelector("button[name=verb]");
   if (!button) return;
   event.preventDefault();

@@ -73,7 +73,9 @@ function remember(option) {
 function withOwn(list, text) {
   const here = actions().filter(([words]) => fits(text, words)).map(([words, act]) => ({ words, act }));
   if (!text && recent().length) list.prepend(groupOf("Recent", recent()));
-  if (here.length) list.prepend(groupOf("On this incident", here));
+  // What is written so comes first, what is only like it after commands that are.
+  const close = here.some(({ words }) => words.toLowerCase().includes(text.toLowerCase()));
+  if (here.length) list[close ? "prepend" : "append"](groupOf("On this incident", here));
   return list;
 }
 

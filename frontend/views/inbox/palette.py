@@ -133,7 +133,9 @@ def _commands(text: str) -> list[Place]:
     if numbered := _NUMBERED.match(text):
         return _on_incident(numbered["verb"], int(numbered["number"]))
     verbs = [Place("", f"{one.words} #…", beside="type a number", fill=f"{one.words} #") for one in VERBS]
-    names = {f"{one.words} #…": " ".join((one.words, *one.also)) for one in VERBS}
+    names = {f"{one.words} #…": " ".join((one.words, *one.also)) for one in VERBS} | {
+        "My incidents": "Mine my incidents"
+    }
     places = [
         Place(reverse("on_call"), "Who is on call", beside="g o"),
         Place(f"{reverse('silences')}#new", "New silence"),

@@ -92,8 +92,8 @@ def preview(request: HttpRequest) -> HttpResponse:
         if "matchers" in request.GET:
             shown.append(("", writing.preview(read_matchers(request.GET["matchers"]))))
         for number in numbers[:MOST_PREVIEWED]:
-            found = read_matchers(writing.matchers_in_common(number) or "")
-            shown.append((number, writing.preview(found) if found else None))
+            text = writing.matchers_in_common(number)
+            shown.append((number, writing.preview(read_matchers(text)) if text else None))
     except InvalidValueError as error:
         problem = f"{error.reason[:1].upper()}{error.reason[1:]}."
     context = {

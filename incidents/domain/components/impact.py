@@ -74,7 +74,7 @@ def reached_over(
 
 
 def nearest(component: str, ways: Iterable[Mapping[str, Iterable[str]]], most: int) -> tuple[list[str], bool]:
-    """The names of at most `most` components that are reached over `ways`, nearest first, and whether there are more."""
+    """The names of at most `most` components reached over `ways`, nearest first, and whether there are more."""
     down, found, layer = tuple(ways), {component: None}, [component]
     while layer:
         beneath = (name for above in layer for way in down for name in way.get(above, ()))

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from frontend.views.listing import PAGE
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.teams.models import Membership, Team
-from ingest.queries import Context
+from incidents.search.filters import GROUPINGS, group_of
+from incidents.search.pagination import fields_of
+from incidents.teams.models import Membership, Silence, Team
+from ingest.queries import Context, position_at
+from tests.browser.test_alerts import disk, send
+from tests.integration.ingest.telemetry.test_topology import tell
 
 pytestmark = pytest.mark.usefixtures("log_database")
 BOB = Context("user:bob")
@@ -283,3 +291,192 @@ def test_what_is_typed_counts_where_the_selects_were_not_touched(alice: Client) 
     response = alice.get(f"/?search=team:storage+GPU&{chosen}")
     assert "severity%3Aerror" in response.headers["Location"]
     assert "team%3Astorage" in response.headers["Location"]
+
+
+# Rows, groups, silences
+# ----------------------------------------------------------------------------------------------------------
+def statements(client: Client, address: str) -> int:
+    client.get(address)  # what a process reads once
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(address).status_code == 200
+    return len(captured)
+
+
+def test_the_list_takes_as_many_statements_for_fifty_rows_as_for_two(alice: Client) -> None:
+    pages = ("/", "/?group=team", "/?group=component", "/?group=cause", "/?tab=mine")
+    for node in ("node/n1", "node/n2"):
+        tell(timezone.now() - timedelta(hours=1), node, parents=["rack/r1"])
+    for n in range(2):
+        commands.assign(ticket(opened(f"Disk {n}", component="rack/r1", region="default")).id, "alice", BOB)
+    few = [statements(alice, page) for page in pages]
+    for n in range(48):
+        labels = {"alertname": f"Slow{n % 5}"}
+        opened(f"Disk {n} more", component=f"disk/d{n}", region="default", labels=labels)
+    assert [statements(alice, page) for page in pages] == few
+
+
+def test_a_row_tells_the_components_that_fail_with_it_and_its_trend(alice: Client) -> None:
+    for node in ("node/n1", "node/n2"):
+        tell(timezone.now() - timedelta(hours=1), node, parents=["rack/r1"])
+    opened("Rack is dark", component="rack/r1")
+    body = alice.get("/").content.decode()
+    assert "2 nodes" in body
+    assert "1 report in the last 24 h" in body
+
+
+def test_mine_lists_what_i_own_and_counts_it_on_every_tab(alice: Client) -> None:
+    commands.assign(ticket(opened("Mine")).id, "alice", BOB)
+    commands.resolve(ticket(done := opened("Done")).id, "none", "", BOB)
+    assert done
+    opened("Unassigned")
+    assert listed(alice.get("/?tab=mine")) == ["Mine"]
+    tabs = {one["tab"].name: one["count"] for one in alice.get("/?tab=all").context["tabs"]}
+    assert (tabs["mine"], tabs["unresolved"]) == ("1", "2")
+    assert alice.get("/inbox/matching?tab=mine").json()["numbers"] == [
+        view.incident.number
+        for view in queries.list_incidents(queries.parse_filters({"owner": ["alice"]})).items
+    ]
+
+
+@pytest.mark.parametrize(
+    ("grouping", "named"),
+    [
+        ("team", {"Storage": 3, "On-call": 1}),
+        ("component", {"disk/d1": 2, "disk/d2": 1, "No component": 1}),
+        ("cause", {"Slow": 2, "Full": 1, "Fans are loud": 1}),
+    ],
+)
+def test_a_list_is_grouped_with_counts_and_each_group_is_a_list_of_its_own(
+    alice: Client, grouping: str, named: dict[str, int]
+) -> None:
+    opened("Disk 1 is slow", component="disk/d1", labels={"alertname": "Slow"}, severity="critical")
+    opened("Disk 1 is full", component="disk/d1", labels={"alertname": "Full"})
+    opened("Disk 2 is slow", component="disk/d2", labels={"alertname": "Slow"})
+    opened("Fans are loud", severity="info")
+    groups = alice.get(f"/?group={grouping}").context["groups"]
+    assert {one.heading: one.count for one in groups} == named
+    assert groups[0].critical == 1
+    for one in groups:
+        alone = alice.get(f"/{one.rest}")
+        assert sorted(listed(alone)) == sorted(view.incident.title for view, _ in one.incidents)
+
+
+def test_a_large_group_shows_its_first_and_leads_to_all(alice: Client) -> None:
+    for n in range(8):
+        opened(f"Disk {n}", component="disk/d1")
+    response = alice.get("/?group=component&order=oldest")
+    assert listed(response) == [f"Disk {n}" for n in range(5)]
+    (group,) = response.context["groups"]
+    assert len(listed(alice.get(f"/{group.rest}"))) == group.count == 8
+
+
+@pytest.mark.parametrize(
+    "query", ["group=shoe", "in=x", "group=team&as_of=2026-11-21T10:00:00Z", "group=team&cursor=-1"]
+)
+def test_a_grouping_that_makes_no_sense_is_refused(alice: Client, query: str) -> None:
+    opened()
+    assert alice.get(f"/?{query}").status_code == 400
+
+
+def test_the_group_of_a_row_and_of_a_past_state_are_the_same(alice: Client) -> None:
+    opened("Disk 1 is slow", component="disk/d1", labels={"alertname": "Slow"})
+    opened("Fans are loud")
+    for view in queries.list_incidents().items:
+        for grouping in GROUPINGS:
+            name = group_of(grouping, fields_of(view))
+            same = queries.list_incidents([queries.Filter(grouping, "grouped", name)]).items
+            assert view.incident.number in [one.incident.number for one in same]
+            past = queries.list_incidents(
+                [queries.Filter(grouping, "grouped", name)], as_of=position_at(timezone.now())
+            )
+            assert {one.incident.id for one in past.items} == {one.incident.id for one in same}
+    assert alice.get("/?group=cause").status_code == 200
+
+
+def fired(rule: str, *disks: str) -> int:
+    send(*(disk(name, rule) for name in disks))
+    return queries.list_incidents(limit=1).items[0].incident.number
+
+
+def test_an_incident_is_silenced_by_what_its_alerts_share_and_the_undo_ends_the_silence(
+    alice: Client,
+) -> None:
+    number = fired("SlowReads", "s1", "s2")
+    shown = alice.get("/silences/preview", {"number": str(number)}).content.decode()
+    assert "Matches 2 firing alerts" in shown
+    answer = act(alice, "silence", [number], span="2 h", comment="planned").json()
+    (done,) = answer["done"]
+    assert ticket(number).silence == done["undo"]["fields"]["silence"]
+    undone = act(alice, done["undo"]["verb"], [number], **done["undo"]["fields"]).json()
+    assert (undone["refused"], ticket(number).silence) == ([], None)
+    again = act(alice, done["undo"]["verb"], [number], **done["undo"]["fields"]).json()
+    assert again["refused"][0]["reason"] == "the silence had already ended"
+
+
+def test_what_cannot_be_silenced_is_refused_and_says_what_to_do(alice: Client) -> None:
+    number = opened("Reported by a person")
+    assert "snooze it instead" in alice.get("/silences/preview", {"number": str(number)}).content.decode()
+    refused = act(alice, "silence", [number], span="2 h", comment="planned").json()["refused"]
+    assert "snooze it instead" in refused[0]["reason"]
+    assert not Silence.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"span": "soon", "comment": "x"}, "span"),
+        ({"span": "2 h"}, "comment"),
+        ({"span": "", "comment": "x"}, "span"),
+    ],
+)
+def test_a_silence_without_reason_or_span_is_refused(alice: Client, form: dict[str, str], field: str) -> None:
+    number = fired("SlowWrites", "w1")
+    answer = act(alice, "silence", [number], **form)
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+    assert not Silence.objects.exists()
+
+
+def test_matchers_are_previewed_as_they_are_typed(alice: Client) -> None:
+    fired("SlowSeeks", "k1", "k2")
+    for typed, shown in (
+        ('disk="k1"', "Matches 1 firing alert"),
+        ('disk=~"z.*"', "No firing alert matches"),
+        ('disk=~"["', "problem"),
+        ("", "problem"),
+    ):
+        assert shown in alice.get("/silences/preview", {"matchers": typed}).content.decode()
+
+
+def test_the_target_of_a_merge_is_found_by_number_or_words_and_only_what_is_open_is_offered(
+    alice: Client,
+) -> None:
+    own, wanted, over = opened("Disk is slow"), opened("Fabric flaps"), opened("Fabric flapped")
+    commands.resolve(ticket(over).id, "none", "", BOB)
+    for typed in ("fabric", f"#{wanted}", str(wanted)):
+        body = alice.get("/inbox/find", {"q": typed, "not": str(own)}).content.decode()
+        assert f'data-value="#{wanted}"' in body
+        assert f'data-value="#{over}"' not in body
+    assert "option" not in alice.get("/inbox/find", {"q": f"#{own}", "not": str(own)}).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("ack {n}", 'data-post="/incidents/{n}/acknowledge"'),
+        ("hand over #{n}", 'data-href="/incidents/{n}#hand_over"'),
+        ("silence #{n}", 'data-href="/silences?incident={n}#new"'),
+        ("merge {n}", 'data-href="/incidents/{n}#more"'),
+        ("silence", 'data-href="/silences#new"'),
+        ("dark", 'data-do="theme:dark"'),
+        ("go to grid", 'data-href="/grid"'),
+        ("ack", 'data-fill="Acknowledge #"'),
+        ("mine", 'data-href="/?tab=mine"'),
+    ],
+)
+def test_the_palette_understands_commands(alice: Client, typed: str, shown: str) -> None:
+    number = opened("Disk is slow")
+    assert shown.format(n=number) in alice.get("/palette", {"q": typed.format(n=number)}).content.decode()
+
+
+def test_the_palette_offers_no_command_on_an_incident_that_is_none(alice: Client) -> None:
+    assert "data-post" not in alice.get("/palette", {"q": "ack 999999"}).content.decode()
