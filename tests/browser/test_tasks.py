@@ -144,7 +144,9 @@ def test_who_is_on_call_is_answered_in_the_palette(console: Console) -> None:
     hand.type("who is on call")
     expect(hand.page.get_by_role("option", name="Night shift: bob")).to_be_visible()
     assert hand.inputs <= 2
-    hand.press("Escape", "g", "o")
+    hand.press("Escape")
+    expect(hand.page.locator("dialog#palette")).to_be_hidden()
+    hand.press("g", "o")
     hand.page.wait_for_url("**/on-call")
 
 
