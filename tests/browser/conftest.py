@@ -35,15 +35,14 @@ ALLOWED = "DJANGO_ALLOW_ASYNC_UNSAFE"
 expect.set_options(timeout=20_000)  # a busy machine is slow, and what comes at once is not waited for
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without a browser these tests skip, saying so once; with REQUIRE_BROWSER=1 they fail instead."""
-    ours = [item for item in items if Path(__file__).parent in item.path.parents]
-    for item in ours:
-        item.add_marker("browser")
-        if chromium() is None and os.environ.get("REQUIRE_BROWSER") != "1":
-            item.add_marker(
-                pytest.mark.skip(reason="no Chromium here; deploy/install-chromium.sh installs it")
-            )
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Without a browser these tests skip, saying so once; with REQUIRE_BROWSER=1 they fail instead.
+
+    Called for the tests below this directory only.
+    """
+    item.add_marker("browser")
+    if chromium() is None and os.environ.get("REQUIRE_BROWSER") != "1":
+        item.add_marker(pytest.mark.skip(reason="no Chromium here; deploy/install-chromium.sh installs it"))
 
 
 @dataclass
