@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from django.core.management import get_commands
@@ -12,10 +13,11 @@ from tests.places import ROOT
 HEAVY = {"numpy", "scipy", "sklearn", "pyarrow", "pandas", "celery", "psycopg2", "grpc"}
 
 
-def imported(*command: str) -> set[str]:
-    """The modules that a command imports."""
+@cache
+def ran(*command: str) -> subprocess.CompletedProcess[str]:
+    """A command after its end; what it imports is on its standard error."""
     environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-X", "importtime", "manage.py", *command],
         cwd=ROOT,
         env=environment,
@@ -24,7 +26,11 @@ def imported(*command: str) -> set[str]:
         check=True,
         timeout=60,
     )
-    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+def imported(*command: str) -> set[str]:
+    """The modules that a command imports."""
+    return {line.rpartition("|")[2].strip() for line in ran(*command).stderr.splitlines()}
 
 
 @pytest.mark.parametrize("command", [("analyzers",), ("analyze", "--help")])
@@ -41,12 +47,5 @@ def test_help_imports_no_models_and_no_libraries() -> None:
 
 
 def test_help_lists_every_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "manage.py", "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = ran("--help")
     assert set(get_commands()) - set(done.stdout.split()) == set()

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.core.management.base import CommandParser
 
+import manage as command_line
 from ingest.integrations.generic.presets import READY
 from tests.places import ROOT
 
@@ -25,13 +27,24 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
     )
 
 
+def typed_here(line: str, monkeypatch: pytest.MonkeyPatch) -> object:
+    """The exit code of a command in this process; a process of its own takes a second to start."""
+    monkeypatch.setattr(sys, "argv", ["manage.py", *line.split()])
+    monkeypatch.setattr(CommandParser, "error", CommandParser.error)  # the command line replaces it
+    with pytest.raises(SystemExit) as end:
+        command_line.main()
+    return end.value.code
+
+
+def test_a_process_ends_with_one_line_and_the_code_of_wrong_usage(tmp_path: Path) -> None:
+    done = manage("create_key", DOSSIER_HOME=str(tmp_path))
+    told = "the following arguments are required: name, --scope; see manage.py create_key --help\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+
+
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (
-            "create_key",
-            "the following arguments are required: name, --scope; see manage.py create_key --help",
-        ),
         (
             "sender prtg",
             f"argument name: invalid choice: 'prtg' (choose from {', '.join(map(repr, READY))}); "
@@ -48,14 +61,16 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
         ),
     ],
 )
-def test_what_is_typed_wrongly_is_told_in_one_line(typed: str, told: str, tmp_path: Path) -> None:
-    done = manage(*typed.split(), DOSSIER_HOME=str(tmp_path))
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{told}\n")
+def test_what_is_typed_wrongly_is_told_in_one_line(
+    typed: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert typed_here(typed, monkeypatch) == 2
+    assert capsys.readouterr() == ("", f"{told}\n")
 
 
-def test_help_stays(tmp_path: Path) -> None:
-    done = manage("sender", "--help", DOSSIER_HOME=str(tmp_path))
-    assert (done.returncode, done.stdout.startswith("usage: manage.py sender")) == (0, True)
+def test_help_stays(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert typed_here("sender --help", monkeypatch) == 0
+    assert capsys.readouterr().out.startswith("usage: manage.py sender")
 
 
 def test_the_last_port_leaves_one_for_live_updates(tmp_path: Path) -> None:
