@@ -89,7 +89,8 @@ SIGNS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """A case. `roles` are numbers of workers; `noise` multiplies every coefficient of variation."""
+    """A case. `roles` are numbers of workers; `noise` multiplies every coefficient of variation; `skew` is how many
+    seconds clocks are off around the edge of a window."""
 
     says: str
     roles: tuple[int, ...] = (32, 32)
@@ -102,6 +103,7 @@ class Plan:
     experts: float = 0.0
     missing: float = 0.0
     twice: float = 0.0
+    skew: float = 0.0
 
 
 PLANS = {
@@ -112,6 +114,9 @@ PLANS = {
     "healthy_single": Plan("a role with a single worker beside 24", (24, 1)),
     "healthy_noisy": Plan("twice the usual spread", noise=2.0),
     "healthy_missing": Plan("a fifth of the rows lost", missing=0.2),
+    "healthy_skew": Plan(
+        "profiles at a window's edge, clocks off by up to 8 s: half in each window", skew=8.0
+    ),
     "healthy_after_faults": Plan("two faults of other workers in the history", history=2),
     "checkpoints": Plan("every other profile falls into a checkpoint", benign="checkpoints"),
     "evaluation": Plan("some profiles fall into an evaluation", benign="evaluation"),
@@ -299,8 +304,10 @@ def _rows(
     values: Floats,
     here: NDArray[np.bool_],
 ) -> list[dict[str, Any]]:
-    began = START + window * EVERY + timedelta(seconds=float(rng.uniform(60, 400)))
-    off = rng.uniform(-4, 4, len(role))
+    into = 0.0 if plan.skew else float(rng.uniform(60, 400))
+    began = START + window * EVERY + timedelta(seconds=into)
+    widest = plan.skew or 4.0
+    off = rng.uniform(-widest, widest, len(role))
     told = np.round(values, 6).tolist()
     silent = rng.random(len(role)) < plan.missing / 2
     lost = rng.random(values.shape[1:]) < plan.missing / 2

@@ -115,9 +115,11 @@ def _in_bursts(
     Metrics of the load and of the host are left out: checkpoints, evaluations and shared GPUs move them in bursts, too.
     """
     least, found = float(params["least_change"]), list[tuple[Apart, Change, Pace | None]]()
-    for one in looked:
+    for one in looked if seen.paces else ():
+        if one.grid.of_the_load or one.grid.of_the_host:
+            continue
         bursts = in_bursts(seen, one, float(params["persist_seconds"]))
-        if bursts is None or one.grid.of_the_load or one.grid.of_the_host:
+        if bursts is None:
             continue
         apart = _candidates(bursts, least, 2 * len(looked))
         if len(apart) > max(ALONE, MOST_APART * len(one.grid.nodes)):
