@@ -2,16 +2,19 @@
 
 python -m tests.benchmarks.changepoint [--trials N] [--first SEED]
 
-Series: an hour of searched minutes after four hours of history, all of them in units of the same robust reference; a
-step begins at a minute between 15 and 35. The bar of each method is the one that `ALARMS` of as many healthy series
-passed, from tuning seeds; figures are of other seeds. PELT (`ruptures`, normal cost) segments what is known each
-minute, and its bar is the penalty. Incidents: 24 services of which one changes, or all, and one change beside it.
+Series are in units of the same robust reference for all methods. Those of `simulator` are an hour of searched minutes
+after four hours of history, with a step at a minute between 15 and 35; those of `second generator` are the metrics of
+its worlds, two hours searched after a day, with the onsets of its faults. The bar of each method is the one that
+`ALARMS` of the same healthy series pass, so that all have as many false alarms; tuning seeds are other ones. PELT
+(`ruptures`, squared distance) segments what is known each minute, and its bar is the penalty. A step that was not found
+counts as an endless delay.
+Incidents: 24 services of which one changes, or all, and one change beside it.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -19,14 +22,19 @@ from typing import Any
 import numpy as np
 import ruptures
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from analyzers.builtin.changepoint import ANALYZER
+from analyzers.builtin.changepoint.detect import prepare
+from analyzers.builtin.changepoint.series import observe
 from analyzers.builtin.stats.changepoint import reference_of, run_lengths
 from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import check_params
 from analyzers.runner import judge
 from analyzers.simulators.changes.metrics import EPOCH, FIRST_REPORTING_SEED, MINUTE, fleet, window_of
 from incidents.domain.incident.onset import judge_change, onset, shifts_in
+from tests.benchmarks.scoring import spread
+from tests.worlds.changepoint import PLANS, make
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
@@ -35,13 +43,25 @@ BEFORE, INSIDE, SETTLED = 240, 60, 5
 ALARMS = 0.01
 NOISES = ("normal", "student", "dependent", "counts", "spikes")
 STEPS = (1.5, 3.0)
-PENALTIES = np.geomspace(2, 200, 25)
+PENALTIES = np.geomspace(2, 2000, 200)
+FEWEST = 9
+"""Readings from which on PELT is asked."""
+HEALTHY = ("healthy", "healthy_ten", "healthy_correlated", "healthy_missing", "healthy_spikes")
+FAULTY = ("latency", "errors", "memory", "queue", "rate", "host_load", "all_metrics", "faint", "after_faults")
 
 
-def series(
-    rng: np.random.Generator, noise: str, count: int, step: float = 0.0
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Series in units of their reference, of the searched minutes, and the minute of each step."""
+@dataclass(frozen=True)
+class Series:
+    """Searched readings in units of their reference, NaN where there is none; `rho` and `known` are those of the
+    reference. `onsets` are columns, -1 where nothing changes."""
+
+    scaled: Floats
+    rho: Floats
+    known: NDArray[np.int64]
+    onsets: NDArray[np.int64]
+
+
+def series(rng: np.random.Generator, noise: str, count: int, step: float = 0.0) -> Series:
     size = (count, BEFORE + INSIDE)
     values = rng.normal(size=size)
     if noise == "student":
@@ -58,64 +78,120 @@ def series(
     if noise == "spikes":
         values[rng.random(size) < 0.01] += 12
     usual = reference_of(values[:, :BEFORE])
-    return (values[:, BEFORE:] - usual.level[:, None]) / usual.scale[:, None], onsets
+    scaled = (values[:, BEFORE:] - usual.level[:, None]) / usual.scale[:, None]
+    return Series(scaled, usual.rho, usual.samples, onsets if step else np.full(count, -1))
 
 
-def bocpd(scaled: Floats, rho: float) -> Floats:
+def series_of_world(job: tuple[str, int]) -> Series:
+    """Of the last window of a world: all of a healthy one, else those that a fault moved."""
+    world = make(job[1], job[0])
+    *_, window = world.windows(ANALYZER)
+    seen = observe(window, check_params(ANALYZER, {}))
+    ready = prepare(seen, 30)
+    begun = {
+        one.component: (one.start - seen.starts[seen.first]) // seen.width
+        for one in world.faults
+        if one.start >= window.start
+    }
+    moved = {name for each in PLANS[job[0]].metrics for name in each}
+    chosen, onsets = list[int](), list[int]()
+    for row, at in enumerate(ready.judged.tolist()):
+        one = seen.series[at]
+        if not moved or (one.component in begun and one.name in moved):
+            chosen.append(row)
+            onsets.append(begun.get(one.component, -1))
+    usual = ready.usual
+    return Series(
+        ready.scaled[chosen, seen.first :],
+        usual.rho[chosen],
+        usual.samples[chosen],
+        np.array(onsets, dtype=np.int64),
+    )
+
+
+def joined(parts: Sequence[Series]) -> Series:
+    fields = ("scaled", "rho", "known", "onsets")
+    return Series(*(np.concatenate([getattr(one, name) for one in parts]) for name in fields))
+
+
+def bocpd(one: Series) -> Floats:
     """Log odds at each minute."""
-    count = len(scaled)
-    known = np.full(count, BEFORE)
-    return run_lengths(scaled, np.full(count, rho), known, settled=SETTLED).odds
+    return run_lengths(one.scaled, one.rho, one.known, settled=SETTLED).odds
 
 
-def cusum(scaled: Floats, _: float) -> Floats:
+def cusum(one: Series) -> Floats:
     """Two-sided, with half a standard deviation of allowance (Page, Biometrika 1954)."""
-    found, up, down = np.zeros_like(scaled), np.zeros(len(scaled)), np.zeros(len(scaled))
-    for at in range(scaled.shape[1]):
-        up = np.maximum(0, up + scaled[:, at] - 0.5)
-        down = np.maximum(0, down - scaled[:, at] - 0.5)
+    found, up, down = np.zeros_like(one.scaled), np.zeros(len(one.scaled)), np.zeros(len(one.scaled))
+    for at in range(one.scaled.shape[1]):
+        now = one.scaled[:, at]
+        there = np.isfinite(now)
+        up = np.where(there, np.maximum(0, up + now - 0.5), up)
+        down = np.where(there, np.maximum(0, down - now - 0.5), down)
         found[:, at] = np.maximum(up, down)
     return found
 
 
-def pelt(scaled: Floats, _: float) -> Floats:
-    """The largest penalty at which the series up to each minute still has a change; looked at every third minute."""
-    found = np.zeros_like(scaled)
-    for row, values in enumerate(scaled):
-        for at in range(9, scaled.shape[1], 3):
-            model = ruptures.Pelt(model="l2", min_size=SETTLED, jump=1).fit(values[: at + 1, None])
-            for penalty in PENALTIES:
-                if len(model.predict(penalty)) == 1:
-                    break
-                found[row, at:] = np.maximum(found[row, at:], penalty)
+def pelt(one: Series) -> Floats:
+    """The largest penalty at which the series up to each minute still has a change. The linear kernel is the squared
+    distance to the mean of a segment."""
+    found = np.zeros_like(one.scaled)
+    for row, values in enumerate(one.scaled):
+        there, most = np.isfinite(values), 0
+        for at in range(FEWEST, len(values)):
+            known = values[: at + 1][there[: at + 1]]
+            if len(known) >= 2 * SETTLED:
+                model = ruptures.KernelCPD(kernel="linear", min_size=SETTLED).fit(known[:, None])
+                while most < len(PENALTIES) and len(model.predict(pen=PENALTIES[most])) > 1:
+                    most += 1
+            found[row, at] = PENALTIES[most - 1] if most else 0
     return found
 
 
-METHODS: dict[str, Callable[[Floats, float], Floats]] = {"changepoint": bocpd, "CUSUM": cusum, "PELT": pelt}
+METHODS: dict[str, Callable[[Series], Floats]] = {"changepoint": bocpd, "CUSUM": cusum, "PELT": pelt}
 
 
 def detection(trials: int, first: int) -> Iterator[Row]:
     for noise in NOISES:
-        rho = 0.6 if noise == "dependent" else 0.0
-        for name, method in METHODS.items():
-            bar = np.quantile(
-                method(series(np.random.default_rng([1, 5]), noise, trials)[0], rho).max(axis=1), 1 - ALARMS
+        healthy = series(np.random.default_rng([first, 1]), noise, 5 * trials)
+        steps = {
+            f"step {step:g} sd": series(np.random.default_rng([first, 2]), noise, trials, step)
+            for step in STEPS
+        }
+        yield from _compared(f"simulator, {noise}", healthy, steps)
+    healthy = _worlds(HEALTHY, first, max(2, trials // 12))
+    steps = {case: _worlds((case,), first, max(2, trials // 12)) for case in FAULTY}
+    yield from _compared("second generator", healthy, {"all steps": joined([*steps.values()]), **steps})
+
+
+def _worlds(cases: Sequence[str], first: int, worlds: int) -> Series:
+    jobs = [(case, first + number) for case in cases for number in range(worlds)]
+    return joined(spread(series_of_world, jobs))
+
+
+def _compared(where: str, healthy: Series, steps: Mapping[str, Series]) -> Iterator[Row]:
+    for name, method in METHODS.items():
+        found_in_healthy = method(healthy).max(axis=1)
+        bar = np.quantile(found_in_healthy, 1 - ALARMS)
+        alarms = int((found_in_healthy > bar).sum())
+        for step, changed in steps.items():
+            over = method(changed) > bar
+            over[np.arange(over.shape[1]) < changed.onsets[:, None]] = False
+            found = over.any(axis=1)
+            delays = np.where(found, np.argmax(over, axis=1) - changed.onsets, np.inf)
+            yield _share(
+                f"changepoint: {where}, {step}: {name} found",
+                int(found.sum()),
+                len(found),
+                f"median delay {_median(delays)} min; false alarms {_interval(alarms, len(healthy.onsets))}",
             )
-            healthy = method(series(np.random.default_rng([first, 1]), noise, trials)[0], rho)
-            alarms = int((healthy.max(axis=1) > bar).sum())
-            for step in STEPS:
-                scaled, onsets = series(np.random.default_rng([first, 2]), noise, trials, step)
-                over = method(scaled, rho) > bar
-                over[np.arange(INSIDE) < onsets[:, None]] = False
-                found = over.any(axis=1)
-                delays = np.argmax(over, axis=1)[found] - onsets[found]
-                yield _share(
-                    f"changepoint: {name}, {noise}, step {step:g} sd: found",
-                    int(found.sum()),
-                    trials,
-                    f"median delay {np.median(delays) if len(delays) else np.nan:.0f} min; false alarms "
-                    f"{_interval(alarms, trials)}",
-                )
+
+
+def _median(delays: Floats) -> str:
+    """With a 95 % interval of order statistics."""
+    ordered, count = np.sort(delays), len(delays)
+    low, high = (int(one) for one in binom.ppf((0.025, 0.975), count, 0.5))
+    middle, least, most = (ordered[min(max(at, 0), count - 1)] for at in (count // 2, low - 1, high))
+    return f"{middle:g} [{least:g}, {most:g}]"
 
 
 @dataclass(frozen=True)

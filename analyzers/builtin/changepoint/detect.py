@@ -72,7 +72,7 @@ class Detected:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
     """Series that can be judged, in units of their reference; `logarithm` says which were made logarithms."""
 
     judged: Ints
@@ -82,7 +82,7 @@ class _Prepared:
 
 
 def detect(seen: Observed, params: Params) -> Detected:
-    prepared = _prepare(seen, int(params["least_samples"]))
+    prepared = prepare(seen, int(params["least_samples"]))
     judged = prepared.judged
     if not len(judged):
         return Detected(judged, (), (), (), np.empty(0))
@@ -108,7 +108,8 @@ def detect(seen: Observed, params: Params) -> Detected:
     return Detected(judged, tuple(changes), tuple(daily), tuple(drifts), usual.rho)
 
 
-def _prepare(seen: Observed, least: int) -> _Prepared:
+def prepare(seen: Observed, least: int) -> Prepared:
+    """Series with `least` samples before what is searched, and that do not wander."""
     there = np.isfinite(seen.values)
     enough = there[:, : seen.first].sum(axis=1) >= least
     recent = there[:, seen.now :].sum(axis=1) >= _LEAST_IN_SEGMENT
@@ -118,7 +119,7 @@ def _prepare(seen: Observed, least: int) -> _Prepared:
     scaled = (values - usual.level[:, None]) / usual.scale[:, None]
     stays = usual.rho < MOST_DEPENDENT
     kept = Reference(usual.level[stays], usual.scale[stays], usual.rho[stays], usual.samples[stays])
-    return _Prepared(judged[stays], scaled[stays], kept, seen.first)
+    return Prepared(judged[stays], scaled[stays], kept, seen.first)
 
 
 def _unskewed(values: Floats, first: int) -> Floats:
@@ -138,7 +139,7 @@ _Group = tuple[int, int, int]
 
 
 def _group(
-    seen: Observed, prepared: _Prepared, found: RunLengths, at: int, settled: int, least: float
+    seen: Observed, prepared: Prepared, found: RunLengths, at: int, settled: int, least: float
 ) -> _Group | None:
     """The latest stretch of segments on one side of the usual level that reaches into the window."""
     values = prepared.scaled[at, prepared.first :]
@@ -162,7 +163,7 @@ def _group(
 
 
 def _level(
-    prepared: _Prepared, at: int, values: Floats, start: int, end: int, settled: int, least: float
+    prepared: Prepared, at: int, values: Floats, start: int, end: int, settled: int, least: float
 ) -> float:
     """The level of a segment in standard deviations, 0 where it is one that the series usually has.
 
@@ -189,7 +190,7 @@ def _excursion(before: Floats, length: int) -> float:
 
 
 def _dated(
-    seen: Observed, prepared: _Prepared, found: RunLengths, groups: Sequence[tuple[int, _Group]]
+    seen: Observed, prepared: Prepared, found: RunLengths, groups: Sequence[tuple[int, _Group]]
 ) -> list[Change]:
     """Changes with the intervals of their onsets: the posterior as it stood at the end of the first new segment."""
     if not groups:
@@ -230,7 +231,7 @@ def _last_sample(values: Floats, column: int) -> int:
     return int(before[-1]) if len(before) else 0
 
 
-def _was_there_before(seen: Observed, prepared: _Prepared, one: Change) -> bool:
+def _was_there_before(seen: Observed, prepared: Prepared, one: Change) -> bool:
     """Whether the series was half as far away at the same time of an earlier day, for as long."""
     day = seen.columns(_DAY_SECONDS)
     around = seen.columns(_AROUND_SECONDS)
@@ -245,7 +246,7 @@ def _was_there_before(seen: Observed, prepared: _Prepared, one: Change) -> bool:
     return False
 
 
-def _is_a_step(prepared: _Prepared, one: Change) -> bool:
+def _is_a_step(prepared: Prepared, one: Change) -> bool:
     """Whether half of the new level is reached within the interval of the onset, beyond what the series moved by in as
     much time before; and whether that is more than it usually moves by from one such block to the next.
     """
