@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from frontend.views import onboarding, reading, restore
-from frontend.views.analysis import analyzers, backtests, runs, schedules, what_if
+from frontend.views.analysis import analyzers, backtests, changes, runs, schedules, what_if
 from frontend.views.components import components, grid, services
 from frontend.views.inbox import inbox, palette, saved, updates
 from frontend.views.incident import (
@@ -110,6 +110,8 @@ urlpatterns = [
     path("backtests/compare", backtests.comparison, name="backtest_compare"),
     path("backtests/<uuid:id>", backtests.backtest, name="backtest"),
     path("backtests/<uuid:id>/cancel", backtests.cancel, name="backtest_cancel"),
+    path("changes", changes.changes, name="changes"),
+    path("changes/outcome", changes.outcome, name="change_outcome"),
     path("schedules", schedules.schedules, name="schedules"),
     path("schedules/new", schedules.edit, name="analysis_schedule_new"),
     path("schedules/<slug:name>", schedules.edit, name="analysis_schedule"),

@@ -30,6 +30,9 @@ from ingest.log.types import EventType, UnrecordableEventError
 from ingest.log.types import register as register_event_type
 from ingest.log.verify import LogIntegrityError
 from ingest.log.verify import expect as expect_seal
+from ingest.telemetry.errors import InvalidBodyError as InvalidTelemetryError
+from ingest.telemetry.errors import InvalidRowsError as InvalidTelemetryRowsError
+from ingest.telemetry.record import record_rows as record_telemetry
 from ingest.telemetry.store.tables import maintain as maintain_partitions
 
 __all__ = [
@@ -38,6 +41,8 @@ __all__ = [
     "Backoff",
     "EventType",
     "Follower",
+    "InvalidTelemetryError",
+    "InvalidTelemetryRowsError",
     "InvalidTimestampError",
     "Leader",
     "LogIntegrityError",
@@ -59,6 +64,7 @@ __all__ = [
     "note_seal",
     "rebuild_copies",
     "record_configuration",
+    "record_telemetry",
     "record_validation",
     "register_copy",
     "register_event_type",

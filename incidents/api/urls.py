@@ -11,7 +11,7 @@ from rest_framework.routers import SimpleRouter
 
 from incidents import commands, queries
 from incidents.api import notifications
-from incidents.api.alerts.change_risk import ChangeRiskView
+from incidents.api.alerts.change_risk import ChangeOutcomesView, ChangeRisksView, ChangeRiskView
 from incidents.api.alerts.change_validation import ChangeValidationView
 from incidents.api.alerts.changes import ChangesView, IncidentChangesView
 from incidents.api.alerts.receipts import ReceiptView
@@ -287,7 +287,9 @@ urlpatterns = [
     ),
     *CONTACTS,
     path("changes", ChangesView.as_view(), name="api-changes"),
+    path("changes/outcomes", ChangeOutcomesView.as_view(), name="api-change-outcomes"),
     path("changes/risk", ChangeRiskView.as_view(), name="api-change-risk"),
+    path("changes/risks", ChangeRisksView.as_view(), name="api-change-risks"),
     path("changes/<str:id>/validation", ChangeValidationView.as_view(), name="api-change-validation"),
     path("silences", SilencesView.as_view(), name="api-silences"),
     path("silences/<str:id>", SilenceView.as_view(), name="api-silence"),

@@ -15,9 +15,10 @@ from incidents.domain.incident.decide import CommandRefusedError
 ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""
 
-ANYWHERE: Final = frozenset({"open", "accept", "analyze", "comment", "escalate", "silence"})
-"""What a responder of any team may do: to report, to say something, to call for help, to have an analyzer look, to
-silence what is not another team's. Not to reassign: whoever takes an incident to their own team may do the rest to it.
+ANYWHERE: Final = frozenset({"open", "accept", "analyze", "comment", "escalate", "record_outcome", "silence"})
+"""What a responder of any team may do: to report, to say something, to call for help, to have an analyzer look, to say
+what became of a change, to silence what is not another team's. Not to reassign: whoever takes an incident to their own
+team may do the rest to it.
 """
 AT_ITS_TEAM: Final = frozenset(
     {

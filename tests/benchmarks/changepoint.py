@@ -189,7 +189,7 @@ def _compared(where: str, healthy: Series, steps: Mapping[str, Series]) -> Itera
 def _median(delays: Floats) -> str:
     """With a 95 % interval of order statistics."""
     ordered, count = np.sort(delays), len(delays)
-    low, high = (int(one) for one in binom.ppf((0.025, 0.975), count, 0.5))
+    low, high = (int(binom.ppf(share, count, 0.5)) for share in (0.025, 0.975))
     middle, least, most = (ordered[min(max(at, 0), count - 1)] for at in (count // 2, low - 1, high))
     return f"{middle:g} [{least:g}, {most:g}]"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +12,7 @@ from analyzers.contract import Paths, Window
 
 HOUR = 3_600_000_000
 """Microseconds."""
-GOOD = "good"
+GOOD, HARMLESS = "good", "harmless"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class Change:
 
 def changes_in(window: Window) -> list[Change]:
     """The changes of a window and its history by time, with the outcomes that rows tell. The last row of a change
-    counts, and its first bad outcome, else its first."""
+    counts, and its first bad outcome after it was last called harmless, else its first outcome."""
     found: dict[str, Change] = {}
-    told: dict[str, tuple[str, int]] = {}
+    told = defaultdict[str, list[tuple[int, str]]](list)
     for one in (*window.history, window):
         sums = one.sums["changes"]
         targets = sums.keys["targets"]
@@ -55,14 +56,23 @@ def changes_in(window: Window) -> list[Change]:
         known = whole(outcomes, "time").tolist()
         pairs = zip(texts(outcomes, "change"), texts(outcomes, "outcome"), known, strict=True)
         for name, outcome, when in pairs:
-            now = (outcome == GOOD, when, outcome)
-            before = told.get(name)
-            if before is None or now < (before[0] == GOOD, before[1], before[0]):
-                told[name] = (outcome, when)
+            told[name].append((when, outcome))
+    outcomes_by_name = {name: outcome_of(rows) for name, rows in told.items()}
     return in_order(
-        replace(one, outcome=told[name][0], known_at=max(told[name][1], one.at)) if name in told else one
+        replace(one, outcome=outcomes_by_name[name][0], known_at=max(outcomes_by_name[name][1], one.at))
+        if name in outcomes_by_name
+        else one
         for name, one in found.items()
     )
+
+
+def outcome_of(rows: Iterable[tuple[int, str]]) -> tuple[str, int]:
+    """What rows of one change say (moment, outcome), and since when that was known. Rows are not empty."""
+    ordered = sorted(rows)
+    withdrawn = max((place for place, (_, outcome) in enumerate(ordered) if outcome == HARMLESS), default=0)
+    counted = ordered[withdrawn:]
+    when, outcome = next((one for one in counted if one[1] not in (GOOD, HARMLESS)), counted[0])
+    return (GOOD if outcome == HARMLESS else outcome), when
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:

@@ -11,21 +11,34 @@ Mask = NDArray[np.bool_]
 _FLOOR = 1e-4
 
 
-def calibration(predicted: Floats, happened: Mask) -> tuple[float, float]:
-    """Shift and slope of log-odds by penalised maximum likelihood (Newton), near (0, 1) where there is little data."""
-    x = logit(predicted)
-    design = np.stack([np.ones_like(x), x], axis=1)
-    prior, precision = np.array([0.0, 1.0]), np.diag([1 / 0.5**2, 1 / 0.25**2])
+def calibration(
+    predicted: Floats, happened: Mask, *, centre: float = 0.0, steepest: float = float("inf")
+) -> tuple[float, float]:
+    """Shift and slope of log-odds by penalised maximum likelihood (Newton), near (0, 1) where there is little data.
+
+    The penalty is on the shift at log-odds `centre`. A slope above `steepest` is that, with the shift that fits it.
+    """
+    x = logit(predicted) - centre
+    found = _newton(np.stack([np.ones_like(x), x], axis=1), centre, happened, (0.0, 1.0))
+    slope = max(0.0, float(found[1]))
+    if slope > steepest:
+        slope = steepest
+        found = _newton(np.ones((len(x), 1)), centre + slope * x, happened, (0.0,))
+    return float(centre + found[0] - slope * centre), slope
+
+
+def _newton(design: Floats, offset: Floats | float, happened: Mask, start: tuple[float, ...]) -> Floats:
+    prior, precision = np.array(start), np.diag([1 / 0.5**2, 1 / 0.25**2][: len(start)])
     beta = prior.copy()
     for _ in range(25):
-        p = logistic(design @ beta)
+        p = logistic(offset + design @ beta)
         gradient = design.T @ (happened - p) - precision @ (beta - prior)
         hessian = (design * (p * (1 - p))[:, None]).T @ design + precision
         step = np.linalg.solve(hessian, gradient)
         beta = beta + step
         if float(np.abs(step).max()) < 1e-9:
             break
-    return float(beta[0]), max(0.0, float(beta[1]))
+    return beta
 
 
 def log_loss(predicted: Floats, happened: Mask) -> float:

@@ -1,4 +1,6 @@
-"""POST /api/v1/changes/risk: the risk of a change before it goes out. Needs `incidents:read`; stores nothing."""
+"""POST /api/v1/changes/risk: the risk of a change before it goes out. Needs `incidents:read`; stores nothing.
+
+GET /api/v1/changes/risks: changes ahead and past with their risk. POST /api/v1/changes/outcomes: what became of one."""
 
 from __future__ import annotations
 
@@ -6,14 +8,16 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers as s
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from incidents.alerts.change_risk import planned_change, risk_of
-from incidents.api.incident.views import ERRORS, IncidentAPI
+from incidents.alerts.change_risk import ListedChange, planned_change, risk_of, risks
+from incidents.api.incident.views import ERRORS, MISSING, IncidentAPI, limit_of, parameters
+from incidents.api.inputs import context
+from incidents.change_outcomes import OUTCOMES, record_outcome
 from incidents.domain.values import InvalidValueError
 from ingest.api.authentication import HasScope
 from ingest.queries import is_component, now_utc, regions
@@ -97,3 +101,118 @@ def region_of(asked: str) -> str:
     if not asked and len(known) > 1:
         raise InvalidValueError("region", f"must be one of {', '.join(known[:10])}")
     return asked or (known[0] if known else "default")
+
+
+class ListedShape(s.Serializer[Any]):
+    """A change with its risk. Of one with an outcome the probability is what changes before it gave; null where they
+    gave none."""
+
+    change = s.CharField()
+    at = s.DateTimeField(help_text="when it goes out, or did")
+    ahead = s.BooleanField(help_text="it has not gone out")
+    kind = s.CharField()
+    team = s.CharField()
+    author = s.CharField()
+    targets = s.ListField(child=s.CharField())
+    probability = s.FloatField(allow_null=True, help_text="of an incident or a rollback")
+    low = s.FloatField(allow_null=True, help_text="ends of a 95 % interval; null with an outcome")
+    high = s.FloatField(allow_null=True)
+    path = StepShape(many=True, help_text="the path of the tree; empty with an outcome")
+    reasons = s.ListField(child=s.CharField())
+    outcome = s.ChoiceField(choices=["good", "incident", "rolled_back"], allow_null=True)
+    outcome_at = s.DateTimeField(allow_null=True, help_text="when the outcome was known")
+
+
+class StatedShape(s.Serializer[Any]):
+    """Of past changes with a probability in [low, high): its mean, and how many were bad."""
+
+    low = s.FloatField()
+    high = s.FloatField()
+    changes = s.IntegerField()
+    bad = s.IntegerField()
+    stated = s.FloatField()
+    interval = s.ListField(child=s.FloatField(), help_text="of the share that was bad, 95 %")
+
+
+class RiskListShape(s.Serializer[Any]):
+    past = s.IntegerField(help_text="changes with a known outcome")
+    bad = s.IntegerField()
+    usual = s.FloatField(allow_null=True)
+    reason = s.CharField(allow_blank=True, help_text="what is missing for probabilities")
+    reliability = StatedShape(many=True)
+    results = ListedShape(many=True)
+
+
+class OutcomeShape(s.Serializer[Any]):
+    change = s.CharField(max_length=512)
+    outcome = s.ChoiceField(choices=OUTCOMES)
+    incident = s.CharField(
+        required=False, max_length=100, help_text="number or id of the incident that it caused"
+    )
+    region = s.CharField(required=False, help_text="default: the only region with telemetry")
+
+
+class RecordedShape(s.Serializer[Any]):
+    change = s.CharField()
+    outcome = s.ChoiceField(choices=["good", "incident", "rolled_back"])
+    outcome_at = s.DateTimeField()
+
+
+class ChangeRisksView(IncidentAPI):
+    @extend_schema(
+        operation_id="changes_risks",
+        parameters=[
+            OpenApiParameter("region", str, description="default: the only region with telemetry"),
+            OpenApiParameter("limit", int, description="1 to 200, default 50"),
+        ],
+        responses={200: RiskListShape, **ERRORS},
+    )
+    def get(self, request: Request) -> Response:
+        """Changes ahead (the next one first), then past ones (the latest first), with risk, path and outcome."""
+        asked = parameters(request, "region", "limit")
+        found = risks(region_of(asked.get("region", "")), now_utc())
+        stated = [
+            {
+                "low": one.low,
+                "high": one.high,
+                "changes": one.changes,
+                "bad": one.bad,
+                "stated": one.stated,
+                "interval": list(one.interval),
+            }
+            for one in found.reliability
+        ]
+        return Response(
+            {
+                "past": found.past,
+                "bad": found.bad,
+                "usual": found.usual,
+                "reason": found.reason,
+                "reliability": stated,
+                "results": [one.as_json() for one in found.changes[: limit_of(asked)]],
+            }
+        )
+
+
+class ChangeOutcomesView(IncidentAPI):
+    @extend_schema(
+        operation_id="changes_record_outcome",
+        request=OutcomeShape,
+        responses={200: RecordedShape, **ERRORS, **MISSING},
+    )
+    def post(self, request: Request) -> Response:
+        """Record what became of a change. `harmless` withdraws what was recorded before."""
+        asked = OutcomeShape(data=request.data)
+        asked.is_valid(raise_exception=True)
+        if unknown := sorted(set(request.data) - set(asked.fields)):
+            raise InvalidValueError(unknown[0][:100], "is not a field of an outcome")
+        given = dict(asked.validated_data)
+        done = record_outcome(
+            given["change"],
+            given["outcome"],
+            region_of(given.get("region", "")),
+            context(request),
+            given.get("incident", ""),
+        )
+        shown = ListedChange(done, False).as_json()
+        return Response({name: shown[name] for name in ("change", "outcome", "outcome_at")})

@@ -1,10 +1,16 @@
-from ingest.telemetry.kinds.declare import TIME, Field, Kind
+from datetime import timedelta
+
+from ingest.telemetry.kinds.declare import Field, Kind
 
 KIND = Kind(
     name="change",
     help="a change of configuration or software goes out; the last row of a change before it goes out counts",
     fields=(
-        TIME,
+        Field(
+            "time",
+            "time",
+            "when it goes out, up to 60 days ahead: RFC 3339 with a zone, or integer nanoseconds since 1970",
+        ),
         Field("change", "name", "identifier of the change, such as CHG-1042"),
         Field("kind", "name", "sort of change, such as config, deploy, firmware or maintenance"),
         Field("targets", "components", "what is changed", optional=True, may_be_empty=True),
@@ -20,4 +26,5 @@ KIND = Kind(
         ),
     ),
     has_long_retention=True,
+    ahead=timedelta(days=60),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, Literal
 
 FieldType = Literal[
@@ -147,6 +148,7 @@ class Kind:
     key at the same time, the one received last counts. Every kind also has `region`.
 
     `has_long_retention` is for kinds with few rows that are asked for by the month: they have a retention of their own.
+    `ahead` is how far in the future a row may lie, for what is planned. Such rows do not move the clock of the data.
     """
 
     name: str
@@ -156,6 +158,7 @@ class Kind:
     key: str | None = None
     end: str | None = None
     has_long_retention: bool = False
+    ahead: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]

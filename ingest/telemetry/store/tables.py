@@ -391,7 +391,7 @@ def retention_of(kind: Kind) -> timedelta:
 
 def bounds(kind: Kind, now: datetime) -> Bounds:
     """Which times the endpoints take at `now`."""
-    return Bounds.around(now, retention_of(kind), settings.TELEMETRY_FUTURE)
+    return Bounds.around(now, retention_of(kind), max(settings.TELEMETRY_FUTURE, kind.ahead))
 
 
 def whole_for(kinds: Iterable[str]) -> timedelta:

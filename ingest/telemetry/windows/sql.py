@@ -318,14 +318,16 @@ def sets_of(ids: NDArray[np.generic]) -> Sets:
 
 
 def data_clock(region: str, kinds: Collection[str]) -> DataClock:
-    """How far the telemetry of a region has come. One look at an index a kind."""
+    """How far the telemetry of a region has come. One look at an index a kind; of a kind whose rows may lie ahead, of
+    which there are few, what lies ahead counts as of its arrival."""
     newest: tuple[datetime, datetime] | None = None
     with connection.cursor() as cursor:
         for kind in kinds:
+            last = "least(last, received_at)" if KINDS[kind].ahead else "last"
             cursor.execute(
-                "SELECT last, received_at FROM telemetry_receipt WHERE kind = %s"
+                f"SELECT {last} AS newest, received_at FROM telemetry_receipt WHERE kind = %s"
                 " AND region = (SELECT id FROM telemetry_name WHERE name = %s)"
-                " ORDER BY last DESC, received_at LIMIT 1",
+                " ORDER BY newest DESC, received_at LIMIT 1",
                 (kind, region),
             )
             row = cursor.fetchone()

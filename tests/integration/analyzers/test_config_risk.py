@@ -13,7 +13,7 @@ import pytest
 from analyzers.builtin.config_risk import ANALYZER
 from analyzers.builtin.config_risk.features import TEAM_SHARE, columns_of, facts_of
 from analyzers.builtin.config_risk.model import TREE, fit
-from analyzers.builtin.config_risk.records import HOUR, Change, changes_in, settled
+from analyzers.builtin.config_risk.records import HOUR, Change, changes_in, outcome_of, settled
 from analyzers.builtin.stats.calibration import calibration
 from analyzers.runner import judge
 from analyzers.simulators.changes.risk import EPOCH, PLANNED, Rates, history
@@ -136,6 +136,36 @@ def test_probabilities_that_are_too_bold_are_drawn_in() -> None:
     shift, slope = calibration(1 / (1 + np.exp(-2 * odds)), happened)
     assert abs(slope - 0.5) < 0.1
     assert abs(shift) < 0.3
+
+
+def test_a_slope_above_the_steepest_is_that_and_keeps_the_share() -> None:
+    rng = np.random.default_rng(2)
+    odds = rng.normal(-2, 1, 4000)
+    happened = rng.random(4000) < 1 / (1 + np.exp(-odds))
+    shift, slope = calibration(1 / (1 + np.exp(-(0.5 * odds - 1))), happened, centre=-2.0, steepest=0.8)
+    stated = 1 / (1 + np.exp(-(shift + slope * (0.5 * odds - 1))))
+    assert slope == 0.8
+    assert abs(stated.mean() - happened.mean()) < 0.01
+
+
+def test_what_was_stated_of_a_past_change_is_from_changes_before_it_alone() -> None:
+    window = window_of(rows_of(1, True))
+    now = round(window.end.timestamp() * 1e6)
+    known = [one for one in settled(changes_in(window), now, 48 * HOUR) if one.outcome]
+    full = fit(known, 60, 8)
+    assert np.isnan(full.stated[: len(known) // 3]).all()
+    assert np.isfinite(full.stated[-50:]).all()
+    last = known[-1]
+    turned = replace(last, outcome="good" if last.is_bad else "incident")
+    other = fit([*known[:-1], turned], 60, 8)
+    raw = [(np.log(m.stated / (1 - m.stated)) - m.shift) / m.slope for m in (full, other)]
+    assert np.allclose(raw[0][-20:], raw[1][-20:])
+
+
+def test_harmless_withdraws_what_was_recorded_before() -> None:
+    assert outcome_of([(1, "incident"), (2, "harmless")]) == ("good", 2)
+    assert outcome_of([(3, "incident"), (2, "harmless"), (1, "rolled_back")]) == ("incident", 3)
+    assert outcome_of([(1, "good"), (3, "rolled_back"), (2, "incident")]) == ("incident", 2)
 
 
 def test_a_name_with_spaces_is_a_component() -> None:

@@ -1,0 +1,169 @@
+"""Outcomes of changes: recorded by people, and learned from incidents whose test of a change supports it as the cause.
+
+Both are rows of `change_outcome`, so that `config_risk` learns from them. A row of an incident names it; each pair of a
+change and an incident has one row at most, and a person who calls the change harmless has the last word on it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from analyzers.builtin.config_risk.records import Change
+from analyzers.builtin.paths import texts
+from analyzers.builtin.stats.intervals import microseconds, moment
+from analyzers.contract import Count, Input, Reduction
+from incidents import queries
+from incidents.alerts.change_risk import AHEAD, stored
+from incidents.domain.incident.onset import judge_change
+from incidents.domain.incident.state import Incident
+from incidents.domain.values import CommandRefusedError, InvalidValueError, rfc3339
+from incidents.incident.models import IncidentRow
+from incidents.incident.projection import state_of
+from incidents.onsets.queries import Beginning, beginning, metric_shifts
+from incidents.onsets.sweep import DEFAULT_REGION
+from incidents.people.permissions import allow
+from ingest.commands import record_telemetry
+from ingest.queries import Context, names_of_changed, now_utc, read_window
+
+ACTOR: Final = "system:changes"
+INCIDENT, ROLLED_BACK, HARMLESS = "incident", "rolled_back", "harmless"
+OUTCOMES: Final = (INCIDENT, ROLLED_BACK, HARMLESS)
+"""What a person may record."""
+BEFORE: Final = timedelta(days=1)
+"""How long before an incident opened a change may have gone out to be tested as its cause."""
+OLDEST: Final = timedelta(hours=6)
+"""Incidents that opened before are left: their metrics were judged, or never will be."""
+EVERY: Final = 30.0
+"""Seconds between looks of a process."""
+_OUTCOMES = Input(
+    "change_outcomes",
+    (Reduction("outcomes", "change_outcome", ("change", "time", "outcome", "incident"), {"rows": Count()}),),
+)
+_RATED_OVER = timedelta(days=30)
+_WORD = r"(?<![\w.-]){}(?![\w-])"
+
+log = structlog.get_logger("changes")
+_looked: dict[str, float] = {}
+
+
+class UnknownChangeNameError(CommandRefusedError):
+    """The region has no change of that name."""
+
+
+def record_outcome(change: str, outcome: str, region: str, context: Context, incident: str = "") -> Change:
+    """Store what became of a change; its state afterwards. Recording what holds already changes nothing.
+
+    Raises InvalidValueError, UnknownChangeNameError, ForbiddenError, IncidentNotFoundError.
+    """
+    allow("record_outcome", context)
+    if outcome not in OUTCOMES:
+        raise InvalidValueError("outcome", f"must be one of {', '.join(OUTCOMES)}")
+    if incident and outcome == HARMLESS:
+        raise InvalidValueError("incident", "is of no use with harmless")
+    number = str(queries.get(incident).incident.number) if incident else ""
+    now = now_utc()
+    before = _named(change, region, now)
+    if before.at > microseconds(now):
+        raise InvalidValueError(
+            "change", f"{change[:100]} goes out on {rfc3339(moment(before.at))}: no outcome yet"
+        )
+    row = {"time": rfc3339(now), "change": change, "outcome": outcome, "incident": number}
+    record_telemetry("change_outcome", [row], region, context.actor)
+    return _named(change, region, now + timedelta(seconds=1))
+
+
+def _named(change: str, region: str, now: datetime) -> Change:
+    for one in stored(region, now, ahead=AHEAD):
+        if one.name == change:
+            return one
+    raise UnknownChangeNameError(
+        f"There is no change {change[:100]!r} in region {region}; nothing was recorded."
+    )
+
+
+def sweep(_: datetime) -> int:
+    """Record what tests of changes found; how many outcomes that made."""
+    if time.monotonic() - _looked.get(ACTOR, -EVERY) < EVERY:
+        return 0
+    _looked[ACTOR] = time.monotonic()
+    return learn_from_incidents(now_utc())
+
+
+def learn_from_incidents(now: datetime) -> int:
+    """The same at once, at a time. Two processes may call it at once: the rows are the same bytes under one key."""
+    rows = list(IncidentRow.objects.filter(opened_at__gt=now - OLDEST, merged_into=None).order_by("number"))
+    made = 0
+    for region in sorted({row.region or DEFAULT_REGION for row in rows}):
+        changes = [one for one in stored(region, now) if moment(one.at) > now - OLDEST - BEFORE]
+        if not changes:
+            continue
+        told = caused(region, now - OLDEST - BEFORE, now)
+        for row in rows:
+            if (row.region or DEFAULT_REGION) != region:
+                continue
+            it = state_of(row)
+            for name in supported(it, changes):
+                if str(it.number) not in told.get(name, ()):
+                    made += _learned(name, it, region)
+    return made
+
+
+def _learned(change: str, it: Incident, region: str) -> int:
+    row = {"time": rfc3339(it.opened_at), "change": change, "outcome": INCIDENT, "incident": str(it.number)}
+    receipt = record_telemetry("change_outcome", [row], region, ACTOR, f"{region}/{it.id}/{change}"[:255])
+    log.info("outcome of a change learned", change=change, incident=it.number)
+    return 0 if receipt.repeated else 1
+
+
+def caused(region: str, since: datetime, until: datetime) -> dict[str, tuple[str, ...]]:
+    """The incidents (numbers) that rows name as caused by each change."""
+    sums = read_window(_OUTCOMES, region, since, until + timedelta(seconds=1))["outcomes"]
+    found = defaultdict[str, list[str]](list)
+    for change, number in zip(texts(sums, "change"), texts(sums, "incident"), strict=True):
+        if number:
+            found[change].append(number)
+    return {change: tuple(dict.fromkeys(numbers)) for change, numbers in found.items()}
+
+
+def supported(it: Incident, changes: Iterable[Change]) -> set[str]:
+    """The names of those changes that the incident's metrics support as its cause: by the test of a change that was
+    reported and names it, or by the same test of its own targets."""
+    near = {one.name: one for one in changes if it.opened_at - BEFORE <= moment(one.at) <= it.opened_at}
+    if not near:
+        return set()
+    began = beginning(it)
+    if began.run is None:
+        return set()
+    return _reported(began, near) | _on_targets(it, began, near)
+
+
+def _reported(began: Beginning, near: dict[str, Change]) -> set[str]:
+    texts = [
+        "\n".join((tested.change.summary, *tested.change.details.values()))
+        for tested in began.changes
+        if tested.test.verdict == "supported"
+    ]
+    return {name for name in near for text in texts if re.search(_WORD.format(re.escape(name)), text)}
+
+
+def _on_targets(it: Incident, began: Beginning, near: dict[str, Change]) -> set[str]:
+    about = set(queries.names_about(it))
+    _, shifts = metric_shifts(it)
+    found = set()
+    for name, one in near.items():
+        names = {*one.targets, *names_of_changed([("component", target) for target in one.targets])}
+        if not names & about:
+            continue
+        earlier = sum(bool(set(one.targets) & set(other.targets)) for other in near.values())
+        per_hour = max(1, earlier) / (BEFORE.total_seconds() / 3600)
+        test = judge_change(dict.fromkeys(one.targets, moment(one.at)), began.onset, shifts, per_hour)
+        if test.verdict == "supported":
+            found.add(name)
+    return found
