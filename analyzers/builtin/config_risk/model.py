@@ -206,9 +206,9 @@ def fit(changes: Sequence[Change], min_changes: int, min_bad: int) -> Model:
     leaves = tuple(tree.leaves(values).tolist())
     line = regression(*tables[True], bad, ridge)
     shown = (
-        *((one.name, log_loss(said, bad)) for one, said in tried.trees.items()),
-        *((f"{REGRESSION}, ridge {one:g}", log_loss(said, bad)) for one, said in tried.ridges.items()),
-        (BOTH, log_loss(tried.said(shape, ridge, BOTH), bad)),
+        *((one.name, log_loss(each, bad)) for one, each in tried.trees.items()),
+        *((f"{REGRESSION}, ridge {one:g}", log_loss(each, bad)) for one, each in tried.ridges.items()),
+        (BOTH, log_loss(tried.predictions(shape, ridge, BOTH), bad)),
     )
     calibrated = np.asarray(logistic(shift + slope * logit(stated)))
     return Model(
@@ -244,7 +244,7 @@ class _Tried:
     trees: Mapping[Shape, Floats]
     ridges: Mapping[float, Floats]
 
-    def said(self, shape: Shape, ridge: float, learner: str) -> Floats:
+    def predictions(self, shape: Shape, ridge: float, learner: str) -> Floats:
         tree, line = self.trees[shape], self.ridges[ridge]
         if learner == BOTH:
             return logistic((logit(tree) + logit(line)) / 2)
@@ -253,15 +253,17 @@ class _Tried:
     def choice(self, bad: Mask, rows: Mask) -> _Choice:
         """What has the least log loss over some of the tested rows."""
 
-        def loss(said: Floats) -> float:
-            return round(log_loss(said[rows], bad[rows]), 9)
+        def loss(predicted: Floats) -> float:
+            return round(log_loss(predicted[rows], bad[rows]), 9)
 
         shape = min(SHAPES, key=lambda one: (loss(self.trees[one]), SHAPES.index(one)))
         ridge = min(RIDGES, key=lambda one: (loss(self.ridges[one]), one))
         # The usual share ranks nothing: without a rule the regression says which changes are likelier, half-way at
         # least.
         allowed = LEARNERS if shape.gain else (BOTH, REGRESSION)
-        learner = min(allowed, key=lambda one: (loss(self.said(shape, ridge, one)), allowed.index(one)))
+        learner = min(
+            allowed, key=lambda one: (loss(self.predictions(shape, ridge, one)), allowed.index(one))
+        )
         return _Choice(shape, ridge, learner)
 
     def out_of_time(self, past: Sequence[Change], bad: Mask) -> Floats:
@@ -273,7 +275,7 @@ class _Tried:
             seen = before & np.isfinite(self.trees[NONE])
             if seen.any():
                 best = self.choice(bad, seen)
-                stated[tested] = self.said(best.shape, best.ridge, best.learner)[tested]
+                stated[tested] = self.predictions(best.shape, best.ridge, best.learner)[tested]
             before |= tested
         return stated
 

@@ -34,6 +34,7 @@ ALLOWED = {
     "analyze": OF_ANY_TEAM,
     "comment": OF_ANY_TEAM,
     "hand_over": OF_THE_TEAM,
+    "record_outcome": OF_ANY_TEAM,
     "silence": OF_ANY_TEAM,
     "override": OF_THE_TEAM,
     "escalate": OF_ANY_TEAM,

@@ -176,7 +176,7 @@ def test_a_list_holds_as_many_numbers_as_are_taken_and_no_negative_zero() -> Non
         ("collective", {"state": "done"}, "state", "'done' is not scheduled, started or completed"),
         ("function_profile", {"beta": 50}, "beta", "is above 1"),
         ("change", {"settings": {"ttl": 30}}, "settings", "gives 'ttl' as an integer, not a text"),
-        ("change_outcome", {"outcome": "bad"}, "outcome", "'bad' is not good, incident or rolled_back"),
+        ("change_outcome", {"outcome": "bad"}, "outcome", "'bad' is not good, incident, rolled_back or harmless"),
         ("job_attempt", {"start": AT}, "end", "is not later than start"),
         ("job_attempt", {"nodes": []}, "nodes", "is empty"),
     ],
