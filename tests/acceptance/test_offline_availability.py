@@ -2,32 +2,16 @@
 placement matters."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.places import ROOT
-
-
-def manage(*arguments: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), *arguments],
-        capture_output=True,
-        text=True,
-        input=stdin,
-        env={"PATH": os.environ["PATH"], "DOSSIER_HOME": "/nonexistent", "DATABASE_URL": "nonsense"},
-        timeout=100,
-        check=True,
-    )
-    return done.stdout
+from tests.acceptance.commands import printed
 
 
 def simulated(scenario: str, out: Path) -> tuple[Path, set[str]]:
-    manage("simulate", scenario, "--seed", "3", "--out", str(out))
+    printed("simulate", scenario, "--seed", "3", "--out", str(out))
     truth = json.loads((out / "truth.json").read_text())
     return out, {fault["component"] for fault in truth["faults"]}
 
@@ -39,7 +23,9 @@ def named(verdict: dict[str, Any]) -> set[str]:
 def test_tors_with_bad_firmware_are_named_from_outages_and_topology(tmp_path: Path) -> None:
     files, bad = simulated("tor_outages", tmp_path / "files")
     given = ["--input", f"outage={files}/outage.ndjson", "--input", f"topology={files}/topology.ndjson"]
-    verdict = json.loads(manage("analyze", "tor_availability", *given, "--param", "window_days=30", "--json"))
+    verdict = json.loads(
+        printed("analyze", "tor_availability", *given, "--param", "window_days=30", "--json")
+    )
     assert named(verdict) == bad
     assert verdict["measures"]["devices"] == 128
 
@@ -55,7 +41,7 @@ def test_the_figure_of_the_talk_is_printed_from_a_file_of_outages() -> None:
         for i in range(10)
     ]
     arguments = ["--input", "outage=-", "--param", "devices=10000", "--param", "window_days=30"]
-    told = manage(
+    told = printed(
         "analyze", "tor_availability", *arguments, stdin="".join(json.dumps(row) + "\n" for row in rows)
     )
     assert "99.99993 %" in told
@@ -69,11 +55,11 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, set[str]]:
 
 def test_units_that_are_down_again_and_again_are_named(month: tuple[Path, set[str]]) -> None:
     files, bad = month
-    told = manage("analyze", "availability", "--input", f"uptime={files}/uptime.ndjson", "--json")
+    told = printed("analyze", "availability", "--input", f"uptime={files}/uptime.ndjson", "--json")
     assert named(json.loads(told)) == bad
 
 
 def test_the_planted_share_lies_in_the_interval(month: tuple[Path, set[str]]) -> None:
     files, _ = month
-    told = json.loads(manage("analyze", "colocation", "--input", f"uptime={files}/uptime.ndjson", "--json"))
+    told = json.loads(printed("analyze", "colocation", "--input", f"uptime={files}/uptime.ndjson", "--json"))
     assert told["measures"]["low"] <= 0.114 <= told["measures"]["high"]

@@ -1,41 +1,25 @@
 """Alice has probes in a file and no server: the links that lose packets are named, and nobody before they do."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.places import ROOT
-
-
-def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
-    nonsense = dict.fromkeys(("DATABASE_URL", "REDIS_URL"), "nonsense")
-    environment = {"PATH": os.environ["PATH"], "DOSSIER_HOME": "/nonexistent", **nonsense}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), *arguments],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=100,
-        check=True,
-    )
+from tests.acceptance.commands import printed
 
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("links") / "files"
-    manage("simulate", "voting_many", "--seed", "3", "--out", str(out))
+    printed("simulate", "voting_many", "--seed", "3", "--out", str(out))
     return out
 
 
 def verdicts(files: Path, analyzer: str, *more: str) -> list[dict[str, Any]]:
     given = f"probe={files}/probe.ndjson"
-    done = manage("analyze", analyzer, "--input", given, "--every", "5m", "--json", *more)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    told = printed("analyze", analyzer, "--input", given, "--every", "5m", "--json", *more)
+    return [json.loads(line) for line in told.splitlines()]
 
 
 def test_all_bad_links_are_named_from_the_window_in_which_they_fail(simulated: Path) -> None:

@@ -1,39 +1,24 @@
 """Alice has observations in a file: the gray failure is named when it begins, overloaded observers or not."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.places import ROOT
-
-
-def manage(*arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), *arguments],
-        capture_output=True,
-        text=True,
-        env={"PATH": os.environ["PATH"], "DOSSIER_HOME": "/nonexistent", "DATABASE_URL": "nonsense"},
-        timeout=100,
-        check=True,
-    )
-    return done.stdout
+from tests.acceptance.commands import printed
 
 
 def verdicts(files: Path, *more: str) -> list[dict[str, Any]]:
     given = f"observation={files}/observation.ndjson"
-    told = manage("analyze", "panorama", "--input", given, "--every", "20s", "--json", *more)
+    told = printed("analyze", "panorama", "--input", given, "--every", "20s", "--json", *more)
     return [json.loads(line) for line in told.splitlines()]
 
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("panorama") / "files"
-    manage("simulate", "panorama_overload", "--seed", "3", "--out", str(out))
+    printed("simulate", "panorama_overload", "--seed", "3", "--out", str(out))
     return out
 
 

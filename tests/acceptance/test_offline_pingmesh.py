@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.places import ROOT
-
-
-def manage(*arguments: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
-    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=True, text=True)
-    return done.stdout
+from tests.acceptance.commands import printed
 
 
 def judged(out: Path, *kinds: str) -> dict[str, Any]:
     inputs = [f"--input={kind}={out / f'{kind}.ndjson'}" for kind in kinds]
-    verdict: dict[str, Any] = json.loads(manage("analyze", "pingmesh", *inputs, "--json"))
+    verdict: dict[str, Any] = json.loads(printed("analyze", "pingmesh", *inputs, "--json"))
     return verdict
 
 
@@ -37,7 +27,7 @@ def judged(out: Path, *kinds: str) -> dict[str, Any]:
     ],
 )
 def test_the_simulated_fault_is_named_and_nothing_else(scenario: str, pattern: str, tmp_path: Path) -> None:
-    manage("simulate", scenario, "--seed", "5", "--out", str(tmp_path))
+    printed("simulate", scenario, "--seed", "5", "--out", str(tmp_path))
     truth = json.loads((tmp_path / "truth.json").read_text())
     verdict = judged(tmp_path, "probe", "topology")
     assert [one["component"] for one in verdict["suspects"]] == [one["component"] for one in truth["faults"]]
@@ -45,7 +35,7 @@ def test_the_simulated_fault_is_named_and_nothing_else(scenario: str, pattern: s
 
 
 def test_what_is_read_from_rows_is_what_they_say(tmp_path: Path) -> None:
-    manage("simulate", "pingmesh_tor", "--seed", "6", "--out", str(tmp_path))
+    printed("simulate", "pingmesh_tor", "--seed", "6", "--out", str(tmp_path))
     rows = [json.loads(line) for line in (tmp_path / "probe.ndjson").read_text().splitlines()]
     times = [time for row in rows for time in row["rtt_us"]]
     dropped = sum(2.5e6 <= time < 4.5e6 or 8.5e6 <= time < 10.5e6 for time in times)

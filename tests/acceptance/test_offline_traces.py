@@ -2,15 +2,12 @@
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.places import ROOT
+from tests.acceptance.commands import manage
 
 COLUMNS = (
     "TraceID",
@@ -23,17 +20,6 @@ COLUMNS = (
     "Duration",
 )
 NOON_NS = 1_700_000_000 // 60 * 60 * 10**9
-
-
-def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), *arguments],
-        capture_output=True,
-        text=True,
-        env={"PATH": os.environ["PATH"], "DOSSIER_HOME": "/nonexistent", "DATABASE_URL": "nonsense"},
-        timeout=100,
-        check=False,
-    )
 
 
 def verdicts(file: Path) -> list[dict[str, Any]]:

@@ -1,14 +1,11 @@
 """Alice has benchmark results in files and no server: gray nodes are named, and SuperBench's own files are read."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.places import ROOT
+from tests.acceptance.commands import Done, manage
 
 RULES = """
 version: v0.10
@@ -21,19 +18,6 @@ superbench:
       metrics:
         - mem-bw/h2d_bw:\\d+
 """
-
-
-def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
-    nonsense = dict.fromkeys(("DATABASE_URL", "REDIS_URL"), "nonsense")
-    environment = {"PATH": os.environ["PATH"], "DOSSIER_HOME": "/nonexistent", **nonsense}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), *arguments],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=100,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +56,7 @@ def test_a_converted_summary_gives_the_same_suspects(summary: Path, tmp_path: Pa
     assert [one["component"] for one in json.loads(done.stdout)["suspects"]] == ["node/sb-slow"]
 
 
-def diagnose(summary: Path, rules: str) -> subprocess.CompletedProcess[str]:
+def diagnose(summary: Path, rules: str) -> Done:
     baseline, file = summary.with_name("baseline.json"), summary.with_name("rules.yaml")
     baseline.write_text('{"mem-bw/h2d_bw": 25.9}')
     file.write_text(rules)
