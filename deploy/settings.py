@@ -161,6 +161,15 @@ TELEMETRY_SPARSE_RETENTION = env.duration(
     "400d",
     "the same for `outage`, `uptime` and reported changes, which are few and asked for by the month; never less",
 )
+TELEMETRY_COLD = env.text(
+    "DOSSIER_TELEMETRY_COLD",
+    "",
+    "where old telemetry moves to as Parquet files: a directory that all machines share, or a bucket such as"
+    " `s3://bucket/prefix?region=eu-west-1`; unset, it stays in Postgres",
+)
+TELEMETRY_HOT = env.duration(
+    "DOSSIER_TELEMETRY_HOT", "2d", "age at which telemetry moves there; less than its retention", low="1h"
+)
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
 

@@ -30,6 +30,8 @@ from ingest.log.types import EventType, UnrecordableEventError
 from ingest.log.types import register as register_event_type
 from ingest.log.verify import LogIntegrityError
 from ingest.log.verify import expect as expect_seal
+from ingest.telemetry.cold.files import ColdStorageError
+from ingest.telemetry.cold.move import move_old as move_old_telemetry
 from ingest.telemetry.errors import InvalidBodyError as InvalidTelemetryError
 from ingest.telemetry.errors import InvalidRowsError as InvalidTelemetryRowsError
 from ingest.telemetry.record import record_rows as record_telemetry
@@ -39,6 +41,7 @@ __all__ = [
     "SESSION_NAME",
     "TIMESTAMP_REQUEST",
     "Backoff",
+    "ColdStorageError",
     "EventType",
     "Follower",
     "InvalidTelemetryError",
@@ -60,6 +63,7 @@ __all__ = [
     "in_halves",
     "lease",
     "maintain_partitions",
+    "move_old_telemetry",
     "newest_noted_seal",
     "note_seal",
     "rebuild_copies",

@@ -53,6 +53,8 @@ from ingest.log.types import (
     rfc3339,
 )
 from ingest.log.types import registered as registered_event_types
+from ingest.telemetry.cold.status import ColdStatus as ColdTelemetry
+from ingest.telemetry.cold.status import cold_status as cold_telemetry
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
 from ingest.telemetry.kinds.declare import is_component, natural
 from ingest.telemetry.store.receipts import StoredRows, TelemetryReceipt
@@ -94,6 +96,7 @@ __all__ = [
     "AlertDelivery",
     "BenchmarkResult",
     "Body",
+    "ColdTelemetry",
     "Component",
     "Context",
     "Crossing",
@@ -135,6 +138,7 @@ __all__ = [
     "changes_of_receipt",
     "clock_is_wrong",
     "clock_skew",
+    "cold_telemetry",
     "component",
     "configured",
     "cross",

@@ -11,7 +11,7 @@ from analyzers.runs import execution
 from analyzers.runs.models import Schedule
 from analyzers.runs.scheduler import catch_up, claim_due, send
 from analyzers.runs.windows import drop_unused
-from ingest.commands import maintain_partitions, seal_log
+from ingest.commands import maintain_partitions, move_old_telemetry, seal_log
 from ingest.queries import now_utc
 
 
@@ -34,9 +34,11 @@ def execute(run_id: str) -> None:
 
 @shared_task(name="runs.maintain")
 def maintain() -> None:
-    """Make telemetry partitions ahead, drop those past retention, and what runs kept long ago."""
+    """Make telemetry partitions ahead, drop those past retention, and what runs kept long ago; then move old rows into
+    files, which may take minutes."""
     maintain_partitions(_now())
     drop_unused(_now())
+    move_old_telemetry(_now())
 
 
 @shared_task(name="runs.seal")

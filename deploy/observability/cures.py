@@ -24,6 +24,7 @@ CURES = {
     "DOSSIER_SECRET_KEY": "give this node the key of the others, or the former one in DOSSIER_SECRET_KEY_FALLBACKS",
     "this node is stopping": "wait for its end, or start it again",
     "on call: ": "each of them adds a contact method under Settings, Notifications",
+    "telemetry: ": "run `manage.py move_telemetry`, which says why (docs: operate/cold-telemetry)",
     "analyzers": "install the package of the analyzer, or switch its schedule off",
 }
 """By the beginning of a line."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Callable, Collection
+from datetime import timedelta
 from textwrap import shorten
 
 from django.conf import settings
@@ -31,7 +32,14 @@ from incidents.notifications import key
 from incidents.notifications.queries import LONGEST_SILENCE, overdue, silences
 from incidents.webhooks.queries import unreadable as unreadable_webhooks
 from ingest.db import disk
-from ingest.queries import clock_is_wrong, clock_skew, database_answers, follower_lags
+from ingest.queries import (
+    clock_is_wrong,
+    clock_skew,
+    cold_telemetry,
+    database_answers,
+    follower_lags,
+    now_utc,
+)
 
 LOOK_EVERY = 15.0
 """Seconds between looks, for the banner of the console, for secrets that cannot be decrypted and for delays."""
@@ -209,6 +217,10 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
     return HttpResponse(generate_latest(metrics.Everything()), content_type=CONTENT_TYPE_LATEST)
 
 
+MOVED_LATE = timedelta(hours=6)
+"""Of telemetry that waits to be moved into files."""
+
+
 def advice() -> list[str]:
     """What staff should set right although everything answers. Needs the database."""
     found = [f"settings: {line}" for line in env.unread()]
@@ -219,6 +231,10 @@ def advice() -> list[str]:
             "proxy: people sign in through one and DOSSIER_TRUSTED_PROXY_COUNT is 0; set it to the number of "
             "proxies in front, so"
             " that wrong passwords are counted for each address"
+        )
+    if (waits := cold_telemetry(now_utc()).overdue) > MOVED_LATE:
+        found.append(
+            f"telemetry: old rows should have moved into files {waits.total_seconds() / 3600:.0f} hours ago"
         )
     if called := called_but_unreachable():
         shown = [f"{name} ({why})" for name, why in list(called.items())[:5]]

@@ -31,7 +31,14 @@ from incidents.notifications.queries import overdue, silences
 from incidents.oncall.queries import uncovered
 from incidents.queries import counts, unanswered
 from ingest.db import disk
-from ingest.queries import TELEMETRY_KINDS, clock_skew, follower_lags, now_utc, watermark_age
+from ingest.queries import (
+    TELEMETRY_KINDS,
+    clock_skew,
+    cold_telemetry,
+    follower_lags,
+    now_utc,
+    watermark_age,
+)
 
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
 SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
@@ -120,15 +127,7 @@ def from_database() -> Iterator[Metric]:
         "How long the oldest queued run has waited for a worker",
         _longest_wait(),
     )
-    usable = GaugeMetricFamily(
-        "dossier_analyzer_up",
-        "1 for an analyzer that can run, 0 for one that is installed or scheduled and cannot",
-        labels=["analyzer"],
-    )
-    lost = faulty_analyzers()
-    for name in sorted({*analyzers(), *lost}):
-        usable.add_metric([name], name in analyzers())
-    yield usable
+    yield _usable()
     incidents = GaugeMetricFamily("dossier_incidents", "Incidents by state", labels=["state"])
     for incident_state, count in counts().items():
         incidents.add_metric([incident_state], count)
@@ -156,6 +155,30 @@ def from_database() -> Iterator[Metric]:
         silent.add_metric([part], seconds)
     yield silent
     yield _uncovered()
+    yield from _cold()
+
+
+def _usable() -> Metric:
+    usable = GaugeMetricFamily(
+        "dossier_analyzer_up",
+        "1 for an analyzer that can run, 0 for one that is installed or scheduled and cannot",
+        labels=["analyzer"],
+    )
+    lost = faulty_analyzers()
+    for name in sorted({*analyzers(), *lost}):
+        usable.add_metric([name], name in analyzers())
+    return usable
+
+
+def _cold() -> Iterator[Metric]:
+    cold = cold_telemetry(now_utc())
+    yield _gauge("dossier_telemetry_cold_rows", "Telemetry rows in Parquet files", cold.rows)
+    yield _gauge("dossier_telemetry_cold_bytes", "Size of those files", cold.bytes)
+    yield _gauge(
+        "dossier_telemetry_cold_overdue_seconds",
+        "How long the oldest telemetry past DOSSIER_TELEMETRY_HOT has waited to be moved into a file",
+        cold.overdue.total_seconds(),
+    )
 
 
 def _longest_wait() -> float:

@@ -12,7 +12,8 @@ from django.db import connection
 
 from ingest.log.types import Position
 from ingest.telemetry.kinds.topology import KIND
-from ingest.telemetry.windows.sql import in_force, names_of, one_snapshot, region_number
+from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.windows.sql import in_force, names_of, region_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from django.db import connection
 
-from ingest.telemetry.windows.sql import one_snapshot, region_number
+from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.windows.sql import region_number
 
 _RECORDED = "receipt NOT IN (SELECT number FROM telemetry_unfinished)"
 _SLOTS = f"""

@@ -11,7 +11,8 @@ from django.db import connection
 
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.kinds.declare import Kind
-from ingest.telemetry.windows.sql import in_force, names_of, one_snapshot
+from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.windows.sql import in_force, names_of
 
 
 @dataclass(frozen=True, slots=True)

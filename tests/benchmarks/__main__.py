@@ -34,6 +34,7 @@ NAMES = (
     "ingest",
     "kinds",
     "regions",
+    "cold",
     "points",
     "alerts",
     "alert_storm",

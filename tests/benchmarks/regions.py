@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import django
 import numpy as np
 
-from tests.benchmarks.ingest import stack
+from deploy.embedded import Home, start_postgres, stop
 from tests.benchmarks.script import script
 
 if TYPE_CHECKING:
@@ -43,9 +45,7 @@ Row = dict[str, Any]
 
 def main(trials: int = REGIONS) -> list[Row]:
     """Rows of name, value, unit, bar and a note. Takes about three minutes with 100 regions."""
-    with stack("regions") as (home, _, _):
-        os.environ.update(DJANGO_SETTINGS_MODULE="deploy.settings", DATABASE_URL=home.database_url)
-        django.setup()
+    with cluster("regions"):
         from django.db import connection
 
         together = str(connection.settings_dict["NAME"])
@@ -62,6 +62,31 @@ def main(trials: int = REGIONS) -> list[Row]:
         return [rates, windows(together, trials), positions()]
 
 
+@contextmanager
+def cluster(name: str, **environment: str) -> Iterator[None]:
+    """A cluster of our own with all tables, which this process is connected to; gone afterwards."""
+    home = Home(Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute() / "bench" / name)
+    home.forget()
+    server = start_postgres(home, settings={"shared_buffers": "512MB", "max_wal_size": "4GB"})
+    os.environ.update(
+        DJANGO_SETTINGS_MODULE="deploy.settings",
+        DOSSIER_HOME=str(home.root),
+        DATABASE_URL=home.database_url,
+        **environment,
+    )
+    try:
+        django.setup()
+        from django.core.management import call_command
+        from django.db import connections
+
+        call_command("migrate", verbosity=0)
+        yield
+        connections.close_all()
+    finally:
+        stop(server)
+        home.forget()
+
+
 def fill(together: str, regions: int) -> Row:
     """Store bodies of all regions in turns; the rate with the index beside the rate without."""
     from ingest.telemetry.store.write import Delivery, receive
@@ -70,11 +95,11 @@ def fill(together: str, regions: int) -> Row:
     for body in range(BODIES):
         rows = [one_body(f"region-{number}", body) for number in range(regions)]
         for name in (together, "before") if body % 2 else ("before", together):
-            began = _cost(name)
+            began = cost(name)
             for one in rows:
                 receive(one, Delivery("bench", bytes(32), 1))
-            took[name].append(_cost(name) - began)
-        _cost("alone")
+            took[name].append(cost(name) - began)
+        cost("alone")
         receive(rows[7], Delivery("bench", bytes(32), 1))
     shares = [b / a for a, b in zip(took[together][1:], took["before"][1:], strict=True)]
     micro = 1e6 * statistics.median(took[together]) / (regions * BODY)
@@ -84,14 +109,15 @@ def fill(together: str, regions: int) -> Row:
     )  # fmt: skip
 
 
-def one_body(region: str, body: int) -> Rows:
+def one_body(region: str, body: int, bodies: int = BODIES) -> Rows:
+    """A body of one of so many that share the hour."""
     from ingest.telemetry.decode.builder import Assembly
     from ingest.telemetry.decode.columns import Bounds
     from ingest.telemetry.kinds import KINDS
 
     chance = np.random.default_rng((body, int(region.partition("-")[2])))
     assembly = Assembly(KINDS["path_outcome"], region)
-    step = HOUR / BODIES
+    step = HOUR / bodies
     ahead = np.sort(chance.random(BODY)).tolist()
     assembly.add(
         {
@@ -114,9 +140,9 @@ def windows(together: str, regions: int) -> Row:
     took: dict[str, list[float]] = {together: [], "alone": []}
     for turn in range(ROUNDS + 1):
         for name in (together, "alone") if turn % 2 else ("alone", together):
-            began = _cost(name)
+            began = cost(name)
             read()
-            took[name].append(_cost(name) - began)
+            took[name].append(cost(name) - began)
     shares = [a / b for a, b in zip(took[together][1:], took["alone"][1:], strict=True)]
     return _row(
         f"sums of one region of {regions}, against the region alone", shares, "<= 2",
@@ -135,7 +161,7 @@ def positions() -> Row:
         f" generate_series(1, {RECEIPTS}) AS i WHERE number = (SELECT min(number) FROM telemetry_receipt);"
         " VACUUM ANALYZE telemetry_receipt",
     )
-    _cost("alone")
+    cost("alone")
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -147,9 +173,9 @@ def positions() -> Row:
     took: dict[bool, list[float]] = {True: [], False: []}
     for turn in range(ROUNDS + 1):
         for at_position in (True, False) if turn % 2 else (False, True):
-            began = _cost("alone")
+            began = cost("alone")
             read(newest if at_position else None)
-            took[at_position].append(_cost("alone") - began)
+            took[at_position].append(cost("alone") - began)
     shares = [a / b for a, b in zip(took[True][1:], took[False][1:], strict=True)]
     return _row(
         f"a window at a position among {RECEIPTS:,} receipts, against none", shares, "<= 1.15",
@@ -165,7 +191,7 @@ def read(upto: Position | None = None) -> None:
     read_window(attempts, REGION, START, START + HOUR, upto)
 
 
-def _cost(database: str) -> float:
+def cost(database: str) -> float:
     """Seconds of the processor that this process and its session with a database have used."""
     from django.db import connection
 

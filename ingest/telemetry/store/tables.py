@@ -160,7 +160,7 @@ def summarize(kind: Kind, start: datetime, end: datetime) -> None:
             (name, index, never) for name, index, never in cursor.fetchall() if _meets(name, first, last)
         ]
     for name, index, is_new in found:
-        with _patience("100ms"), connection.cursor() as cursor:
+        with patience("100ms"), connection.cursor() as cursor:
             cursor.execute("SELECT brin_summarize_new_values(%s::regclass)", (index,))
             if is_new:  # Without statistics the planner reads the whole partition.
                 cursor.execute(f'ANALYZE {name} (region, "time")')
@@ -249,7 +249,7 @@ def maintain(now: datetime) -> dict[str, int]:
     done = {"made": 0, "dropped": 0, "deleted": 0}
     for kind in KINDS.values():
         keep_from = now - retention_of(kind)
-        with _patience():
+        with patience():
             if kind.is_state:
                 done["deleted"] += _delete_superseded(kind, keep_from)
                 continue
@@ -266,7 +266,7 @@ def maintain(now: datetime) -> dict[str, int]:
     return done
 
 
-class _patience:
+class patience:
     """Give up on locks after PATIENCE, or a shorter time: what could not be had now is tried at the next call."""
 
     def __init__(self, limit: str = "") -> None:

@@ -429,7 +429,7 @@ Columns = Mapping[str, NDArray[np.generic] | Numbers]
 
 
 @functools.cache
-def _layout(columns: tuple[tuple[str, str], ...]) -> np.dtype[np.void]:
+def layout_of(columns: tuple[tuple[str, str], ...]) -> np.dtype[np.void]:
     parts: list[tuple[str, str]] = [("fields", ">i2")]
     for name, type_ in columns:
         parts += [(f"{name} width", ">i4"), (name, _WIRE[type_])]
@@ -439,7 +439,7 @@ def _layout(columns: tuple[tuple[str, str], ...]) -> np.dtype[np.void]:
 def encode(columns: Sequence[tuple[str, str]], values: Columns) -> bytes:
     """The body of a binary COPY; `columns` are names and SQL types, times are microseconds since 1970."""
     fixed = tuple(one for one in columns if one[1] != LIST)
-    layout = _layout(fixed)
+    layout = layout_of(fixed)
     rows = np.empty(len(values[columns[0][0]]), layout)
     rows["fields"] = len(columns)
     for name, type_ in fixed:
@@ -513,7 +513,7 @@ def copy_out(
     with connection.cursor() as cursor, connection.wrap_database_errors:
         written = cursor.mogrify(query, parameters).decode()
         cursor.copy_expert(f"COPY ({written}) TO STDOUT (FORMAT binary)", block, size=2**20)
-    layout = _layout(tuple(columns))
+    layout = layout_of(tuple(columns))
     body = block.getbuffer()[len(SIGNATURE) : -len(TRAILER)]
     if len(body) % layout.itemsize:
         raise ValueError("a column of the query has another width than was said, or holds nulls")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
 from django.db import connection
 
 from ingest.log.types import Position
+from ingest.telemetry.cold.read import cold_files, query_files
+from ingest.telemetry.decode.columns import moment
 from ingest.telemetry.kinds import KINDS, Kind
+from ingest.telemetry.store.snapshot import one_snapshot
 from ingest.telemetry.store.tables import table
-from ingest.telemetry.windows.sql import one_snapshot, region_number
+from ingest.telemetry.windows.sql import region_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,9 @@ def late_rows(
 
 
 def _late(kind: Kind, region: int, start: datetime, end: datetime, after: Position) -> Iterator[LateRows]:
+    if files := cold_files(kind, start, end):
+        yield from _late_in_files(kind, files, region, start, end, after)
+        return
     inside, bounds = _inside(kind, start, end)
     query = f"""
         SELECT late.receipt::text, count(*), min(t."time"), max(t."time"), late.received_at
@@ -53,6 +60,32 @@ def _late(kind: Kind, region: int, start: datetime, end: datetime, after: Positi
         cursor.execute(query, [region, kind.name, *place, region, *bounds])
         for row in cursor.fetchall():
             yield LateRows(kind.name, *row)
+
+
+def _late_in_files(
+    kind: Kind, files: Sequence[str], region: int, start: datetime, end: datetime, after: Position
+) -> Iterator[LateRows]:
+    """The same where some of the rows lie in files; only events do."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT number, receipt::text, received_at FROM telemetry_receipt WHERE region = %s AND kind = %s"
+            " AND (epoch, txid, seq) > (%s, %s::xid8, %s) AND first < %s AND last >= %s ORDER BY received_at, number",
+            (region, kind.name, after.epoch, str(after.txid), after.seq, end, start),
+        )
+        came = {number: (receipt, at) for number, receipt, at in cursor.fetchall()}
+    hot = 'WHERE region = %s AND "time" >= %s AND "time" < %s AND receipt = ANY(%s)'
+    found = query_files(
+        kind, files, region, (start, end), (hot, (region, start, end, list(came))), (),
+        {"came": pa.table({"number": pa.array(came, pa.int64())})},
+        'SELECT receipt, count(*) AS n, min("time") AS first, max("time") AS last FROM rows'
+        " WHERE receipt IN (SELECT number FROM came) GROUP BY receipt", (),
+    )  # fmt: skip
+    listed = zip(*(found[name].tolist() for name in ("receipt", "n", "first", "last")), strict=True)
+    rows = {number: rest for number, *rest in listed}
+    for number, (receipt, at) in came.items():
+        if number in rows:
+            count, first, last = rows[number]
+            yield LateRows(kind.name, receipt, count, moment(first), moment(last), at)
 
 
 def _inside(kind: Kind, start: datetime, end: datetime) -> tuple[str, list[datetime]]:

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from django.db import connection
 
-from ingest.telemetry.windows.sql import one_snapshot, region_number
+from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.windows.sql import region_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,11 @@ from typing import Final
 
 from django.db import connection
 
-from ingest.telemetry.windows.sql import one_snapshot, region_number
+from ingest.telemetry.cold.read import table_source
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.store.tables import table
+from ingest.telemetry.windows.sql import region_number
 
 MOST_ROWS: Final = 20_000
 """Rows of a component that are read, the oldest first."""
@@ -49,7 +53,8 @@ def part_attempts(
     with one_snapshot(), connection.cursor() as cursor:
         _limit_time()
         cursor.execute(
-            f'SELECT "time", {_COUNTS[kind]} {_FROM[kind]} AND {_SETS[kind]} ORDER BY "time" LIMIT %(most)s',
+            f'SELECT "time", {_COUNTS[kind]} {_from(kind, region, start, end)} AND {_SETS[kind]}'
+            ' ORDER BY "time" LIMIT %(most)s',
             _parameters(region, names, start, end),
         )
         return [(at, int(attempts), int(failures)) for at, attempts, failures in cursor.fetchall()]
@@ -63,7 +68,8 @@ def other_attempts(
     with one_snapshot(), connection.cursor() as cursor:
         _limit_time()
         cursor.execute(
-            f"SELECT date_trunc('hour', \"time\", 'UTC'), sum({attempts}), sum({failures}) {_FROM[kind]}"
+            f"SELECT date_trunc('hour', \"time\", 'UTC'), sum({attempts}), sum({failures})"
+            f" {_from(kind, region, start, end)}"
             f" AND NOT {_SETS[kind]} GROUP BY 1 ORDER BY 1",
             _parameters(region, names, start, end),
         )
@@ -77,6 +83,18 @@ _FROM = {
     "job_attempt": "FROM telemetry_job_attempt JOIN telemetry_name outcome ON outcome.id = outcome"
     f" WHERE {_WINDOW} AND outcome.name IN ('completed', 'failed')",
 }
+
+
+def _from(kind: str, region: str, start: datetime, end: datetime) -> str:
+    """The rows of `_FROM`, those in files included."""
+    return _with_files(_FROM[kind], kind, region, start, end)
+
+
+def _with_files(sql: str, kind: str, region: str, start: datetime, end: datetime) -> str:
+    source = table_source(KINDS[kind], region_number(region), start, end)
+    return sql.replace(f"FROM {table(KINDS[kind])}", f"FROM {source}")
+
+
 _NAMING = (
     "(SELECT s.id FROM telemetry_set s WHERE s.members && ARRAY(SELECT n.id FROM telemetry_name n"
     " WHERE n.name = ANY(%(names)s)))"
@@ -102,6 +120,7 @@ def benchmark_results(
     found = []
     with one_snapshot(), connection.cursor() as cursor:
         _limit_time()
+        sql = _with_files(sql, "benchmark", region, start, end)
         for own in (True, False):
             cursor.execute(sql, {**_parameters(region, names, start, end), "own": own})
             found += [BenchmarkResult(*row) for row in cursor.fetchall() if row[-1] is not None]
@@ -158,7 +177,7 @@ def _probed(
     }
     with one_snapshot(), connection.cursor() as cursor:
         _limit_time()
-        cursor.execute(sql, values)
+        cursor.execute(_with_files(sql, "probe", region, start, end), values)
         rows = cursor.fetchall()
     found = [
         ProbedPath(src, dst, tuple(sorted(hops)), int(sent), int(lost), last)

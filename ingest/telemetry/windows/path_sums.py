@@ -17,9 +17,13 @@ from django.db import OperationalError, connection
 from numpy.typing import NDArray
 from psycopg2.errors import QueryCanceled
 
+from ingest.telemetry.cold.files import ColdStorageError
+from ingest.telemetry.cold.read import table_source
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.store.snapshot import one_snapshot
 from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.pair_grid import Ints, Membership, PathSums, Steps, rates_of
-from ingest.telemetry.windows.sql import data_clock, one_snapshot, region_number, sets_of
+from ingest.telemetry.windows.sql import data_clock, region_number, sets_of
 
 Source = Literal["placement", "path_outcome"]
 SOURCES: dict[Source, tuple[str, ...]] = {
@@ -60,6 +64,8 @@ def path_sums(region: str, source: Source, steps: Steps) -> PathSums:
         if isinstance(error.__cause__, QueryCanceled):
             raise PathSumsTimeoutError from error
         raise
+    except ColdStorageError as error:
+        raise PathSumsTimeoutError from error
     _sums.put(key, found)
     return found
 
@@ -150,10 +156,11 @@ def _placed(region: int, steps: Steps) -> Columns:
 
 def _failed(region: int, steps: Steps) -> Columns:
     """Distinct units that failed in each step, by where they were placed at its start; set 0: nowhere."""
+    lost = table_source(KINDS["unit_failure"], region, steps.start, steps.end)
     sql = f"""
         SELECT step, COALESCE(held.components, 0), count(*) FROM (
             SELECT DISTINCT width_bucket("time", %s::timestamptz[]) - 1 AS step, unit
-            FROM telemetry_unit_failure WHERE region = %s AND "time" >= %s AND "time" < %s AND {_RECORDED}
+            FROM {lost} WHERE region = %s AND "time" >= %s AND "time" < %s AND {_RECORDED}
         ) AS lost LEFT JOIN LATERAL (
             SELECT CASE WHEN active THEN components END AS components FROM telemetry_placement AS p
             WHERE p.region = %s AND p.unit = lost.unit AND p."time" <= (%s::timestamptz[])[step + 1] AND {_RECORDED}
@@ -165,9 +172,10 @@ def _failed(region: int, steps: Steps) -> Columns:
 
 
 def _attempts(region: int, steps: Steps) -> tuple[Columns, Columns]:
+    outcomes = table_source(KINDS["path_outcome"], region, steps.start, steps.end)
     sql = f"""
         SELECT width_bucket("time", %s::timestamptz[]) - 1, components, sum(attempts)::bigint, sum(failures)::bigint
-        FROM telemetry_path_outcome WHERE region = %s AND "time" >= %s AND "time" < %s AND {_RECORDED}
+        FROM {outcomes} WHERE region = %s AND "time" >= %s AND "time" < %s AND {_RECORDED}
         GROUP BY 1, 2
     """
     layout = (("step", "integer"), ("components", "integer"), ("carried", "bigint"), ("n", "bigint"))

@@ -1,4 +1,4 @@
-"""Windows out of the database: reductions in SQL. Nothing here writes.
+"""Windows out of the database, and out of files of old rows: reductions in SQL. Nothing here writes.
 
 Postgres groups by interned numbers and sends fixed-width rows; names come after, for what is left. Rows of
 uploads that are not finished are passed over, and with `upto` those of receipts that the log holds after that
@@ -7,19 +7,21 @@ position, so that a window read again at the position of its run is the same wha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-from django.db import connection, transaction
+import pyarrow as pa
+from django.db import connection
 from numpy.typing import NDArray
 
 from ingest.log.types import Position
+from ingest.telemetry.cold.read import cold_files, query_files
 from ingest.telemetry.decode.builder import as_texts
 from ingest.telemetry.decode.columns import MICROSECOND, Names, Sets, microseconds
 from ingest.telemetry.kinds import KINDS, Kind
+from ingest.telemetry.store.snapshot import one_snapshot
 from ingest.telemetry.store.tables import SQL_TYPES, column, summarize, table
 from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.reductions import Input, Plan, Sums, plan
@@ -33,6 +35,8 @@ NOTHING = {
     "timestamptz": "'epoch'",
     "uuid": "'00000000-0000-0000-0000-000000000000'",
 }
+NOTHING_IN_FILES = NOTHING | {"timestamptz": "0", "uuid": "repeat('\\x00', 16)::BLOB"}
+"""There times are microseconds since 1970, and ids their bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +75,6 @@ def read_window(
         return {one.reduction.name: _read(one, region_id, start, end, upto) for one in plans}
 
 
-@contextmanager
-def one_snapshot() -> Iterator[None]:
-    """All reads inside see the same rows, unless a transaction is open already."""
-    nested = connection.in_atomic_block
-    with transaction.atomic():
-        if not nested:
-            with connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield
-
-
 def region_number(region: str) -> int:
     """The number of a region's name, 0 (which no name has) for an unknown one."""
     with connection.cursor() as cursor:
@@ -91,10 +84,12 @@ def region_number(region: str) -> int:
 
 
 def _read(chosen: Plan, region: int, start: datetime, end: datetime, upto: Position | None) -> Sums:
-    columns = _columns(chosen)
-    query = _query(chosen, columns, region, start, end, upto)
-    layout = [(name, type_) for name, (type_, _) in columns.items()]
-    found = copy_out(query.text, query.parameters, layout)
+    if files := cold_files(chosen.kind, start, end):
+        found = _found_in_files(chosen, files, region, start, end, upto)
+    else:
+        columns = _columns(chosen)
+        query = _query(chosen, columns, _joined_rows(chosen, region, start, end, upto), start)
+        found = copy_out(query.text, query.parameters, _layout(columns))
     matched = found.pop("matched").astype(bool)
     counts = found["n"].astype(np.int64)
     later = int(found["later"].sum()) if "later" in found else 0
@@ -102,28 +97,76 @@ def _read(chosen: Plan, region: int, start: datetime, end: datetime, upto: Posit
     return finish(chosen, _partials(chosen, joined, microseconds(start), int(counts[~matched].sum()), later))
 
 
-def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
+def _found_in_files(
+    chosen: Plan, files: Sequence[str], region: int, start: datetime, end: datetime, upto: Position | None
+) -> dict[str, NDArray[np.generic]]:
+    """The partials of rows of which some lie in files: the same statement, read by DuckDB. Rows that are still in
+    Postgres, states and names are given along."""
+    given: dict[str, pa.Table] = {}
+    source = _Sql("rows AS r", [])
+    if (state := chosen.state) is not None:
+        assert state.key is not None
+        names = dict.fromkeys(
+            (state.key, *(name for name, owner in chosen.owners.items() if owner == "state"))
+        )
+        layout = [(column(state, name), SQL_TYPES[state.field(name).type]) for name in names]
+        held = in_force(state, region, start, upto)
+        listed = ", ".join(f'"{name}"' for name, _ in layout)
+        given["held"] = pa.table(copy_out(f"SELECT {listed} FROM {held.text} AS s", held.parameters, layout))
+        source += _Sql(f'LEFT JOIN held AS s ON s."{state.key}" = r."{state.key}"', [])
+    with connection.cursor() as cursor:
+        if (only := chosen.reduction.only) is not None:
+            cursor.execute("SELECT id, name FROM telemetry_name WHERE name = ANY(%s)", (list(only[1]),))
+            ids, texts = zip(*cursor.fetchall(), strict=True) if cursor.rowcount else ((), ())
+            given["telemetry_name"] = pa.table(
+                {"id": pa.array(ids, pa.int32()), "name": pa.array(texts, pa.string())}
+            )
+        late: list[int] = []
+        if upto is not None:
+            recorded = _later(chosen.kind, region, upto, before=end, since=start)
+            cursor.execute(recorded.text, recorded.parameters)
+            late = [number for (number,) in cursor.fetchall()]
+    hot = _Sql('WHERE region = %s AND "time" >= %s AND "time" < %s', [region, start, end])
+    hot += _recorded(chosen.kind, region, upto, before=end, since=start)
+    query = _query(chosen, _columns(chosen, in_files=True), source, microseconds(start))
+    return query_files(
+        chosen.kind, files, region, (start, end), (hot.text, hot.parameters), late, given, query.text,
+        query.parameters,
+    )  # fmt: skip
+
+
+def _layout(columns: dict[str, tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, type_) for name, (type_, _) in columns.items()]
+
+
+def _columns(chosen: Plan, *, in_files: bool = False) -> dict[str, tuple[str, str]]:
     """The partials' columns: name, SQL type, expression. Those up to `n` are grouped by."""
 
     def grouped(name: str) -> tuple[str, str]:
         type_ = SQL_TYPES[chosen.field(name).type]
-        return type_, f"COALESCE({_reference(chosen, name)}, {NOTHING[type_]})"
+        nothing = (NOTHING_IN_FILES if in_files else NOTHING)[type_]
+        return type_, f"COALESCE({_reference(chosen, name)}, {nothing})"
 
     columns: dict[str, tuple[str, str]] = {}
     columns |= {f"k_{name}": grouped(name) for name in (*chosen.named, *chosen.numbered)}
     if chosen.set_field is not None:
         columns["set"] = grouped(chosen.set_field)
     if chosen.reduction.slice is not None:
-        columns["slice"] = "timestamptz", f"date_bin('{_length(chosen)} microseconds', r.\"time\", {{start}})"
+        length = _length(chosen)
+        begun = f"date_bin('{length} microseconds', r.\"time\", {{start}}::timestamptz)"
+        if in_files:
+            begun = f'r."time" - mod(r."time" - {{start}}, {length})'
+        columns["slice"] = "timestamptz", begun
     if (each := chosen.reduction.each) is not None:
         edges = ", ".join(repr(float(edge)) for edge in each.edges)
-        bins = "integer", f"width_bucket(one.number, ARRAY[{edges}]::double precision[])"
+        bucket = f"width_bucket(one.number, ARRAY[{edges}]::double precision[])"
+        bins = "integer", _bucket(each.edges, 0) if in_files else bucket
         columns["each"] = bins if each.edges else ("double precision", "one.number")
     columns |= {f"d_{name}": grouped(name) for name in chosen.distinct}
     columns["matched"] = "boolean", f'(s."{chosen.state.key}" IS NOT NULL)' if chosen.state else "true"
     columns["n"] = "bigint", "count(*)"
     if chosen.reduction.or_within:
-        columns["later"] = "bigint", 'count(*) FILTER (WHERE r."time" > {start})'
+        columns["later"] = "bigint", 'count(*) FILTER (WHERE r."time" > {start}::timestamptz)'
     columns |= {
         f"w_{name}": ("boolean", f"COALESCE(bool_or({_reference(chosen, name)} > 0), false)")
         for name in chosen.flags
@@ -137,6 +180,15 @@ def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
     return columns
 
 
+def _bucket(edges: Sequence[float], below: int) -> str:
+    """Which of the edges a number reaches last, counted from 1, found by halving; `below` of them are known."""
+    if not edges:
+        return str(below)
+    half = len(edges) // 2
+    lower, upper = _bucket(edges[:half], below), _bucket(edges[half + 1 :], below + half + 1)
+    return f"CASE WHEN one.number < {edges[half]!r}::DOUBLE THEN {lower} ELSE {upper} END"
+
+
 def _reference(chosen: Plan, name: str) -> str:
     if chosen.owners[name] == "row":
         return f'r."{column(chosen.kind, name)}"'
@@ -144,26 +196,24 @@ def _reference(chosen: Plan, name: str) -> str:
     return f's."{column(chosen.state, name)}"'
 
 
-def _query(
-    chosen: Plan,
-    columns: dict[str, tuple[str, str]],
-    region: int,
-    start: datetime,
-    end: datetime,
-    upto: Position | None,
-) -> _Sql:
-    selected: list[str] = []
-    parameters: list[Parameter] = []
-    for expression in (expression for _, expression in columns.values()):
-        if "{start}" in expression:
-            parameters.append(start)
-        selected.append(expression.replace("{start}", "%s::timestamptz"))
-    names = list(columns)
-    query = _Sql(f"SELECT {', '.join(selected)} FROM", list(parameters))
-    query += _rows(chosen, region, start, end, upto)
+def _joined_rows(chosen: Plan, region: int, start: datetime, end: datetime, upto: Position | None) -> _Sql:
+    """The rows as `r`, with the states that they are joined to as `s`."""
+    query = _rows(chosen, region, start, end, upto)
     if chosen.state is not None:
         query += _Sql("LEFT JOIN", []) + in_force(chosen.state, region, start, upto)
         query += _Sql(f'AS s ON s."{chosen.state.key}" = r."{chosen.state.key}"', [])
+    return query
+
+
+def _query(chosen: Plan, columns: dict[str, tuple[str, str]], rows: _Sql, start: datetime | int) -> _Sql:
+    selected: list[str] = []
+    parameters: list[Parameter] = []
+    for expression in (expression for _, expression in columns.values()):
+        parameters += [start] * expression.count("{start}")
+        selected.append(expression.replace("{start}", "%s"))
+    names = list(columns)
+    listed = ", ".join(f'{one} AS "{name}"' for name, one in zip(names, selected, strict=True))
+    query = _Sql(f"SELECT {listed} FROM", parameters) + rows
     if (each := chosen.reduction.each) is not None:
         query += _Sql(f'CROSS JOIN LATERAL unnest(r."{each.field}") AS one (number)', [])
     query += _Sql("WHERE true", [])
@@ -254,10 +304,20 @@ def _recorded(
     condition = _Sql("AND receipt NOT IN (SELECT number FROM telemetry_unfinished)", [])
     if upto is None:
         return condition
-    later = """AND receipt NOT IN (SELECT number FROM telemetry_receipt
-        WHERE region = %s AND kind = %s AND (epoch, txid, seq) > (%s, %s::xid8, %s) AND first <= %s"""
-    condition += _Sql(later, [region, kind.name, upto.epoch, str(upto.txid), upto.seq, before])
-    return condition + (_Sql(")", []) if since is None else _Sql("AND last >= %s)", [since]))
+    later = _later(kind, region, upto, before=before, since=since)
+    return condition + _Sql(f"AND receipt NOT IN ({later.text})", later.parameters)
+
+
+def _later(
+    kind: Kind, region: int, upto: Position, *, before: datetime, since: datetime | None = None
+) -> _Sql:
+    """The numbers of receipts after a position, of rows with such times."""
+    query = _Sql(
+        "SELECT number FROM telemetry_receipt"
+        " WHERE region = %s AND kind = %s AND (epoch, txid, seq) > (%s, %s::xid8, %s) AND first <= %s",
+        [region, kind.name, upto.epoch, str(upto.txid), upto.seq, before],
+    )
+    return query if since is None else query + _Sql("AND last >= %s", [since])
 
 
 def _length(chosen: Plan) -> int:

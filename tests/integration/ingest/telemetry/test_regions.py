@@ -50,7 +50,8 @@ def scans(upto: Position | None = None) -> list[dict[str, Any]]:
     """The nodes of the plan that ran for a window of one region."""
     chosen = plan(UNITS)
     region = sql.region_number("region-7")
-    query = sql._query(chosen, sql._columns(chosen), region, START, END, upto)
+    rows = sql._joined_rows(chosen, region, START, END, upto)
+    query = sql._query(chosen, sql._columns(chosen), rows, START)
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT json) {query.text}", query.parameters)
         found = cursor.fetchone()[0]

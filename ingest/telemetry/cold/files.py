@@ -1,0 +1,129 @@
+"""Parquet files of rows, in a directory or a bucket: written, read again, deleted."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+from django.conf import settings
+from numpy.typing import NDArray
+
+Bits = NDArray[np.uint64]
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class ColdStorageError(Exception):
+    """The directory or bucket of old telemetry cannot be used: what, where, why."""
+
+
+@dataclass(slots=True)
+class Digest:
+    """How many rows there are, and a sum over all their bits, whatever their order."""
+
+    rows: int = 0
+    bits: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        mixed = np.zeros(batch.num_rows, np.uint64)
+        for place, column in enumerate(batch.columns):
+            if pa.types.is_list(column.type):
+                # Each row's elements, weighted by their place in the list.
+                ends = np.asarray(column.offsets, np.int64)
+                sizes = np.diff(ends)
+                flat = np.asarray(column.flatten(), np.float64).view(np.uint64)
+                within = np.arange(len(flat)) - np.repeat(ends[:-1] - ends[0], sizes) + 1
+                each = flat * (2 * within.astype(np.uint64) + np.uint64(1))
+                bits = np.zeros(batch.num_rows, np.uint64)
+                np.add.at(bits, np.repeat(np.arange(batch.num_rows), sizes), each)
+                bits += sizes.astype(np.uint64)
+            else:
+                bits = _bits(column)
+            mixed = (mixed ^ bits) * (_MIX + np.uint64(2 * place))
+            mixed ^= mixed >> np.uint64(29)
+        self.rows += batch.num_rows
+        self.bits = (self.bits + int(mixed.sum(dtype=np.uint64))) % 2**64
+
+
+def _bits(column: pa.Array) -> Bits:
+    if pa.types.is_fixed_size_binary(column.type):
+        halves = np.frombuffer(column.buffers()[1], np.uint64).reshape(-1, 2)
+        own = halves[column.offset : column.offset + len(column)]
+        return own[:, 0] * np.uint64(3) + own[:, 1]
+    values = column.to_numpy(zero_copy_only=False)
+    if values.dtype == np.float64:
+        return np.asarray(values.view(np.uint64))
+    return np.asarray(values.astype(np.int64).view(np.uint64))
+
+
+def storage() -> tuple[fs.FileSystem, str]:
+    """Where files are: a file system, and the path of the directory or the bucket and prefix in it."""
+    where = settings.TELEMETRY_COLD
+    if not where:
+        raise ColdStorageError(
+            "DOSSIER_TELEMETRY_COLD is not set, which says where files of old telemetry are"
+        )
+    try:
+        if "://" in where:
+            system, root = fs.FileSystem.from_uri(where)
+            return system, root
+        return fs.LocalFileSystem(), str(Path(where).absolute())
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise ColdStorageError(f"DOSSIER_TELEMETRY_COLD {where} cannot be opened: {error}") from error
+
+
+class Writer:
+    """A file in the making. Rows are on disk, or in the bucket, when `close` returns."""
+
+    def __init__(self, name: str, schema: pa.Schema) -> None:
+        self.system, root = storage()
+        self.path = f"{root}/{name}"
+        self.digest = Digest()
+        if isinstance(self.system, fs.LocalFileSystem):
+            self.system.create_dir(self.path.rpartition("/")[0], recursive=True)
+        self.stream = self.system.open_output_stream(self.path)
+        deltas = [field.name for field in schema if pa.types.is_integer(field.type)]
+        self.parquet = pq.ParquetWriter(
+            self.stream,
+            schema,
+            compression="zstd",
+            use_dictionary=[field.name for field in schema if field.name not in deltas],
+            column_encoding=dict.fromkeys(deltas, "DELTA_BINARY_PACKED"),
+        )
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.digest.add(batch)
+        self.parquet.write_batch(batch)
+
+    def close(self) -> None:
+        self.parquet.close()
+        self.stream.close()
+        if isinstance(self.system, fs.LocalFileSystem):
+            for path in (self.path, self.path.rpartition("/")[0]):
+                opened = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(opened)
+                finally:
+                    os.close(opened)
+
+
+def read_again(name: str) -> tuple[Digest, int]:
+    """What a file holds, read from where it lies, and its size in bytes."""
+    system, root = storage()
+    digest = Digest()
+    with system.open_input_file(f"{root}/{name}") as opened:
+        size = opened.size()
+        for batch in pq.ParquetFile(opened).iter_batches(batch_size=2**17):
+            digest.add(batch)
+    return digest, size
+
+
+def delete(name: str) -> None:
+    """Delete a file, if it is there."""
+    system, root = storage()
+    if system.get_file_info(f"{root}/{name}").type != fs.FileType.NotFound:
+        system.delete_file(f"{root}/{name}")

@@ -1,0 +1,266 @@
+"""Old rows lie in files: windows over them have the same bytes, and no step that dies loses or doubles a row."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as trials
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from ingest.log.read import watermark
+from ingest.queries import read_window
+from ingest.telemetry.cold import files, move
+from ingest.telemetry.cold.files import ColdStorageError
+from ingest.telemetry.cold.move import Moved, move_old
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.store import tables
+from ingest.telemetry.windows.late_rows import late_rows
+from ingest.telemetry.windows.sums import dumps
+from tests.integration.ingest.telemetry.test_readers import END, EVERYTHING, START, World, store, worlds
+from tests.places import ROOT
+
+pytestmark = pytest.mark.usefixtures("cold")
+
+LATER = datetime.now(UTC) + timedelta(hours=2)
+"""When nothing has come for a while; what is tested happened at START, whose retention is not over."""
+HOT = timedelta(hours=1)
+FAILURE = KINDS["unit_failure"]
+regions_used = itertools.count()
+
+
+@pytest.fixture
+def cold(log_database: str, tmp_path: Path, settings: Settings) -> Path:  # noqa: ARG001
+    settings.TELEMETRY_COLD = str(tmp_path / "cold")
+    settings.TELEMETRY_RETENTION = timedelta(days=3650)
+    return tmp_path / "cold"
+
+
+def fail(count: int = 1, region: str = "default", at: datetime = START) -> None:
+    row = {"time": at, "unit": "vm/1", "symptom": "disk"}
+    store("unit_failure", [row] * count, region)
+
+
+def counted(region: str = "default") -> int:
+    sums = read_window(EVERYTHING, region, START, END)["symptoms"]
+    return sums.unmatched
+
+
+def states() -> list[tuple[str, bool]]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT state, heap IS NOT NULL FROM telemetry_cold ORDER BY id")
+        return list(cursor.fetchall())
+
+
+def on_disk(cold: Path) -> list[Path]:
+    return sorted(cold.rglob("*.parquet"))
+
+
+@trials(
+    max_examples=3,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(world=worlds, cut=st.integers(0, 25))
+def test_windows_have_the_same_bytes_over_postgres_files_and_both(world: World, cut: int) -> None:
+    region = f"region {next(regions_used)}"
+    for kind, rows in world.items():
+        store(kind, rows[:cut], region)
+    position = watermark()
+    first = dumps(read_window(EVERYTHING, region, START, END))
+    move_old(LATER, HOT)
+    assert dumps(read_window(EVERYTHING, region, START, END)) == first
+    for kind, rows in world.items():
+        store(kind, rows[cut:], region)
+    mixed = dumps(read_window(EVERYTHING, region, START, END))
+    assert dumps(read_window(EVERYTHING, region, START, END, position)) == first
+    move_old(LATER, HOT)
+    assert dumps(read_window(EVERYTHING, region, START, END)) == mixed
+    assert dumps(read_window(EVERYTHING, region, START, END, position)) == first
+    again = f"{region} in Postgres"
+    for kind, rows in world.items():
+        store(kind, rows[:cut], again)
+        store(kind, rows[cut:], again)
+    assert dumps(read_window(EVERYTHING, again, START, END)) == mixed
+    move_old(LATER, HOT)
+
+
+def test_a_partition_becomes_a_file_and_leaves_postgres(cold: Path) -> None:
+    fail(7, at=START)
+    fail(5, "elsewhere")
+    before = counted(), counted("elsewhere")
+    assert move_old(LATER, HOT) == Moved(files=1, rows=12, bytes=on_disk(cold)[0].stat().st_size)
+    assert (states(), tables.existing(FAILURE)) == ([("cold", False)], [])
+    assert (counted(), counted("elsewhere")) == before == (7, 5)
+
+
+def test_nothing_moves_that_is_hot_or_still_arrives(cold: Path) -> None:
+    fail()
+    move_old(datetime.now(UTC), HOT)  # rows came a moment ago
+    move_old(LATER, LATER - START)
+    assert (states(), on_disk(cold)) == ([], [])
+
+
+def test_rows_that_come_late_become_a_second_file(cold: Path) -> None:
+    fail(3)
+    move_old(LATER, HOT)
+    fail(2)
+    assert counted() == 5
+    move_old(LATER, HOT)
+    assert (counted(), len(on_disk(cold)), tables.existing(FAILURE)) == (5, 2, [])
+
+
+def test_late_rows_are_found_in_files_too() -> None:
+    fail(3)
+    position = watermark()
+    fail(2)
+    before = late_rows(["unit_failure"], "default", START, END, position)
+    move_old(LATER, HOT)
+    assert late_rows(["unit_failure"], "default", START, END, position) == before
+    assert [late.rows for late in before] == [2]
+
+
+STEPS = ("Writer", "copy_batches", "read_again", "_switch", "_drop_heap")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_move_that_dies_at_any_step_is_finished_by_the_next(
+    step: str, cold: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(7)
+
+    def dies(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    owner: Any = files if hasattr(files, step) else move
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, dies)
+        with pytest.raises(KeyboardInterrupt):
+            move_old(LATER, HOT)
+        assert counted() == 7
+    move_old(LATER, HOT)
+    assert (counted(), states(), len(on_disk(cold))) == (7, [("cold", False)], 1)
+
+
+KILLED = """
+import os, signal, sys
+import django
+django.setup()
+from datetime import datetime, timedelta
+from ingest.telemetry.cold import files, move
+def dies(*_): os.kill(os.getpid(), signal.SIGKILL)
+files.read_again = dies
+move.move_old(datetime.fromisoformat(sys.argv[1]), timedelta(hours=1))
+"""
+
+
+def test_a_process_killed_in_the_middle_of_a_move_leaves_all_rows(cold: Path, log_database: str) -> None:
+    fail(7)
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "deploy.settings",
+        "DATABASE_URL": log_database,
+        "DOSSIER_HOME": str(cold.parent),
+        "DOSSIER_TELEMETRY_COLD": str(cold),
+        "DOSSIER_TELEMETRY_RETENTION": "3650d",
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, LATER.isoformat()], env=environment, cwd=ROOT, check=False
+    )
+    assert (ended.returncode, counted(), states()) == (-signal.SIGKILL, 7, [("writing", False)])
+    move_old(LATER, HOT)
+    assert (counted(), states(), len(on_disk(cold))) == (7, [("cold", False)], 1)
+
+
+def test_rows_that_come_while_the_file_is_written_are_not_lost(
+    cold: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(3)
+    read_again = files.read_again
+
+    def slow(name: str) -> Any:
+        fail(2)
+        return read_again(name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "read_again", slow)
+        assert move_old(LATER, HOT).files == 0
+    assert counted() == 5
+    move_old(LATER, HOT)
+    assert (counted(), states(), len(on_disk(cold))) == (5, [("cold", False)], 1)
+
+
+def test_a_file_that_does_not_read_as_written_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail(3)
+    read_again = files.read_again
+
+    def changed(name: str) -> Any:
+        digest, size = read_again(name)
+        digest.bits ^= 1
+        return digest, size
+
+    monkeypatch.setattr(files, "read_again", changed)
+    with pytest.raises(ColdStorageError, match="holds 3 rows, 3 were in"):
+        move_old(LATER, HOT)
+    assert counted() == 3
+
+
+def test_retention_deletes_files(cold: Path, settings: Settings) -> None:
+    fail(3)
+    move_old(LATER, HOT)
+    settings.TELEMETRY_RETENTION = LATER - END - timedelta(hours=1)
+    move_old(LATER)
+    assert (counted(), len(on_disk(cold))) == (0, 1)  # a reader may have it open
+    assert move_old(LATER + timedelta(hours=1)).deleted == 1
+    assert (states(), on_disk(cold)) == ([], [])
+
+
+def test_a_file_that_is_gone_is_an_error_and_no_short_window(cold: Path) -> None:
+    fail(3)
+    move_old(LATER, HOT)
+    on_disk(cold)[0].unlink()
+    with pytest.raises(ColdStorageError, match="cannot be read"):
+        counted()
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    yield f"endpoint_override={host}:{port}&scheme=http&region=us-east-1&allow_bucket_creation=true"
+    server.stop()
+
+
+def test_a_bucket_takes_files_like_a_directory(bucket: str, settings: Settings) -> None:
+    settings.TELEMETRY_COLD = f"s3://telemetry/of/dossier?{bucket}"
+    system, _ = files.storage()
+    system.create_dir("telemetry")
+    fail(7)
+    before = dumps(read_window(EVERYTHING, "default", START, END))
+    assert move_old(LATER, HOT).rows == 7
+    fail(2)
+    assert (counted(), states()) == (9, [("cold", False)])
+    move_old(LATER, HOT)
+    assert counted() == 9
+    assert before
+    settings.TELEMETRY_RETENTION = LATER - END - timedelta(hours=1)
+    move_old(LATER)
+    assert move_old(LATER + timedelta(hours=1)).deleted == 2
