@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import execute_from_command_line
 
+from tests.acceptance import commands
 from tests.places import ROOT
 
 SCENARIO, SEED = "deepview_stop", 3
@@ -45,6 +46,11 @@ def manage(
         timeout=100,
         check=False,
     )
+
+
+def here(arguments: Sequence[str], stdin: bytes = b"") -> commands.Done:
+    """A command in the process of the test; those around it show what one of its own does."""
+    return commands.manage(*arguments, stdin=stdin.decode())
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +106,9 @@ def test_healthy_hours_before_the_fault_accuse_no_one(
 
 
 @pytest.mark.parametrize("every", [(), ("--every", "1h")])
-def test_an_hour_in_which_nothing_failed_is_a_verdict(
-    region: Path, offline: dict[str, str], every: tuple[str, ...]
-) -> None:
+def test_an_hour_in_which_nothing_failed_is_a_verdict(region: Path, every: tuple[str, ...]) -> None:
     given = [*inputs(region, "placement"), "--input", "unit_failure=-"]
-    done = manage(["analyze", "deepview", *given, *every, "--json"], offline)
+    done = here(["analyze", "deepview", *given, *every, "--json"])
     assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "quiet")
 
 
@@ -116,29 +120,27 @@ def test_all_rows_in_one_window_come_as_a_table(region: Path, planted: str, offl
     assert "\x1b" not in done.stdout.decode()
 
 
-def without_seconds(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+def without_seconds(done: commands.Done) -> dict[str, Any]:
     verdict = json.loads(done.stdout)
     del verdict["measures"]["seconds"]
     return dict(verdict)
 
 
-def test_rows_in_another_order_from_standard_input_give_the_same_verdict(
-    region: Path, offline: dict[str, str]
-) -> None:
+def test_rows_in_another_order_from_standard_input_give_the_same_verdict(region: Path) -> None:
     path = region / "path_outcome.ndjson"
     backwards = b"\n".join(reversed(path.read_bytes().splitlines()))
-    one = manage(["analyze", "deepview", "--input", f"path_outcome={path}", "--json"], offline)
-    other = manage(["analyze", "deepview", "--input", "path_outcome=-", "--json"], offline, backwards)
+    one = here(["analyze", "deepview", "--input", f"path_outcome={path}", "--json"])
+    other = here(["analyze", "deepview", "--input", "path_outcome=-", "--json"], backwards)
     assert without_seconds(one) == without_seconds(other)
 
 
-def test_a_cut_window_equals_the_run_on_its_own_rows(region: Path, offline: dict[str, str]) -> None:
+def test_a_cut_window_equals_the_run_on_its_own_rows(region: Path) -> None:
     lines = (region / "path_outcome.ndjson").read_text().splitlines(keepends=True)
     first = min(json.loads(line)["time"][:13] for line in lines)
     inside = "".join(line for line in lines if json.loads(line)["time"].startswith(first))
     arguments = ["--every", "1h", "--json", "--input"]
-    whole = manage(["analyze", "deepview", *arguments, f"path_outcome={region}/path_outcome.ndjson"], offline)
-    alone = manage(["analyze", "deepview", *arguments, "path_outcome=-"], offline, inside.encode())
+    whole = here(["analyze", "deepview", *arguments, f"path_outcome={region}/path_outcome.ndjson"])
+    alone = here(["analyze", "deepview", *arguments, "path_outcome=-"], inside.encode())
     verdict = json.loads(whole.stdout.splitlines()[0])
     del verdict["measures"]["seconds"]
     assert verdict == without_seconds(alone)
@@ -240,20 +242,20 @@ def test_what_is_wrong_is_one_clear_line_and_exit_code_2(
     assert err.count("\n") == 1
 
 
-def test_an_unknown_scenario_lists_the_known(offline: dict[str, str]) -> None:
-    done = manage(["simulate", "meltdown", "--out", "x"], offline)
+def test_an_unknown_scenario_lists_the_known() -> None:
+    done = here(["simulate", "meltdown", "--out", "x"])
     assert done.returncode == 2
-    assert done.stderr.decode().startswith("no scenario 'meltdown'; there are region_world, ")
+    assert done.stderr.startswith("no scenario 'meltdown'; there are region_world, ")
 
 
-def test_files_that_are_there_are_not_overwritten_unasked(region: Path, offline: dict[str, str]) -> None:
+def test_files_that_are_there_are_not_overwritten_unasked(region: Path) -> None:
     arguments = ["simulate", SCENARIO, "--seed", str(SEED), "--out", str(region)]
-    refused = manage(arguments, offline)
-    assert (refused.returncode, refused.stderr.decode()) == (
+    refused = here(arguments)
+    assert (refused.returncode, refused.stderr) == (
         2,
         f"{region} is not empty; --force writes into it all the same\n",
     )
-    assert manage([*arguments, "--force"], offline).returncode == 0
+    assert here([*arguments, "--force"]).returncode == 0
 
 
 def test_a_reader_that_has_seen_enough_ends_the_output_quietly(region: Path, offline: dict[str, str]) -> None:
