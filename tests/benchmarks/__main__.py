@@ -76,6 +76,7 @@ NAMES = (
     "failure_forecast",
     "worlds_panorama",
     "worlds_tor_availability",
+    "worlds_availability",
     "worlds_colocation",
     "worlds_deepview",
     "worlds_validator",

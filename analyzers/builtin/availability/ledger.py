@@ -149,10 +149,11 @@ def _account(
     cause = main_label(pieces, found, labels) - _FIRST_CAUSE
     by_cause = np.zeros((count, len(causes)))
     np.add.at(by_cause, (found.owner, cause), found.minutes)
+    observed = np.where(whole_period, period - minutes_planned - after, measured)
     return Ledger(
         components=components,
         period=period,
-        observed=np.where(whole_period, period - minutes_planned - after, measured),
+        observed=np.maximum(observed, minutes_lost),  # rounding: down all the time is no less than nothing
         lost=minutes_lost,
         planned=minutes_planned,
         unknown=np.where(whole_period, after, np.maximum(there - measured - minutes_planned, 0.0)),

@@ -7,6 +7,7 @@ import pytest
 
 from analyzers.builtin.availability import ANALYZER
 from analyzers.builtin.availability.analysis import Lengths, chances, lengths_of_others
+from analyzers.builtin.availability.ledger import ledger_of
 from analyzers.contract import Window
 from analyzers.runner import judge
 from analyzers.simulators import uptimes
@@ -37,6 +38,18 @@ def test_availability_is_time_up_over_time_observed() -> None:
 def test_a_device_that_only_outages_speak_of_is_observed_all_the_time() -> None:
     window = window_of(outages=outage_sums([("tor/a", 0, 432, "soft")]))
     assert availability(window)["measures"]["availability"] == pytest.approx(0.99)
+
+
+def test_a_device_that_was_down_all_the_time_that_is_known_was_never_available() -> None:
+    """Rounding made it less than nothing, and a sentence about it raised ValueError."""
+    out: list[Outage] = [
+        ("tor/a", 0, None, "soft"),
+        ("tor/b", 50, 50.74, "soft"),
+        ("tor/c", 150, 150.74, "soft"),
+    ]
+    window = window_of(outages=outage_sums(out))
+    low, high = (int(moment.timestamp()) * 1_000_000 for moment in (window.start, window.end))
+    assert ledger_of(window.sums, low, high, open_hours=24.0).availability.min() == 0.0
 
 
 def test_time_reported_as_up_and_as_out_is_down_once() -> None:
