@@ -412,9 +412,10 @@ _SAMPLED = 20_000
 _RISEN = 1.25
 """Times the highest rate that history lets expect which nearly all components may fail."""
 
-_LARGER, _BELOW, _LEAST = 1.5, 0.8, 0.25
+_LARGER, _BELOW, _LEAST, _TOTAL = 1.5, 0.8, 0.25, 0.9
 """How many times as much a component carries of which another may be part; the share of attempts on common paths from
-which one lies below the other by what the rows say; the least part of a rate that unevenness leaves."""
+which one lies below the other by what the rows say; the least part of a rate that unevenness leaves;
+the rate from which on all may fail, and a few healthy paths be recorded there."""
 
 _WHOLE, _NEARLY, _SIMILAR = 0.95, 0.9, 0.25
 """The share of a component's attempts from which on it lies below another one, the share of that one's attempts from
@@ -539,7 +540,8 @@ def _possibly_below(judges: Judges, blamed: Blamed) -> dict[int, int]:
                 continue
             spread = 2 * uneven * fewer[small]
             low = one.low * _passing(seen, held[at], kind_of == kind_of[small]) * max(1 - spread, _LEAST)
-            if rates[row].low <= one.high * (1 + spread) and rates[row].high >= low:
+            high = 1.0 if one.high >= _TOTAL else one.high * (1 + spread)
+            if rates[row].low <= high and rates[row].high >= low:
                 found.setdefault(small, large)
     return found
 

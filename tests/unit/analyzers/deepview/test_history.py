@@ -143,11 +143,17 @@ def test_a_cluster_that_fails_at_the_rate_of_a_tier_is_no_suspect_apart_from_it(
     assert ("topology" in unmet(verdict)) == wrong_parent
 
 
-@pytest.mark.parametrize(("rate", "uneven"), [(1.0, False), (0.2, True)])
+@pytest.mark.parametrize(("rate", "uneven", "healthy"), [(1.0, False, 0), (1.0, False, 3), (0.2, True, 0)])
 def test_a_cluster_recorded_below_the_wrong_tier_is_no_second_total_or_uneven_failure(
-    rate: float, uneven: bool
+    rate: float, uneven: bool, healthy: int
 ) -> None:
+    """And a few `healthy` paths are recorded below the tier."""
     region = Region(61)
+    beside = [
+        at for at, path in enumerate(region.paths) if path[0] == "compute_cluster/c3" and "t2/d0" not in path
+    ]
+    for at in beside[:healthy]:
+        region.recorded[at] = tuple(name.replace("t2/d1", "t2/d0") for name in region.recorded[at])
     for at, path in enumerate(region.paths):
         if "compute_cluster/c1" in path:
             region.paths[at] = tuple(sorted({*path, "t2/d0"}))
