@@ -20,6 +20,8 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from incidents.domain.values import rfc3339
+
 # The clock of the reader
 # ----------------------------------------------------------------------------------------------------------
 COOKIE = "zone"
@@ -149,6 +151,13 @@ def ago(moment: Moment) -> SafeString | str:
 def age(moment: Moment) -> SafeString | str:
     """`5 min`: how old something is."""
     return _time(moment, "age", "")
+
+
+@register.filter
+def utc_time(moment: Moment) -> str:
+    """`2026-11-21T04:15:20Z`, for an address."""
+    when = as_time(moment)
+    return "" if when is None else rfc3339(when)
 
 
 @register.filter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.views import onboarding, reading, restore
+from frontend.views import compare, onboarding, reading, restore
 from frontend.views.analysis import analyzers, backtests, changes, runs, schedules, what_if
 from frontend.views.components import components, grid, services
 from frontend.views.inbox import inbox, palette, saved, updates
@@ -42,6 +42,7 @@ urlpatterns = [
     path("", inbox.inbox, name="inbox"),
     path("incidents/<int:number>", incident.incident, name="incident"),
     path("incidents/<uuid:id>", incident.by_id, name="incident_by_id"),
+    path("incidents/<int:number>/compare", compare.compare_incident_page, name="compare_incident"),
     path("incidents/<int:number>/similar", similar.similar, name="similar"),
     path("incidents/<int:number>/split_off", split.split_off, name="split_off"),
     path("incidents/<int:number>/blast-radius", similar.blast, name="blast"),
@@ -69,6 +70,7 @@ urlpatterns = [
     path("inbox/suggest", inbox.suggest, name="inbox_suggest"),
     path("incidents/bulk", bulk.bulk_action, name="bulk_action"),
     path("incidents/<int:number>/<slug:verb>", actions.act, name="act"),
+    path("grid/compare", compare.compare_grid_page, name="compare_grid"),
     path("grid", grid.grid, name="grid"),
     path("components", components.components, name="components"),
     path("components/contained", components.contained, name="component_contained"),
@@ -145,6 +147,7 @@ urlpatterns = [
     path("settings/people", people.people, name="people"),
     path("settings/people/team/<slug:slug>", people.change_member, name="change_member"),
     path("settings/people/person/<str:username>/<slug:verb>", people.change_person, name="change_person"),
+    path("settings/audit/compare", compare.compare_configuration_page, name="compare_configuration"),
     path("settings/audit", audit.audit, name="audit"),
     path("settings/webhooks", webhooks.webhooks, name="webhooks"),
     path("settings/webhooks/<slug:name>/<slug:verb>", webhooks.act, name="webhook_act"),

@@ -16,6 +16,7 @@ from incidents.api.alerts.change_validation import ChangeValidationView
 from incidents.api.alerts.changes import ChangesView, IncidentChangesView
 from incidents.api.alerts.receipts import ReceiptView
 from incidents.api.alerts.views import MemberAlertsView
+from incidents.api.comparison import ConfigurationCompareView, GridCompareView, IncidentCompareView
 from incidents.api.components.grid import GridView
 from incidents.api.components.views import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
@@ -280,6 +281,7 @@ urlpatterns = [
         RemediationAnswersView.as_view(),
         name="api-incident-remediation-answers",
     ),
+    path("incidents/<str:reference>/compare", IncidentCompareView.as_view(), name="api-incident-compare"),
     path("incidents/<str:reference>/changes", IncidentChangesView.as_view(), name="api-incident-changes"),
     *(
         path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")
@@ -313,6 +315,8 @@ urlpatterns = [
     ),
     path("teams/<slug:slug>/members", MembersView.as_view(), name="api-team-members"),
     path("teams/<slug:slug>/members/<str:username>", MemberView.as_view(), name="api-team-member"),
+    path("grid/compare", GridCompareView.as_view(), name="api-grid-compare"),
+    path("configuration/compare", ConfigurationCompareView.as_view(), name="api-configuration-compare"),
     path("grid", GridView.as_view(), name="api-grid"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),

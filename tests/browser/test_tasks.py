@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import Locator, Page, expect
 
-from incidents import queries
+from incidents import commands, queries
 from incidents.oncall.models import OnCallSchedule
 from incidents.teams.models import Silence
 from tests.browser import content
 from tests.browser.conftest import Console
+from tests.browser.looking import sticks_out, violations
 from tests.browser.test_alerts import disk, send
 
 
@@ -238,3 +239,16 @@ def test_why_and_who_is_hurt_take_one_key_from_the_row(console: Console) -> None
     expect(hand.page.get_by_role("heading", name="Cause")).to_be_in_viewport()
     expect(hand.page.get_by_role("heading", name="Affected")).to_be_in_viewport()
     assert hand.inputs <= 2
+
+
+def test_what_changed_since_an_event_takes_one_click_on_the_timeline(console: Console) -> None:
+    number = content.open_ticket("Chert fails", severity="error")
+    page = console.open(f"/incidents/{number}")
+    commands.set_severity(content.ticket_id(number), "critical", content.BOB)
+    hand = Hand(page)
+    hand.click(page.get_by_role("link", name="since", exact=True).last)
+    expect(page.get_by_role("row", name="severity error critical")).to_be_visible()
+    assert hand.inputs <= 1
+    assert violations(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert not sticks_out(page)

@@ -95,6 +95,7 @@ def _shown(request: HttpRequest, found: Grid) -> dict[str, Any]:
         ],
         "down": _drills(request, found, "r"),
         "right": _drills(request, found, "c"),
+        "compare": f"{reverse('compare_grid')}?{_compared(request, found)}",
         "earlier": _address(request, end=_written(found.steps[0][1]), at=None),
         "later": _address(request, end=None, at=None) if request.GET.get("end") else "",
     }
@@ -185,6 +186,15 @@ def _address(request: HttpRequest, **changed: object) -> str:
     given: dict[str, object] = {name: request.GET.getlist(name) for name in request.GET}
     query = urlencode({name: value for name, value in {**given, **changed}.items() if value}, doseq=True)
     return reverse("grid") + (f"?{query}" if query else "")
+
+
+def _compared(request: HttpRequest, found: Grid) -> str:
+    """The query of the comparison of the first step with the one that is shown."""
+    kept = ("region", "telemetry", "rows", "columns", "window", "within")
+    query = [(name, value) for name in kept for value in request.GET.getlist(name) if value]
+    first = 0 if found.at else -1
+    start = found.steps[first][1] if first == 0 else found.steps[0][0]
+    return urlencode([*query, ("from", _written(start)), ("to", _written(found.steps[found.at][1]))])
 
 
 def _written(moment: datetime) -> str:

@@ -72,6 +72,7 @@ VERBS = (
     Verb("Resolve", ("close",), panel="resolve"),
     Verb("Merge", panel="more"),
     Verb("Set severity of", ("severity", "priority"), panel="set_severity"),
+    Verb("Compare times of", ("compare",), panel="compare"),
     Verb("Open", ("show", "go to", "incident")),
 )
 DOES = (
@@ -92,7 +93,7 @@ def palette(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
     going = _GO.sub("", text)
     groups = [
-        ("Commands", _commands(text)),
+        ("Commands", _commands(text, request)),
         ("On call now", _on_call(text)),
         ("Incidents", _incidents(going)),
         ("Pages", _pages(going, request)),
@@ -127,7 +128,7 @@ def find_incidents(request: HttpRequest) -> HttpResponse:
 
 # Commands
 # ----------------------------------------------------------------------------------------------------------
-def _commands(text: str) -> list[Place]:
+def _commands(text: str, request: HttpRequest) -> list[Place]:
     if not text:
         return []
     if numbered := _NUMBERED.match(text):
@@ -142,6 +143,12 @@ def _commands(text: str) -> list[Place]:
         Place(f"{reverse('maintenance')}#new", "New maintenance window"),
         Place(f"{reverse('inbox')}?tab=mine", "My incidents"),
         *(Place(f"{reverse('inbox')}?group={one}", f"Group incidents by {one}") for one in queries.GROUPINGS),
+        Place(reverse("compare_grid"), "Compare two times of the grid"),
+        *(
+            [Place(reverse("compare_configuration"), "Compare two times of the configuration")]
+            if rights(request).staff
+            else []
+        ),
         *DOES,
         *verbs,
     ]
@@ -159,6 +166,8 @@ def _on_incident(typed: str, number: int) -> list[Place]:
         address = page if not verb.panel else f"{page}#{verb.panel}"
         if verb.panel == "silence":
             address = f"{reverse('silences')}?incident={number}#new"
+        if verb.panel == "compare":
+            address = reverse("compare_incident", args=[number])
         post = reverse("act", args=[number, verb.post]) if verb.post else ""
         places.append(Place(address, f"{verb.words} #{number} {incident.title}", "", incident.state, post))
     return places
