@@ -108,12 +108,17 @@ def compare_incident(reference: str, span: Span) -> IncidentComparison:
         now.number,
         after.incident.title,
         before is None,
-        _in_order(differences(old, new), new),
+        _in_order(differences(old, new if old is not None else _telling(new)), new),
         events[:MOST_EVENTS],
         max(0, len(events) - MOST_EVENTS),
         [one for id_, one in later.items() if id_ not in then],
         [one for id_, one in then.items() if id_ not in later],
     )
+
+
+def _telling(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an incident that had nothing before: without what counts nothing yet."""
+    return {name: value for name, value in fields.items() if value != 0}
 
 
 def _firing(reference: str, at: Any) -> Mapping[str, Alert]:
