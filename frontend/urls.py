@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.views import compare, onboarding, reading, restore
+from frontend.views import onboarding, reading, restore
 from frontend.views.analysis import analyzers, backtests, changes, runs, schedules, what_if
+from frontend.views.compare import compare
 from frontend.views.components import components, grid, services
 from frontend.views.inbox import inbox, palette, saved, updates
 from frontend.views.incident import (

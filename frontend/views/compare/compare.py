@@ -38,7 +38,13 @@ Compare = Callable[[Span], Any]
 def compare_incident_page(request: HttpRequest, number: int) -> HttpResponse:
     incident = queries.get(str(number)).incident
     context = {"i": incident, "back": reverse("incident", args=[number]), "usual": incident.opened_at}
-    return _compared(request, "incident", context, lambda span: compare_incident(str(number), span), "inbox")
+    return _compared(
+        request,
+        "frontend/compare/incident.html",
+        context,
+        lambda span: compare_incident(str(number), span),
+        "inbox",
+    )
 
 
 @page
@@ -49,7 +55,7 @@ def compare_grid_page(request: HttpRequest) -> HttpResponse:
     kept = [(name, value) for name in names for value in request.GET.getlist(name) if value]
     return _compared(
         request,
-        "grid",
+        "frontend/compare/grid.html",
         {"kept": kept, "back": reverse("grid"), "window": asked.window},
         lambda span: compare_grid(asked, span),
         "grid",
@@ -60,11 +66,17 @@ def compare_grid_page(request: HttpRequest) -> HttpResponse:
 @require_safe
 def compare_configuration_page(request: HttpRequest) -> HttpResponse:
     staff_only(request, "Only staff can see configuration changes.")
-    return _compared(request, "configuration", {"back": reverse("audit")}, compare_configuration, "settings")
+    return _compared(
+        request,
+        "frontend/compare/configuration.html",
+        {"back": reverse("audit")},
+        compare_configuration,
+        "settings",
+    )
 
 
 def _compared(
-    request: HttpRequest, what: str, context: Mapping[str, Any], compare: Compare, section: str
+    request: HttpRequest, template: str, context: Mapping[str, Any], compare: Compare, section: str
 ) -> HttpResponse:
     """The page of a comparison; without times its form alone, with wrong ones the reason beside it."""
     now = timezone.now()
@@ -82,7 +94,7 @@ def _compared(
     start = _moment(request, "from") or context.get("usual") or now - timedelta(hours=1)
     shown["from_time"], shown["to_time"] = field_value(start), field_value(_moment(request, "to") or now)
     status = 400 if shown["problem"] else 200
-    return show(request, f"frontend/compare/{what}.html", shown, section=section, status=status)
+    return show(request, template, shown, section=section, status=status)
 
 
 def _from_form(request: HttpRequest) -> str:
