@@ -74,6 +74,9 @@ GROUPS: Final = (
             Section(
                 "silences", "Silences", "Suppress matching alerts for a time; list of suppressed alerts."
             ),
+            Section(
+                "noisiest", "Noisiest sources", "What fired most, and what a silence of it would have done."
+            ),
             Section("maintenance", "Maintenance", "Planned work that suppresses its alerts."),
             Section("inhibitions", "Inhibition", "Alerts that suppress other alerts while firing."),
         ),

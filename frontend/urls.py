@@ -37,7 +37,7 @@ from frontend.views.settings import (
     teams,
     webhooks,
 )
-from frontend.views.suppression import rules, silences
+from frontend.views.suppression import noisiest, rules, silences
 
 urlpatterns = [
     path("", inbox.inbox, name="inbox"),
@@ -85,6 +85,7 @@ urlpatterns = [
     path("settings/inhibitions/<slug:slug>/remove", rules.remove_inhibition, name="remove_inhibition"),
     path("silences", silences.silences, name="silences"),
     path("silences/preview", silences.preview, name="silence_preview"),
+    path("silences/noisiest", noisiest.noisiest, name="noisiest"),
     path("silences/<uuid:id>/end", silences.end_silence, name="end_silence"),
     path("on-call", oncall.on_call, name="on_call"),
     path("on-call/<slug:slug>", oncall.schedule, name="on_call_schedule"),

@@ -19,6 +19,7 @@ from incidents.api.alerts.views import MemberAlertsView
 from incidents.api.comparison import ConfigurationCompareView, GridCompareView, IncidentCompareView
 from incidents.api.components.grid import GridView
 from incidents.api.components.views import BlastRadiusView
+from incidents.api.config.noise import NoiseView
 from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.bulk import BulkView
@@ -318,6 +319,7 @@ urlpatterns = [
     path("grid/compare", GridCompareView.as_view(), name="api-grid-compare"),
     path("configuration/compare", ConfigurationCompareView.as_view(), name="api-configuration-compare"),
     path("grid", GridView.as_view(), name="api-grid"),
+    path("noise", NoiseView.as_view(), name="api-noise"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
     path("backtests", BacktestsView.as_view(), name="api-backtests"),

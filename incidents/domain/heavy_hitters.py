@@ -58,7 +58,7 @@ class CountMin:
     def excess(self) -> int:
         """How far above the count an estimate is at most, with the probability 1 - exp(-depth)."""
         width: int = self._counts.shape[1]
-        return math.ceil(WIDTH_FACTOR * self.total / width)
+        return math.floor(WIDTH_FACTOR * self.total / width)
 
     def _columns(self, text: str) -> NDArray[np.int64]:
         depth, width = self._counts.shape

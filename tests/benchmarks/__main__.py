@@ -39,6 +39,7 @@ NAMES = (
     "alerts",
     "alert_storm",
     "gateway",
+    "traffic",
     "incidents",
     "console",
     "escalations",

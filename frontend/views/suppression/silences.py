@@ -53,6 +53,8 @@ def silences(request: HttpRequest) -> HttpResponse:
             return _created(request, made)
     elif number := request.GET.get("incident", ""):
         typed = {"matchers": writing.matchers_in_common(number), "incident": number}
+    elif matchers := request.GET.get("matchers", "").replace("\0", ""):
+        typed = {"matchers": matchers}
     suppressed, total = writing.suppressed_alerts()
     found = listed(request, _in_order(), _words, lambda row: (str(row[1].pk),))
     context = {

@@ -10,6 +10,18 @@ from django.core.management.base import CommandParser
 
 from analyzers.runs.management.line_command import CommandInputError, LineCommand, progress
 
+TRAFFIC = "traffic"
+TRAFFIC_HELP = (
+    "Arrivals of requests composed per client: rate, burstiness and sizes by client and ten minutes."
+)
+TRAFFIC_OPTIONS = {
+    "clients": "number of clients (200)",
+    "seconds": "length in seconds (3,600)",
+    "rate": "mean arrivals per second of all clients (20)",
+    "cv": "median coefficient of variation of a client's times between arrivals (2)",
+    "size": "median rows or alerts of an arrival (4)",
+}
+
 
 class Command(LineCommand):
     help = (
@@ -30,6 +42,11 @@ class Command(LineCommand):
             metavar="NAME",
             help="harmless event in a healthy scenario",
         )
+        for name, help_text in TRAFFIC_OPTIONS.items():
+            parser.add_argument(f"--{name}", type=float, metavar="X", help=f"traffic: {help_text}")
+        parser.add_argument(
+            "--poisson", action="store_true", help="traffic: the same arrivals without memory"
+        )
         parser.add_argument("--force", action="store_true", help="write into a directory that is not empty")
 
     def work(self, **options: Any) -> None:
@@ -46,11 +63,18 @@ class Command(LineCommand):
                     *([f"    --event {', '.join(one.events)}"] if one.events else ()),
                 )
             )
+            self.show([f"{TRAFFIC}  Arrivals for load tests", f"    {TRAFFIC_HELP}"])
             return
+        given = {one: options[one] for one in TRAFFIC_OPTIONS if options[one] is not None}
+        if name == TRAFFIC:
+            self._traffic(given, options)
+            return
+        if given or options["poisson"]:
+            first = next(iter(given), "poisson")
+            raise CommandInputError(f"--{first} is for {TRAFFIC} alone")
         if name not in SCENARIOS:
-            raise CommandInputError(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
-        if seed < 0:
-            raise CommandInputError(f"--seed {seed}: must be 0 or more")
+            raise CommandInputError(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}, {TRAFFIC}")
+        _check_seed(seed)
         if options["event"] not in ("", *SCENARIOS[name].events):
             known = ", ".join(one.name for one in SCENARIOS.values() if options["event"] in one.events)
             raise CommandInputError(
@@ -68,6 +92,53 @@ class Command(LineCommand):
         tell("")
         self.show(f"{path}  {path.stat().st_size:,} bytes" for path in written)
         self.show(_planted(out / "truth.json"))
+
+    def _traffic(self, given: dict[str, Any], options: dict[str, Any]) -> None:
+        """Write `arrivals.ndjson` and what it is like as `truth.json`."""
+        import numpy as np
+
+        from analyzers.simulators.traffic import Plan, composed, poisson, rows_of
+
+        _check_seed(options["seed"])
+        if options["event"]:
+            raise CommandInputError(f"{TRAFFIC} has no event {options['event']!r}")
+        if options["out"] is None:
+            raise CommandInputError("--out DIR is missing: where should the files go?")
+        try:
+            whole = {"clients": int(given["clients"])} if "clients" in given else {}
+            plan = Plan(**{**given, **whole})
+        except (ValueError, OverflowError) as error:
+            raise CommandInputError(f"{TRAFFIC}: {error}") from None
+        _make(options["out"], options["force"])
+        rng = np.random.default_rng([options["seed"], 61])
+        arrivals = composed(plan, rng)
+        if options["poisson"]:
+            arrivals = poisson(plan, rng, arrivals)
+        truth = {
+            "scenario": TRAFFIC,
+            "seed": options["seed"],
+            "poisson": options["poisson"],
+            "arrivals": len(arrivals.at),
+            "rows": int(arrivals.size.sum()),
+            "dispersion_1s": round(arrivals.dispersion(1.0), 3),
+            "dispersion_60s": round(arrivals.dispersion(60.0), 3),
+            "top_10_share": round(arrivals.top_share(10), 4),
+        }
+        files = {
+            options["out"] / "arrivals.ndjson": "".join(json.dumps(row) + "\n" for row in rows_of(arrivals)),
+            options["out"] / "truth.json": json.dumps(truth, indent=2) + "\n",
+        }
+        for path, text in files.items():
+            try:
+                path.write_text(text)
+            except OSError as error:
+                raise CommandInputError(f"{path}: cannot write there: {error.strerror}") from error
+            self.show([f"{path}  {len(text):,} bytes"])
+
+
+def _check_seed(seed: int) -> None:
+    if seed < 0:
+        raise CommandInputError(f"--seed {seed}: must be 0 or more")
 
 
 def _make(out: Path, force: bool) -> None:

@@ -1,0 +1,225 @@
+"""The noisiest sources: which integrations and alerts fired most, and what a silence of each would have done.
+
+GET /api/v1/noise. Firings are counted in a sketch, so that memory does not grow with the alerts; what a silence would
+have done is the replay of configurations over the incidents that opened in that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers as s
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents.api.config.replay import configuration_in_force, past_incidents
+from incidents.api.incident.views import ERRORS, IncidentAPI, parameters
+from incidents.domain.configuration_replay import Compared, compare
+from incidents.domain.heavy_hitters import Heavy, HeavyHitters
+from incidents.domain.incident.alerts import Reported, reported_from
+from incidents.domain.suppression.rules import Matcher, Silence
+from incidents.domain.values import InvalidValueError, rfc3339
+from incidents.routing.replay import Openings
+from ingest.queries import now_utc, position_at, read_all
+
+DAYS: Final = 7
+MOST_DAYS: Final = 31
+SHOWN: Final = 10
+CANDIDATES: Final = 50
+"""Candidates that stay while events are read."""
+MOST_EVENTS: Final = 50_000
+PART: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyAlert:
+    """An alert that fired often. `matchers` are of the proposed silence, `suppressed` the firings of all alerts that it
+    would have suppressed; `replayed` is what it would have done to calls."""
+
+    alert: str
+    title: str
+    component: str | None
+    integration: str
+    fired: Heavy[str]
+    matchers: tuple[Matcher, ...]
+    suppressed: int
+    replayed: Compared
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """`fired` firings from `start` to `end`; an incomplete one met MOST_EVENTS and ended there."""
+
+    start: datetime
+    end: datetime
+    complete: bool
+    fired: int
+    sources: tuple[Heavy[str], ...]
+    alerts: tuple[NoisyAlert, ...]
+
+
+def noise(start: datetime, end: datetime, shown: int = SHOWN) -> Noise:
+    """Of what was recorded in a span. Raises InvalidValueError."""
+    openings = Openings(start, end)
+    sources, alerts = HeavyHitters[str](CANDIDATES), HeavyHitters[Reported](CANDIDATES)
+    last, read = end, 0
+    for one, at, number in _fired(start, end):
+        sources.add(one.integration, one.integration)
+        alerts.add(one.alert, one)
+        last, read = at, number
+    complete = read < MOST_EVENTS
+    chosen = alerts.heaviest(shown)
+    proposals = {heavy.thing.alert: _matchers(heavy.thing) for heavy in chosen}
+    suppressed = dict.fromkeys(proposals, 0)
+    if chosen:
+        for one, _, _ in _fired(start, end):
+            labels = one.matched
+            for alert, matchers in proposals.items():
+                suppressed[alert] += all(matcher.matches(labels) for matcher in matchers)
+    before = configuration_in_force(None)
+    past = list(past_incidents(openings)) if chosen else []
+    found = []
+    for heavy in chosen:
+        it, matchers = heavy.thing, proposals[heavy.thing.alert]
+        silence = Silence("", matchers, start, end, "", "proposed")
+        replayed = compare(past, before, replace(before, silences=(silence,)))
+        counted = Heavy(it.alert, heavy.least, heavy.most)
+        found.append(
+            NoisyAlert(
+                it.alert,
+                it.title,
+                it.component,
+                it.integration,
+                counted,
+                matchers,
+                suppressed[it.alert],
+                replayed,
+            )
+        )
+    return Noise(
+        start,
+        end if complete else last,
+        complete,
+        alerts.sketch.total,
+        tuple(sources.heaviest(shown)),
+        tuple(found),
+    )
+
+
+def _fired(start: datetime, end: datetime) -> Iterator[tuple[Reported, datetime, int]]:
+    """Firings with the moment at which they were recorded and the number of events so far."""
+    after, upto, read = position_at(start), position_at(end), 0
+    while read < MOST_EVENTS and (
+        events := read_all(after, min(PART, MOST_EVENTS - read), ("alert.reported",), upto=upto)
+    ):
+        for event in events:
+            read += 1
+            one = reported_from(event.body)
+            if one.change == "fired":
+                yield one, event.recorded_at, read
+        after = events[-1].position
+
+
+def _matchers(one: Reported) -> tuple[Matcher, ...]:
+    """The rule and the component of an alert, else its dedup key."""
+    matched, named = one.matched, list[Matcher]()
+    if one.labels.get("alertname"):
+        named.append(Matcher("alertname", one.labels["alertname"]))
+        named += [Matcher(name, matched[name]) for name in ("component", "instance") if matched.get(name)][:1]
+    else:
+        named.append(Matcher("dedup_key", matched["dedup_key"]))
+    return (*named, Matcher("integration", matched["integration"]))
+
+
+# Over HTTP
+# ----------------------------------------------------------------------------------------------------------
+class CountedShape(s.Serializer[Any]):
+    """The count lies between `least` and `most`: `most` is never too low, `least` right with a probability of .993."""
+
+    least = s.IntegerField()
+    most = s.IntegerField()
+
+
+class SourceShape(CountedShape):
+    integration = s.CharField()
+
+
+class ReplayedShape(s.Serializer[Any]):
+    suppressed = s.IntegerField(help_text="firings that the silence would have suppressed back")
+    calls_before = s.IntegerField(help_text="calls of all incidents that opened in that time")
+    calls_after = s.IntegerField()
+    missed = s.IntegerField(help_text="incidents with a confirmed cause without a call")
+    of = s.IntegerField(help_text="incidents with a confirmed cause")
+
+
+class NoisyShape(CountedShape):
+    alert = s.CharField()
+    title = s.CharField()
+    component = s.CharField(allow_null=True)
+    integration = s.CharField()
+    matchers = s.ListField(child=s.CharField(), help_text="of the proposed silence")
+    replayed = ReplayedShape()
+
+
+class NoiseShape(s.Serializer[Any]):
+    start = s.DateTimeField()
+    end = s.DateTimeField(help_text="where reading stopped")
+    complete = s.BooleanField()
+    fired = s.IntegerField()
+    sources = SourceShape(many=True)
+    alerts = NoisyShape(many=True)
+
+
+class NoiseView(IncidentAPI):
+    @extend_schema(
+        operation_id="noise",
+        parameters=[OpenApiParameter("days", int, description=f"1 to {MOST_DAYS}, default {DAYS}")],
+        responses={200: NoiseShape, **ERRORS},
+    )
+    def get(self, request: Request) -> Response:
+        """The integrations and the alerts that fired most, each alert with a silence and what it would have done."""
+        end = now_utc()
+        days = days_from(parameters(request, "days"))
+        return Response(as_json(noise(end - timedelta(days=days), end)))
+
+
+def days_from(asked: Mapping[str, str]) -> int:
+    text = asked.get("days") or str(DAYS)
+    if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST_DAYS):
+        raise InvalidValueError("days", f"must be a number from 1 to {MOST_DAYS}")
+    return int(text)
+
+
+def as_json(found: Noise) -> dict[str, Any]:
+    return {
+        "start": rfc3339(found.start),
+        "end": rfc3339(found.end),
+        "complete": found.complete,
+        "fired": found.fired,
+        "sources": [
+            {"integration": one.thing, "least": one.least, "most": one.most} for one in found.sources
+        ],
+        "alerts": [
+            {
+                "alert": one.alert,
+                "title": one.title,
+                "component": one.component,
+                "integration": one.integration,
+                "least": one.fired.least,
+                "most": one.fired.most,
+                "matchers": [str(matcher) for matcher in one.matchers],
+                "replayed": {
+                    "suppressed": one.suppressed,
+                    "calls_before": one.replayed.calls_before,
+                    "calls_after": one.replayed.calls_after,
+                    "missed": one.replayed.missed,
+                    "of": one.replayed.real,
+                },
+            }
+            for one in found.alerts
+        ],
+    }
