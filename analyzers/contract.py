@@ -173,7 +173,7 @@ class Suspect:
     sure: bool = False
     first_failure: datetime | None = None
     last_failure: datetime | None = None
-    says: str = ""
+    phrase: str = ""
     forecast: bool = False
     indicator: str = ""
     path: tuple[str, ...] = ()

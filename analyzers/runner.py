@@ -232,8 +232,8 @@ def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
     if not suspect.summary.strip():
         raise ValueError(f"suspect {suspect.component} has no summary")
     where = f"suspect {suspect.component}"
-    if len(suspect.says) > 200 or "{}" in suspect.says or suspect.says.endswith("."):
-        raise ValueError(f"{where} does not say in 200 characters, without a full stop: {suspect.says!r}")
+    if len(suspect.phrase) > 200 or "{}" in suspect.phrase or suspect.phrase.endswith("."):
+        raise ValueError(f"{where} does not say in 200 characters, without a full stop: {suspect.phrase!r}")
     if suspect.forecast and suspect.score is not None:
         raise ValueError(f"{where} is a forecast: nothing is at fault yet, so it has no score")
     if len(suspect.indicator) > 100 or not suspect.indicator.isprintable():
@@ -256,7 +256,7 @@ def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
         "sure": bool(suspect.sure),
         "first_failure": None if suspect.first_failure is None else _instant(suspect.first_failure),
         "last_failure": None if suspect.last_failure is None else _instant(suspect.last_failure),
-        **({"says": suspect.says} if suspect.says else {}),
+        **({"phrase": suspect.phrase} if suspect.phrase else {}),
         **({"forecast": True} if suspect.forecast else {}),
         **({"indicator": suspect.indicator} if suspect.indicator else {}),
         **({"path": list(suspect.path)} if suspect.path else {}),

@@ -67,7 +67,7 @@ def _reset(position: str) -> bytes:
 
 @dataclass(eq=False)
 class Client:
-    who: str = ""
+    account: str = ""
     waiting: asyncio.Queue[bytes] = field(default_factory=lambda: asyncio.Queue(WAITING))
 
     def put(self, message: bytes, position: str) -> None:
@@ -109,12 +109,12 @@ class Hub:
             for message in messages:
                 client.put(message, last)
 
-    def has_room_for(self, who: str) -> bool:
-        return len(self.clients) < CLIENTS and sum(one.who == who for one in self.clients) < OF_ONE
+    def has_room_for(self, account: str) -> bool:
+        return len(self.clients) < CLIENTS and sum(one.account == account for one in self.clients) < OF_ONE
 
-    def join(self, after: str, who: str = "") -> Client:
+    def join(self, after: str, account: str = "") -> Client:
         """A new listener, who has seen everything up to `after` ("": up to now)."""
-        client = Client(who)
+        client = Client(account)
         if after and (not self.complete_since or after < self.complete_since):
             client.put(_reset(self.recent[-1].position if self.recent else after), after)
         elif after:
@@ -221,22 +221,22 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
         await _short(send, 200 if alive else 503, f"{len(hub.clients)} listening")
     elif not path.endswith("/events"):
         await _short(send, 404, "live updates are at /events")
-    elif (who := holder(query.get("token", [""])[0])) is None:
+    elif (account := holder(query.get("token", [""])[0])) is None:
         await _short(send, 403, "the token is missing, wrong or too old", _cors(headers))
-    elif not hub.has_room_for(who):
+    elif not hub.has_room_for(account):
         await _short(
             send, 503, "too many listeners, poll instead", (*_cors(headers), (b"retry-after", b"30"))
         )
     else:
         after = headers.get("last-event-id") or query.get("after", [""])[0]
-        await _stream(after[:100], who, _cors(headers), receive, send)
+        await _stream(after[:100], account, _cors(headers), receive, send)
 
 
 async def _stream(
-    after: str, who: str, extra: Iterable[tuple[bytes, bytes]], receive: Receive, send: Send
+    after: str, account: str, extra: Iterable[tuple[bytes, bytes]], receive: Receive, send: Send
 ) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [*EVENTS_HEADERS, *extra]})
-    client = hub.join(after, who)
+    client = hub.join(after, account)
     gone = asyncio.ensure_future(_disconnected(receive))
     end = time.monotonic() + LONGEST
     try:

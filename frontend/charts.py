@@ -33,22 +33,22 @@ def bundle_name() -> str:
 
 def bundle() -> Path:
     """The bundle, gzipped; made when it is not there. Processes that ask meanwhile wait for it."""
-    kept: Path = settings.HOME.root / "charts" / f"{bundle_name()}.gz"
-    if kept.exists():
-        return kept
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with (kept.parent / "lock").open("w") as lock:
+    cached: Path = settings.HOME.root / "charts" / f"{bundle_name()}.gz"
+    if cached.exists():
+        return cached
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    with (cached.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            _make(kept)
-    return kept
+        if not cached.exists():
+            _make(cached)
+    return cached
 
 
-def _make(kept: Path) -> None:
+def _make(cached: Path) -> None:
     # In a child: the bundler brings a JavaScript engine whose memory would stay with a server process.
     made = subprocess.run([sys.executable, "-c", _BUNDLE], capture_output=True, timeout=PATIENCE, check=False)
     if made.returncode or len(made.stdout) < 100_000:
         raise ChartBundleError(made.stderr.decode(errors="replace")[-2000:])
-    part = kept.with_suffix(f".{os.getpid()}")
+    part = cached.with_suffix(f".{os.getpid()}")
     part.write_bytes(gzip.compress(made.stdout, mtime=0))
-    part.replace(kept)
+    part.replace(cached)

@@ -156,7 +156,7 @@ def sender(one: Sender) -> str:
     with_mapping = f" --mapping {one.slug}" if one.mapping else ""
     lines = [
         f"# {one.title}",
-        one.says,
+        one.summary,
         "## Configuration",
         f"`KEY` is a key of `manage.py create_key NAME --scope {one.scope}{with_mapping}`. Staff can also create one "
         "on the page [Integrations](https://dossier.example.com/integrations), which shows this text "

@@ -217,7 +217,7 @@ class Alternative:
     """
 
     component: str
-    standing: str
+    status: str
     score: float | None
     why: str
     number: int | None = None
@@ -231,9 +231,11 @@ def alternatives(
     for name in state.ambiguous_with:
         found.setdefault(name, Alternative(name, "indistinguishable", None, "the data supports both equally"))
     for one in state.opinions.values():
-        if one.says == "blames_other" and one.component is not None:
-            says = f"{one.analyzer} suspects it instead"
-            found.setdefault(one.component, Alternative(one.component, "suspected instead", one.score, says))
+        if one.stance == "blames_other" and one.component is not None:
+            reason = f"{one.analyzer} suspects it instead"
+            found.setdefault(
+                one.component, Alternative(one.component, "suspected instead", one.score, reason)
+            )
     for suspect in suspects:
         name = suspect["component"]
         if not suspect["own"]:

@@ -73,7 +73,7 @@ KIND_WORDS = {
 class OpinionRecord:
     """The opinion of an analyzer and its scorecard."""
 
-    said: Opinion
+    opinion: Opinion
     card: Card
 
 
@@ -120,16 +120,16 @@ class IncidentPage:
     @property
     def rivals(self) -> list[Alternative]:
         """Components that are suspected too, or instead, or cannot be told from the cause."""
-        return [one for one in self.alternatives if one.standing != CLEARED]
+        return [one for one in self.alternatives if one.status != CLEARED]
 
     @property
     def ruled_out(self) -> list[Alternative]:
-        return [one for one in self.alternatives if one.standing == CLEARED]
+        return [one for one in self.alternatives if one.status == CLEARED]
 
     @property
     def agree(self) -> int:
         """Number of analyzers that blame the cause."""
-        return sum(one.said.says == "blames" for one in self.opinions)
+        return sum(one.opinion.stance == "blames" for one in self.opinions)
 
 
 def incident_page(
@@ -168,7 +168,9 @@ def incident_page(
         alerts=shown,
         joins=Counter(one.why for one in shown.alerts if one.why).most_common(MOST_JOINS),
         shared=None if as_of else _shared(reference, state, shown),
-        pending_resolutions=0 if as_of or state.state != "resolved" else queries.being_settled(reference),
+        pending_resolutions=0
+        if as_of or state.state != "resolved"
+        else queries.alerts_pending_resolution(reference),
         beginning=began,
         history=history(entries, kinds),
         moments=result,
@@ -333,10 +335,10 @@ class AlertList:
         return hashlib.sha256(json.dumps([self.total, shown]).encode()).hexdigest()[:16]
 
 
-def alert_list(number: str, asked: str, as_of: Position | None = None) -> AlertList:
+def alert_list(number: str, chosen: str, as_of: Position | None = None) -> AlertList:
     """The page of an incident's alerts that an address asks for, now or as of a moment. Raises InvalidValueError."""
     try:
-        start = parse_start(asked)
+        start = parse_start(chosen)
     except PageError as error:
         raise InvalidValueError("alerts", error.reason) from None
     found, total = queries.members(number, ALERTS, start, as_of)
@@ -367,7 +369,7 @@ class Choice:
 
     words: str
     count: int
-    asked: str | None
+    show: str | None
     chosen: bool
 
 
@@ -386,10 +388,10 @@ class History:
         return self.total - len(self.recent) - len(self.older)
 
 
-def history(entries: Sequence[Entry], asked: str) -> History:
-    """`entries` come oldest first; `asked` names kinds, separated by commas: none means all. Raises
+def history(entries: Sequence[Entry], chosen: str) -> History:
+    """`entries` come oldest first; `chosen` names kinds, separated by commas: none means all. Raises
     InvalidValueError."""
-    wanted = [name for name in asked.split(",") if name]
+    wanted = [name for name in chosen.split(",") if name]
     if not set(wanted) <= set(KINDS):
         raise InvalidValueError("show", f"must be of {', '.join(KINDS)}, separated by commas")
     kinds = [kind_of(entry.type, entry.actor) for entry in entries]
@@ -441,7 +443,7 @@ class PlannedStep:
 class Plan:
     """Who is called for an incident, step by step, and where that stands in words."""
 
-    says: str
+    text: str
     steps: Sequence[PlannedStep]
 
 

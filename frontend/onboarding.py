@@ -28,13 +28,13 @@ class Step:
     open: bool
 
 
-def steps(done: Collection[str], skipped: Collection[str], asked: str = "") -> list[Step]:
-    """All of them in order. `asked` is unfolded in place of the next one, whatever its state.
+def steps(done: Collection[str], skipped: Collection[str], chosen: str = "") -> list[Step]:
+    """All of them in order. `chosen` is unfolded in place of the next one, whatever its state.
 
     What is done is not skipped, whenever it was done.
     """
     left = [name for name in NAMES if name not in done and name not in skipped]
-    unfolded = asked if asked in NAMES else (left[0] if left else "")
+    unfolded = chosen if chosen in NAMES else (left[0] if left else "")
     return [
         Step(name, title, name in done, name in skipped and name not in done, name == unfolded)
         for name, title in STEPS

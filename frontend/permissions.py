@@ -38,10 +38,10 @@ def rights(request: HttpRequest) -> Rights:
     user = request.user
     if getattr(user, "is_staff", False) or not isinstance(user, AbstractBaseUser):
         return Rights(staff=getattr(user, "is_staff", False))
-    who = person(user.get_username())
-    if who is None:
+    actor = person(user.get_username())
+    if actor is None:
         return Rights(staff=False)
-    return Rights(False, frozenset(team for team in who.roles if may(who, CONFIGURE, (team,))))
+    return Rights(False, frozenset(team for team in actor.roles if may(actor, CONFIGURE, (team,))))
 
 
 def configurers_only(request: HttpRequest, why: str = "") -> Rights:

@@ -104,11 +104,11 @@ GROUPS: Final = (
 
 def groups_for(*, staff: bool) -> Sequence[Group]:
     """What somebody may open; groups that would be empty are left out."""
-    kept = (
+    retained = (
         Group(one.title, tuple(section for section in one.sections if staff or not section.staff))
         for one in GROUPS
     )
-    return [one for one in kept if one.sections]
+    return [one for one in retained if one.sections]
 
 
 def section_of(address: str) -> str:

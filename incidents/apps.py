@@ -20,7 +20,7 @@ class IncidentsConfig(AppConfig):
 
         events.register()
         follower.register()
-        register_sweep("settling", resolve.sweep)
+        register_sweep("pending resolutions", resolve.sweep)
         register_sweep("proof of repair", proofs.sweep)
         register_sweep("questions", questions.sweep)
         register_sweep("onset runs", onsets.sweep)

@@ -104,13 +104,13 @@ def learn_from_incidents(now: datetime) -> int:
         changes = [one for one in stored(region, now) if moment(one.at) > now - OLDEST - BEFORE]
         if not changes:
             continue
-        told = caused(region, now - OLDEST - BEFORE, now)
+        reported = caused(region, now - OLDEST - BEFORE, now)
         for row in rows:
             if (row.region or DEFAULT_REGION) != region:
                 continue
             it = state_of(row)
             for name in supported(it, changes):
-                if str(it.number) not in told.get(name, ()):
+                if str(it.number) not in reported.get(name, ()):
                     made += _learned(name, it, region)
     return made
 

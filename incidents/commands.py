@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from incidents.alerts import resolve as settling
+from incidents.alerts import resolve as pending_resolutions
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.commands import Report, Undoable
 from incidents.domain.incident.decide import CommandRefusedError, ConcurrentChangeError, Happened
@@ -277,7 +277,7 @@ def _reopen(incident_id: str, command: c.Reopen, context: Context) -> CommandRes
         if (why := without_team(row.team, own.values_list("slug", flat=True))) is not None:
             raise CommandRefusedError(f"#{row.number} stays resolved: {why}")
         refuse_second(row)
-    return settling.resume(record(incident_id, command, context))
+    return pending_resolutions.resume(record(incident_id, command, context))
 
 
 _NAMES: Mapping[type[c.Command], str] = {

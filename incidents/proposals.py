@@ -121,8 +121,8 @@ def _accept(incident_id: str, proposal_id: str, context: Context) -> CommandResu
     if found.action == "silence" and done.events:
         ends = now_utc() + timedelta(minutes=found.minutes or 0)
         comment = f"#{done.incident.number}: {found.reason} (proposed by {found.by})"
-        who = actor_name(context) or context.actor
+        by = actor_name(context) or context.actor
         create_silence(
-            list(found.matchers), None, ends, who, comment[:2_000], context, incidents=(incident_id,)
+            list(found.matchers), None, ends, by, comment[:2_000], context, incidents=(incident_id,)
         )
     return done

@@ -84,7 +84,7 @@ __all__ = [
     "View",
     "accounted",
     "alert_titles",
-    "being_settled",
+    "alerts_pending_resolution",
     "counts",
     "evidence",
     "evidence_file",
@@ -244,7 +244,7 @@ def shared_labels(reference: str) -> Shared:
     return shared_by(_id(reference))
 
 
-def being_settled(reference: str) -> int:
+def alerts_pending_resolution(reference: str) -> int:
     """How many alerts of an incident that a person resolved still count as firing, until the next few have
     their turn.
     """

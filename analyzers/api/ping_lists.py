@@ -56,7 +56,7 @@ class PingListView(APIView):
             if source not in lists:
                 raise NotFound(f"{source[:100]} is no registered source of job {job[:100]}.")
             lists = {source: lists[source]}
-        asked = [_as_json(one) for one in found.requested if one.src in lists]
+        requested = [_as_json(one) for one in found.requested if one.src in lists]
         body = {
             "job": found.job,
             "region": found.region,
@@ -65,10 +65,10 @@ class PingListView(APIView):
             "run": found.run,
             **{name: found.measures.get(name) for name in ("dp", "pp", "tp", "confidence")},
             "destinations": lists,
-            "requested": asked,
+            "requested": requested,
         }
         # A later run with the same list is no news to an agent.
-        return _tagged(request, body, [found.phase, lists, asked])
+        return _tagged(request, body, [found.phase, lists, requested])
 
 
 class RequestedProbesView(APIView):
@@ -97,12 +97,12 @@ class RequestedProbesView(APIView):
         _check(request, "")
         region = request.query_params.get("region", "default")
         source = request.query_params.get("source")
-        asked = [
+        requested = [
             _as_json(one)
             for one in requested_probes(region, now_utc())
             if source is None or one.src == source
         ]
-        return _tagged(request, {"region": region, "requested": asked}, asked)
+        return _tagged(request, {"region": region, "requested": requested}, requested)
 
 
 def _check(request: Request, job: str) -> None:

@@ -15,29 +15,29 @@ KIND: Final = "analysis_schedule"
 
 
 @transaction.atomic
-def put(serializer: ScheduleSerializer, who: Context) -> Schedule:
+def put(serializer: ScheduleSerializer, context: Context) -> Schedule:
     """Make or change what a valid serializer says. Raises Schedule.DoesNotExist where it was removed meanwhile."""
     row = serializer.instance
     before = schedule_as_json(_locked(row)) if isinstance(row, Schedule) else None
     saved: Schedule = serializer.save()
-    record_configuration(KIND, saved.name, before, schedule_as_json(saved), who)
+    record_configuration(KIND, saved.name, before, schedule_as_json(saved), context)
     return saved
 
 
 @transaction.atomic
-def save(row: Schedule, who: Context, *fields: str) -> None:
+def save(row: Schedule, context: Context, *fields: str) -> None:
     """Keep these of its fields as they are now, all of them where none is named. Raises as `put`."""
     before = schedule_as_json(_locked(row))
     row.save(update_fields=fields or None)
-    record_configuration(KIND, row.name, before, schedule_as_json(Schedule.objects.get(pk=row.pk)), who)
+    record_configuration(KIND, row.name, before, schedule_as_json(Schedule.objects.get(pk=row.pk)), context)
 
 
 @transaction.atomic
-def remove(row: Schedule, who: Context) -> None:
+def remove(row: Schedule, context: Context) -> None:
     """Its runs stay. Raises as `put`."""
     before = schedule_as_json(_locked(row))
     row.delete()
-    record_configuration(KIND, row.name, before, None, who)
+    record_configuration(KIND, row.name, before, None, context)
 
 
 def schedule_as_json(row: Schedule) -> dict[str, Any]:

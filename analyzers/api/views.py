@@ -72,10 +72,10 @@ class AnalysisView(Scoped):
     """Having an analyzer run takes a role, too. Roles are of a floor above, whose check the settings name."""
 
     def get_permissions(self) -> list[BasePermission]:
-        asked: list[BasePermission] = super().get_permissions()
+        requested: list[BasePermission] = super().get_permissions()
         if self.request.method not in SAFE_METHODS:
-            asked.append(import_string(settings.MAY_ANALYZE)())
-        return asked
+            requested.append(import_string(settings.MAY_ANALYZE)())
+        return requested
 
 
 class AnalyzersView(Scoped):
@@ -97,13 +97,15 @@ class RunsView(AnalysisView, ListAPIView[Run]):
     pagination_class = Newest
 
     def get_queryset(self) -> Any:
-        asked = self.request.query_params
+        requested = self.request.query_params
         known = {*FILTERS, "cursor", "limit", "format"}
-        if unknown := sorted(set(asked) - known):
+        if unknown := sorted(set(requested) - known):
             raise ValidationError({name: ["is not a filter of runs"] for name in unknown})
-        if unfit := [name for name in asked if "\0" in asked[name]]:
+        if unfit := [name for name in requested if "\0" in requested[name]]:
             raise ValidationError({name: ["holds a NUL character"] for name in unfit})
-        return runs().filter(**{column: asked[name] for name, column in FILTERS.items() if name in asked})
+        return runs().filter(
+            **{column: requested[name] for name, column in FILTERS.items() if name in requested}
+        )
 
     @extend_schema(parameters=[OpenApiParameter(name, str) for name in FILTERS])
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -113,10 +115,10 @@ class RunsView(AnalysisView, ListAPIView[Run]):
     @extend_schema(request=WantedSerializer, responses={202: RunDetailSerializer})
     def post(self, request: Request) -> Response:
         """Run an analyzer on a window of your choice. The run is queued; follow `Location`."""
-        asked = WantedSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        requested = WantedSerializer(data=request.data)
+        requested.is_valid(raise_exception=True)
         try:
-            run = request_run(asked.wanted(), actor(request), now())
+            run = request_run(requested.wanted(), actor(request), now())
         except InvalidRunError as bad:
             raise ValidationError({bad.field: [str(bad)]}) from bad
         return _accepted(run)

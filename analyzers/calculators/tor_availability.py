@@ -42,36 +42,36 @@ INPUTS = (
 
 
 def work(values: Values) -> Answer:
-    standing = _target_comparison(values, values["rebooted"], values["target_nines"])
-    needed = show_availability(standing.required)
+    status = _target_comparison(values, values["rebooted"], values["target_nines"])
+    needed = show_availability(status.required)
     promised = show_availability(availability_of(values["target_nines"]))
     verdict = (
         f"Good enough: dependents at {promised} need {needed} of it"
-        if standing.met
+        if status.met
         else f"Not good enough: dependents at {promised} need {needed} of it"
     )
     mean = _mix(values).mean_minutes
     return Answer(
-        shown=standing.shown,
+        shown=status.shown,
         verdict=verdict,
-        good=standing.met,
+        good=status.met,
         sentences=(
             f"A device that goes out is out for {show_minutes(mean)} on average; each is down "
-            f"{show_minutes(standing.minutes_per_year)} in a year.",
-            _critical(standing, promised),
+            f"{show_minutes(status.minutes_per_year)} in a year.",
+            _critical(status, promised),
         ),
         measures={
-            "availability": standing.availability,
-            "shown": standing.shown,
-            "required": standing.required,
-            "met": standing.met,
-            "critical_path": standing.on_critical_path,
-            "budget_used": standing.budget_used,
+            "availability": status.availability,
+            "shown": status.shown,
+            "required": status.required,
+            "met": status.met,
+            "critical_path": status.on_critical_path,
+            "budget_used": status.budget_used,
             "mean_outage_minutes": mean,
-            "minutes_per_year": standing.minutes_per_year,
+            "minutes_per_year": status.minutes_per_year,
         },
-        drawings=(_curve(values, standing), _bar(values, standing)),
-        tables=(_by_target(values, standing),),
+        drawings=(_curve(values, status), _bar(values, status)),
+        tables=(_by_target(values, status),),
     )
 
 
@@ -83,23 +83,21 @@ def _target_comparison(values: Values, rebooted: float, target: float) -> Target
     return what_if_tor_availability(rebooted / 100, _mix(values), target)
 
 
-def _critical(standing: TargetComparison, promised: str) -> str:
-    times = (
-        f"{standing.budget_used:.2g} times" if standing.budget_used >= 1 else f"{standing.budget_used:.0%} of"
-    )
+def _critical(status: TargetComparison, promised: str) -> str:
+    times = f"{status.budget_used:.2g} times" if status.budget_used >= 1 else f"{status.budget_used:.0%} of"
     used = f"It uses {times} what may be lost".replace("%", " %")
-    if standing.on_critical_path:
+    if status.on_critical_path:
         return (
             f"{used}. One such device is on the critical path: what hangs on it alone cannot keep {promised}."
         )
     return f"{used}. One such device is not on the critical path: a second one beside it buys nothing."
 
 
-def _nines(standing: TargetComparison) -> float:
-    return min(_MOST_NINES, standing.nines)
+def _nines(status: TargetComparison) -> float:
+    return min(_MOST_NINES, status.nines)
 
 
-def _curve(values: Values, standing: TargetComparison) -> Curve:
+def _curve(values: Values, status: TargetComparison) -> Curve:
     """Nines over the share that goes out, as far as outages fit into the month."""
     points = []
     for step in range(_POINTS + 1):
@@ -108,27 +106,27 @@ def _curve(values: Values, standing: TargetComparison) -> Curve:
             found = _nines(_target_comparison(values, share, values["target_nines"]))
             points.append((step / _POINTS, found / _MOST_NINES))
     needed = min(_MOST_NINES, values["target_nines"] + 1)
-    mark = place(values["rebooted"], LEAST, MOST, log=True), _nines(standing) / _MOST_NINES
+    mark = place(values["rebooted"], LEAST, MOST, log=True), _nines(status) / _MOST_NINES
     return Curve(
         title="Availability by how many devices go out in a month",
         x_label="devices that go out in a month",
         points=tuple(points),
         mark=mark,
         limit=needed / _MOST_NINES,
-        limit_label=f"needed: {show_availability(standing.required)}",
+        limit_label=f"needed: {show_availability(status.required)}",
         x_ticks=tuple((place(x, LEAST, MOST, log=True), f"{x:g} %") for x in (0.001, 0.01, 0.1, 1, 10, 100)),
         y_ticks=tuple((n / _MOST_NINES, f"{n} nines") for n in (0, 3, 6, 9)),
-        words=f"At {values['rebooted']:g} % a month it is {standing.shown}; needed are "
-        f"{show_availability(standing.required)}.",
+        words=f"At {values['rebooted']:g} % a month it is {status.shown}; needed are "
+        f"{show_availability(status.required)}.",
     )
 
 
-def _bar(values: Values, standing: TargetComparison) -> Bar:
+def _bar(values: Values, status: TargetComparison) -> Bar:
     """Minutes lost in a year by sort, against those that may be lost."""
     mix = _mix(values)
-    a_year = standing.minutes_per_year / mix.mean_minutes if mix.mean_minutes else 0.0
+    a_year = status.minutes_per_year / mix.mean_minutes if mix.mean_minutes else 0.0
     soft, hard = a_year * mix.soft * mix.soft_minutes, a_year * (1 - mix.soft) * mix.hard_minutes
-    allowed = TargetComparison(standing.required, standing.required, standing.target_nines).minutes_per_year
+    allowed = TargetComparison(status.required, status.required, status.target_nines).minutes_per_year
     whole = max(soft + hard, allowed) or 1.0
     parts = (
         (f"reboots {show_minutes(soft)}", soft / whole),
@@ -143,7 +141,7 @@ def _bar(values: Values, standing: TargetComparison) -> Bar:
     )
 
 
-def _by_target(values: Values, standing: TargetComparison) -> Rows:
+def _by_target(values: Values, status: TargetComparison) -> Rows:
     targets = sorted({*_TARGETS, values["target_nines"]})
     rows = []
     for target in targets:
@@ -157,7 +155,7 @@ def _by_target(values: Values, standing: TargetComparison) -> Rows:
             )
         )
     columns = ("Dependents promise", "Needed of each device", "Of what may be lost", "On the critical path")
-    note = f"With the inputs above: {standing.shown}."
+    note = f"With the inputs above: {status.shown}."
     return Rows(
         "What it is good enough for", columns, tuple(rows), note, targets.index(values["target_nines"])
     )

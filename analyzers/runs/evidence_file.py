@@ -191,9 +191,9 @@ def _check_signature(signer: str, payload: bytes, signature: bytes, key: str | N
             raise ValueError
         public = Ed25519PublicKey.from_public_bytes(base64.b64decode(raw, validate=True))
     except ValueError:
-        whose = "the file names" if key is None else "given is"
+        verb = "the file names" if key is None else "given is"
         raise InvalidEvidenceFileError(
-            f"the key {whose} is no public key; right: ed25519:BASE64 of 32 bytes"
+            f"the key {verb} is no public key; right: ed25519:BASE64 of 32 bytes"
         ) from None
     try:
         public.verify(signature, _signed(PAYLOAD_TYPE, payload))

@@ -70,11 +70,11 @@ def ping_list(job: str, region: str) -> PingList | None:
 
 def _with_requested(found: PingList) -> PingList:
     lists = dict(found.destinations)
-    asked = tuple(one for one in requested_probes(found.region, now_utc()) if one.src in lists)
-    for one in asked:
+    requested = tuple(one for one in requested_probes(found.region, now_utc()) if one.src in lists)
+    for one in requested:
         if one.dst not in lists[one.src]:
             lists[one.src] = (*lists[one.src], one.dst)
-    return replace(found, destinations=lists, requested=asked)
+    return replace(found, destinations=lists, requested=requested)
 
 
 def _registered(region: str) -> list[Endpoint]:

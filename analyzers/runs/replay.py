@@ -98,23 +98,23 @@ def regions_of_analyzer(analyzer: str) -> tuple[str, ...]:
     return scheduler.regions_with_data(scheduler.kinds_read(analyzer, ""))
 
 
-def replay(asked: Replay) -> Iterator[Replayed]:
+def replay(requested: Replay) -> Iterator[Replayed]:
     """Each window in turn, as the log stands now. Raises NothingToReplayError before the first."""
-    return replay_windows(asked, asked.windows(), watermark())
+    return replay_windows(requested, requested.windows(), watermark())
 
 
 def replay_windows(
-    asked: Replay, windows: Iterable[tuple[str, datetime]], upto: Position
+    requested: Replay, windows: Iterable[tuple[str, datetime]], upto: Position
 ) -> Iterator[Replayed]:
     """These windows (region and end, region by region), as the log stood at `upto`."""
     region, read, first = None, _reader("", upto), EPOCH
     for region_now, end in windows:
         if region_now != region:
             region = region_now
-            span = scheduler.telemetry_span(scheduler.kinds_read(asked.analyzer.name, ""), region)
+            span = scheduler.telemetry_span(scheduler.kinds_read(requested.analyzer.name, ""), region)
             first = EPOCH if span is None else span.first
             read = _reader(region, upto)
-        yield _judged(asked, _window(asked, region_now, end, first, read))
+        yield _judged(requested, _window(requested, region_now, end, first, read))
 
 
 def judge_span(
@@ -134,21 +134,21 @@ def judge_span(
     return {"analyzer": analyzer.name, "version": analyzer.version, "error": reason}
 
 
-def _judged(asked: Replay, window: Window) -> Replayed:
+def _judged(requested: Replay, window: Window) -> Replayed:
     verdict, error = None, None
     try:
-        verdict = runner.judge(asked.analyzer, window, asked.params)
+        verdict = runner.judge(requested.analyzer, window, requested.params)
     except runner.AnalysisError as failed:
         error = failed.reason
     return Replayed(window.region, window.start, window.end, verdict, error, WindowSums(window.sums))
 
 
-def _window(asked: Replay, region: str, end: datetime, first: datetime, read: Read) -> Window:
-    start = end - asked.length
-    chosen, sums = first_with_rows(asked.analyzer.inputs, lambda one: read(one, start, end))
+def _window(requested: Replay, region: str, end: datetime, first: datetime, read: Read) -> Window:
+    start = end - requested.length
+    chosen, sums = first_with_rows(requested.analyzer.inputs, lambda one: read(one, start, end))
     past = tuple(
         Window(opened, closed, region, chosen.name, read(chosen, opened, closed))
-        for opened, closed in windows_before(start, asked.length, asked.analyzer.history, first)
+        for opened, closed in windows_before(start, requested.length, requested.analyzer.history, first)
     )
     return Window(start, end, region, chosen.name, sums, past)
 

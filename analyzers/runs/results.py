@@ -152,13 +152,13 @@ def outcomes(analyzer: str, since: datetime, step: timedelta, parts: int) -> lis
     """`parts` stretches of `step` from `since` on, oldest first; repetitions are not counted."""
     found = [Outcomes(since + part * step, since + (part + 1) * step) for part in range(parts)]
     with connection.cursor() as cursor:
-        asked: dict[str, Any] = {
+        requested: dict[str, Any] = {
             "analyzer": analyzer,
             "since": since,
             "until": since + parts * step,
             "step": step,
         }
-        cursor.execute(_COUNTED, asked)
+        cursor.execute(_COUNTED, requested)
         for at, outcome, count in cursor.fetchall():
             found[(at - since) // step].counts[outcome] = count
     return found

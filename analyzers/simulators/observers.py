@@ -146,14 +146,14 @@ def observe(
     for fault in faults:
         _apply(system, rng, fault, cell, sent, failed, lost, mute, ahead)
     took = np.where(failed, rng.uniform(0.01, 1.0, len(cell)), took)
-    asked = system.pending[cell]
+    requested = system.pending[cell]
     status = np.where(failed, UNHEALTHY, HEALTHY)
     answers = ~lost & ~mute
-    time = np.concatenate([sent[asked & ~mute], (sent + took)[answers]])
-    statuses = np.concatenate([np.full(int(np.sum(asked & ~mute)), PENDING), status[answers]])
-    who = np.concatenate([cell[asked & ~mute], cell[answers]])
-    shift = np.concatenate([ahead[asked & ~mute], ahead[answers]])
-    return _sent_off(system, rng, time, who, statuses, shift, transport)
+    time = np.concatenate([sent[requested & ~mute], (sent + took)[answers]])
+    statuses = np.concatenate([np.full(int(np.sum(requested & ~mute)), PENDING), status[answers]])
+    observer = np.concatenate([cell[requested & ~mute], cell[answers]])
+    shift = np.concatenate([ahead[requested & ~mute], ahead[answers]])
+    return _sent_off(system, rng, time, observer, statuses, shift, transport)
 
 
 def _calls(system: System, rng: np.random.Generator, seconds: float) -> tuple[Ints, Floats]:
@@ -229,9 +229,9 @@ def draw_gray(system: System, rng: np.random.Generator, kind: str, start: float,
 
     A hang is drawn where callers say that they wait: elsewhere nobody could report one.
     """
-    asked = system.pending if kind == "hang" else ~system.is_heartbeat
+    requested = system.pending if kind == "hang" else ~system.is_heartbeat
     place = system.subject * len(system.contexts) + system.context
-    places, users = np.unique(place[asked & ~system.is_heartbeat], return_counts=True)
+    places, users = np.unique(place[requested & ~system.is_heartbeat], return_counts=True)
     chosen = int(rng.choice(places[users >= witnesses]))
     process, context = divmod(chosen, len(system.contexts))
     return Fault(kind, process, start, severity=float(rng.uniform(0.3, 1.0)), context=context)

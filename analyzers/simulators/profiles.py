@@ -191,8 +191,8 @@ def _happen(values: Floats, extra: Floats, event: str, rng: np.random.Generator)
         values[0, NAMES.index("dataloader.next"), order[0]] += 0.01
         extra[order[0]] += 0.01
     elif event == "moe_imbalance":
-        asked = np.exp(0.15 * rng.standard_normal(count))
-        more = values[0, NAMES.index("gemm_fp8")] * (asked - 1)
+        requested = np.exp(0.15 * rng.standard_normal(count))
+        more = values[0, NAMES.index("gemm_fp8")] * (requested - 1)
         values[0, NAMES.index("gemm_fp8")] += more
         extra += more
 

@@ -232,8 +232,8 @@ class _World:
         self.cpu[node, at] += 0.2
 
     def _moe_imbalance(self) -> None:
-        asked = np.exp(0.15 * self._wander(self.speed.shape, 300.0))
-        self.speed /= asked
+        requested = np.exp(0.15 * self._wander(self.speed.shape, 300.0))
+        self.speed /= requested
 
     def _agent_crash(self) -> None:
         node = int(self.rng.integers(self.preset.nodes))

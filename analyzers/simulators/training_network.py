@@ -297,7 +297,7 @@ class _World:
             alive &= ~on[:, None] | (rng.random(shape) >= fault.loss)
             struck = on[:, None] & (rng.random(shape) < fault.symptom.share)
             rtt += np.where(struck, fault.delay * rng.uniform(0.7, 1.3, shape), 0.0)
-        rtt, alive, told = self._event(rtt, alive, hosts, time)
+        rtt, alive, reported = self._event(rtt, alive, hosts, time)
         shown = time + (20.0 if self.event == "clock_step" and hosts[0] == self.host else 0.0)
         ends = (net.name(src), net.name(dst)) if overlay else (net.nic(src), net.nic(dst))
         return [
@@ -311,14 +311,14 @@ class _World:
                 "hops": routes[spine[one]],
                 "layer": "overlay" if overlay else "underlay",
             }
-            for one in np.flatnonzero(told).tolist()
+            for one in np.flatnonzero(reported).tolist()
         ]
 
     def _event(
         self, rtt: Floats, alive: Mask, hosts: tuple[int, int], time: Floats
     ) -> tuple[Floats, Mask, Mask]:
         """Times and answers as the event leaves them, and which rows there are."""
-        since, rng, told = time - self.last, self.rng, np.ones(len(time), dtype=bool)
+        since, rng, reported = time - self.last, self.rng, np.ones(len(time), dtype=bool)
         on = since >= 0
         if self.event in ("checkpoint_stall", "evaluation"):
             idle = on & (since < (120 if self.event == "checkpoint_stall" else np.inf))
@@ -336,12 +336,12 @@ class _World:
         if gone is not None and self.host in hosts:
             alive = alive & ~gone[:, None]
         if self.event == "reboot" and hosts[0] == self.host:
-            told = ~gone if gone is not None else told
+            reported = ~gone if gone is not None else reported
         if self.event == "missing_rows":
-            told = rng.random(len(time)) >= 0.2
+            reported = rng.random(len(time)) >= 0.2
         if self.event == "agent_crash" and hosts[0] == self.host:
-            told = ~on
-        return rtt, alive, told
+            reported = ~on
+        return rtt, alive, reported
 
     def endpoints(self) -> list[Row]:
         """Registrations, and what a reboot, a resize or a late start changes."""

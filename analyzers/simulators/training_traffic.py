@@ -171,8 +171,8 @@ def traffic_rows(
     job, rows = traffic.job, []
     for host in range(job.hosts):
         for rail in range(job.rails):
-            kept = np.flatnonzero(rng.random(traffic.tx.shape[2]) >= missing)
-            for at in kept.tolist():
+            retained = np.flatnonzero(rng.random(traffic.tx.shape[2]) >= missing)
+            for at in retained.tolist():
                 rows.append(
                     {
                         "time": stamp(EPOCH, (at + 0.5) * job.sample / 60),

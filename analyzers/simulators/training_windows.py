@@ -49,10 +49,10 @@ def _sums(made: Run, start: float, size: float) -> Sums:
     if made.preset.paced:
         found.append((ITERATION, _text({"job": "llm-70b"}), made.ended, made.took))
     for name, label, when, values in sorted(found, key=lambda one: (one[0], one[1])):
-        kept = (when >= start) & (when < min(start + size, made.preset.seconds)) & np.isfinite(values)
-        at = ((when[kept] - start) // SLICE).astype(np.int64)
+        retained = (when >= start) & (when < min(start + size, made.preset.seconds)) & np.isfinite(values)
+        at = ((when[retained] - start) // SLICE).astype(np.int64)
         count = np.bincount(at, minlength=columns)
-        sums = np.bincount(at, values[kept], minlength=columns)
+        sums = np.bincount(at, values[retained], minlength=columns)
         there = np.flatnonzero(count)
         names += [name] * len(there)
         labels += [label] * len(there)

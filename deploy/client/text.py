@@ -48,9 +48,9 @@ class Screen:
 def clean(value: object, *, lines: bool = False) -> str:
     """A text of the server without what moves a cursor or changes a title; `lines` keeps line breaks."""
     text = "–" if value is None or value == "" else str(value)
-    kept = "\n" if lines else ""
+    final = "\n" if lines else ""
     return "".join(
-        one if one in kept or unicodedata.category(one)[0] != "C" else " "
+        one if one in final or unicodedata.category(one)[0] != "C" else " "
         for one in text.replace("\r\n", "\n")
     )
 
@@ -173,7 +173,7 @@ def opinion_lines(opinions: Sequence[Mapping[str, Any]], screen: Screen) -> Iter
     rows = [
         (
             f"{one['analyzer']} {one['version']}",
-            one["says"].replace("_", " "),
+            one["stance"].replace("_", " "),
             share(one["score"]),
             span(one["window"]),
             one["component"],

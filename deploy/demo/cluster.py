@@ -122,8 +122,8 @@ class ClusterOperator:
             return False
         return True
 
-    def _post(self, ticket: Json, found: Json, said: str, **more: str) -> None:
-        body = {"request": found["request"], "said": said, "by": BY, **more}
+    def _post(self, ticket: Json, found: Json, answer: str, **more: str) -> None:
+        body = {"request": found["request"], "answer": answer, "by": BY, **more}
         self.sender.post(f"{_path(ticket)}/remediation/answers", body)
 
     def _let_job_go_on(self, found: Json) -> None:
@@ -174,7 +174,7 @@ class ClusterOperator:
 
 
 def _is_replaced(found: Json) -> bool:
-    return any(one["said"] == "replaced" for one in found["answers"])
+    return any(one["answer"] == "replaced" for one in found["answers"])
 
 
 def _path(ticket: Json) -> str:

@@ -21,7 +21,7 @@ class Feeder:
         self.notes, self.sender, self.screen, self.speed = notes, sender, screen, speed
         self.stop = sender.stop
         self.demo = Demo(notes.start)
-        self.told = threading.Event()
+        self.finished = threading.Event()
 
     def run(self) -> None:
         """Feed until the sender is told to stop. Takes up where an earlier run was stopped."""
@@ -32,7 +32,7 @@ class Feeder:
                 self._done(0)
             self._send_past()
             self._send_stories()
-            self.told.set()
+            self.finished.set()
             self._go_on()
         except RequestRejectedError as error:
             self.screen.say(f"The endpoint refused what the demo sent: {error}")

@@ -179,8 +179,8 @@ def people_called() -> str | None:
 
     def probe() -> str | None:
         lost = len(called_but_unreachable())
-        who = "person" if lost == 1 else "people"
-        return f"on call: {lost} {who} that policies or schedules call cannot be reached" if lost else None
+        noun = "person" if lost == 1 else "people"
+        return f"on call: {lost} {noun} that policies or schedules call cannot be reached" if lost else None
 
     return _or_away(probe, None)
 

@@ -110,7 +110,7 @@ def _timestamp(authority: str, seal: str) -> bytes:
     trusted = settings.SEAL_TSA_CERTIFICATES
     roots = timestamp_authorities(Path(trusted) if trusted else None)
     question, nonce = request_timestamp(seal)
-    reply = post(authority, question, {"Content-Type": TIMESTAMP_REQUEST}, kept=STAMP_SIZE)
+    reply = post(authority, question, {"Content-Type": TIMESTAMP_REQUEST}, most=STAMP_SIZE)
     if not reply.taken:
         raise UnreachableError(f"answered {reply.status}")
     check_timestamp(reply.body, seal, roots, nonce)

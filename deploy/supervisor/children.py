@@ -98,7 +98,7 @@ class Child:
     """The file that the process writes while its loops go on."""
     patience: float = 20.0
     """Seconds without a heartbeat after which it is ended and started again."""
-    told: Callable[[str, int, str, float], None] = lambda *_: None
+    on_end: Callable[[str, int, str, float], None] = lambda *_: None
     """Called with name, pid, reason and pause for each end that was not asked for."""
     restarts: int = 0
     reason: str = ""
@@ -145,7 +145,7 @@ class Child:
             self.pause = FIRST_PAUSE if stable else min(self.pause * 2, LONGEST_PAUSE)
             self.due = now + self.pause
             self.restarts, self.reason = self.restarts + 1, reason
-            self.told(self.name, pid, reason, self.pause)
+            self.on_end(self.name, pid, reason, self.pause)
             say(f"{self.name} {reason}; it starts again in {self.pause:.1f} s")
 
     def _over(self, now: float) -> str:

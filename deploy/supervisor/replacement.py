@@ -73,8 +73,8 @@ def its_environment(supervisor: int) -> dict[str, str]:
             f"{', '.join(sorted(other))}: set to something else than where process {supervisor} runs. Unset it here;"
             " a setting changes by a restart"
         )
-    kept = {name: theirs[name] for name in VARIABLES if name in theirs}
-    return {**os.environ, **kept}
+    retained = {name: theirs[name] for name in VARIABLES if name in theirs}
+    return {**os.environ, **retained}
 
 
 def request_replacement(home: Home, program: Sequence[str]) -> None:
@@ -113,8 +113,8 @@ def become(request: Request, handed: Handed) -> None:
     for number in (handed.lock, *handed.sockets.values()):
         os.set_inheritable(number, True)
     changed = {name: value for name, value in request.variables.items() if value}
-    kept = {name: value for name, value in os.environ.items() if name not in OF_THE_VERSION}
-    environment = {**kept, **changed, HANDED: json.dumps(asdict(handed))}
+    retained = {name: value for name, value in os.environ.items() if name not in OF_THE_VERSION}
+    environment = {**retained, **changed, HANDED: json.dumps(asdict(handed))}
     sys.stdout.flush()
     os.execve(request.program[0], [*request.program, *sys.argv[1:]], environment)
 

@@ -168,9 +168,9 @@ class Supervisor:
         ]
         for child in old:
             child.ask_to_stop()
-        asked = time.monotonic()
+        requested_at = time.monotonic()
         for child in sorted(old, key=patience):
-            child.end(asked + patience(child))
+            child.end(requested_at + patience(child))
 
     def _hand_over(self, request: Request) -> None:
         """Become the version that asks for it; goes on where that cannot be started."""
@@ -190,7 +190,7 @@ class Supervisor:
 
     def _child(self, program: Program) -> Child:
         child = Child(
-            program.name, lambda: self._fork(child, program), program.ask, told=self._record_restart
+            program.name, lambda: self._fork(child, program), program.ask, on_end=self._record_restart
         )
         child.patience = HANGS_AFTER.get(program.kind, 20.0)
         return child
@@ -253,9 +253,9 @@ class Supervisor:
                 time.sleep(settings.DRAIN_SECONDS)
         for child in reversed(self.programs):
             child.ask_to_stop()
-        asked = time.monotonic()
+        requested_at = time.monotonic()
         for child in reversed(self.programs):
-            child.end(asked + patience(child))
+            child.end(requested_at + patience(child))
         connections.close_all()
         for child in reversed(self.servers):
             child.ask_to_stop()
@@ -280,9 +280,9 @@ class Supervisor:
     def _servers(self) -> list[Child]:
         """Those that this node runs itself."""
         database = Child(
-            "database", lambda: start_postgres(self.home), signal.SIGINT, told=self._record_restart
+            "database", lambda: start_postgres(self.home), signal.SIGINT, on_end=self._record_restart
         )
-        broker = Child("broker", lambda: start_broker(self.home), told=self._record_restart)
+        broker = Child("broker", lambda: start_broker(self.home), on_end=self._record_restart)
         return [
             *([] if settings.DATABASE_URL else [database]),
             *([] if settings.REDIS_URL else [broker]),

@@ -32,7 +32,7 @@ class Sender:
     views: tuple[str, ...]
     endpoint: str
     """As a key's `endpoints` name it; empty where keys are bound to kinds of telemetry instead."""
-    says: str
+    summary: str
     configuration: tuple[tuple[str, str], ...]
     """Where to paste it, and what; with HTTPS for the address and KEY for the key."""
     success: str

@@ -88,9 +88,9 @@ def waits(schedule: Schedule) -> list[Wait]:
 
 
 @register.filter
-def and_query(address: str, kept: str) -> str:
-    """An address that takes along `kept`, the tail of a query such as `&region=north`."""
-    return address if not kept else f"{address}{'&' if '?' in address else '?'}{kept.lstrip('&')}"
+def and_query(address: str, parameters: str) -> str:
+    """An address that takes along `parameters`, the tail of a query such as `&region=north`."""
+    return address if not parameters else f"{address}{'&' if '?' in address else '?'}{parameters.lstrip('&')}"
 
 
 @register.simple_tag
@@ -186,13 +186,13 @@ def message_piece(piece: Any) -> dict[str, Any]:
     """The columns and rows of a table of evidence, without columns in which nothing stands; of a long one the `rest`
     by themselves, so that what comes below it is found.
     """
-    says = [
+    lines = [
         any(row[place] not in (None, "", [], ()) for row in piece.rows) for place in range(len(piece.columns))
     ]
-    if all(says) or not piece.rows:
+    if all(lines) or not piece.rows:
         return _cut(piece.columns, piece.rows)
-    rows = [[cell for cell, kept in zip(row, says, strict=True) if kept] for row in piece.rows]
-    return _cut([name for name, kept in zip(piece.columns, says, strict=True) if kept], rows)
+    rows = [[cell for cell, parameters in zip(row, lines, strict=True) if parameters] for row in piece.rows]
+    return _cut([name for name, parameters in zip(piece.columns, lines, strict=True) if parameters], rows)
 
 
 def _cut(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class Listing:
 
     tab: Tab
     text: str
-    asked: query.SearchQuery
+    search: query.SearchQuery
     filters: tuple[queries.Filter, ...]
     order: str
     as_of: Position | None
@@ -83,7 +83,7 @@ class Listing:
 
     @property
     def problems(self) -> tuple[searching.Problem, ...]:
-        return self.asked.problems
+        return self.search.problems
 
     @property
     def within(self) -> tuple[queries.Filter, ...]:
@@ -101,12 +101,12 @@ class Listing:
     def has_several_values(self, field: str) -> bool:
         """Whether the search asks a field for more than a shortcut can show."""
         return not self.quick(field) and any(
-            t.field == field and not t.negated for t in self.asked.search.terms
+            t.field == field and not t.negated for t in self.search.search.terms
         )
 
     def quick(self, field: str) -> str:
         """What a shortcut shows as chosen."""
-        return searching.chosen(self.asked.search, field)
+        return searching.chosen(self.search.search, field)
 
 
 def owned_by(name: str) -> queries.Filter:
@@ -124,14 +124,18 @@ def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
     if order not in queries.ORDERS:
         raise InvalidValueError("order", f"must be one of {', '.join(queries.ORDERS)}")
     text = search_text(given)
-    asked = query.search_query(text, timezone.now(), user_name(request), queries.team_slugs() if text else ())
+    requested = query.search_query(
+        text, timezone.now(), user_name(request), queries.team_slugs() if text else ()
+    )
     as_of = queries.parse_moment(moment) if (moment := given.get("as_of")) else None
     grouping = given.get("group", "")
     if grouping and grouping not in queries.GROUPINGS:
         raise InvalidValueError("group", f"must be one of {', '.join(queries.GROUPINGS)}")
     within = _within_group(grouping, given)
-    filters = (*asked.filters, *_others(given), *within)
-    return Listing(tab, text, asked, filters, order, as_of, user_name(request) if tab.mine else "", grouping)
+    filters = (*requested.filters, *_others(given), *within)
+    return Listing(
+        tab, text, requested, filters, order, as_of, user_name(request) if tab.mine else "", grouping
+    )
 
 
 def _within_group(grouping: str, given: QueryDict) -> list[queries.Filter]:

@@ -53,14 +53,14 @@ def welcome(request: HttpRequest) -> HttpResponse:
 
 
 def _shown(
-    request: HttpRequest, asked: str = "", errors: dict[str, str] | None = None, **more: Any
+    request: HttpRequest, step: str = "", errors: dict[str, str] | None = None, **more: Any
 ) -> HttpResponse:
     user = _user(request)
     known = request.session.get(SESSION, {})
-    asked = asked or request.GET.get("step", "")
+    step = step or request.GET.get("step", "")
     team = _team_of(user)
     done = {name for name, there in _done(user, team, known).items() if there}
-    listed = steps(done, known.get("skipped", ()), asked)
+    listed = steps(done, known.get("skipped", ()), step)
     context = {
         "steps": listed,
         "left": sum(not one.done for one in listed),

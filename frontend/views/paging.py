@@ -72,12 +72,12 @@ class Listed(Generic[T]):
     more: str
     path: str
     """Of the page of the list, which may be shown in answer to a form with an address of its own."""
-    kept: Mapping[str, str]
+    carried: Mapping[str, str]
     """What else the address says, which a search takes along."""
 
     @property
     def cleared(self) -> str:
-        return f"{self.path}?{urlencode(self.kept)}" if self.kept else self.path
+        return f"{self.path}?{urlencode(self.carried)}" if self.carried else self.path
 
     @property
     def last(self) -> int:
@@ -95,10 +95,10 @@ def listed(
     words: Callable[[T], str],
     names: Callable[[T], Collection[str]],
     path: str = "",
-    kept: Collection[str] = (),
+    carried: Collection[str] = (),
 ) -> Listed[T]:
     """Those lines in whose `words` all that was typed occurs, in any case, a page of them; `names` are what `?show=`
-    calls one; `path` is that of the list where the request's is another; parameters in `kept` say which list it is.
+    calls one; `path` is that of the list where the request's is another; parameters in `carried` say which list it is.
     Raises InvalidValueError."""
     path = path or request.path
     text = check_line("q", request.GET.get("q", ""), blank=True)
@@ -116,7 +116,7 @@ def listed(
         pager.back,
         pager.more,
         path,
-        {name: request.GET[name] for name in kept if name in request.GET},
+        {name: request.GET[name] for name in carried if name in request.GET},
     )
 
 

@@ -48,8 +48,8 @@ def put_back(request: HttpRequest) -> HttpResponse:
     kind, key = request.POST.get("kind", ""), request.POST.get("key", "").replace("\0", "")[:300]
     if kind not in PAGES:
         raise Http404("this kind of object cannot be restored")
-    asking = rights(request)
-    if not (asking.staff or (asking.some and _by_team(kind, context_of(request)))):
+    allowed = rights(request)
+    if not (allowed.staff or (allowed.some and _by_team(kind, context_of(request)))):
         raise PermissionDenied("You do not have permission to restore this.")
     try:
         messages.success(
@@ -65,16 +65,16 @@ def put_back(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse(PAGES[kind]))
 
 
-def _by_team(kind: str, who: Context) -> bool:
+def _by_team(kind: str, context: Context) -> bool:
     """Whether those who manage a team may configure what is of this kind."""
-    return kind in RESTORABLE and RESTORABLE[kind].acting_for(who).by_team
+    return kind in RESTORABLE and RESTORABLE[kind].acting_for(context).by_team
 
 
-def _restored(kind: str, key: str, who: Context) -> str:
+def _restored(kind: str, key: str, context: Context) -> str:
     """Its name. Raises RestoreError, ForbiddenError."""
     if kind == ANALYSIS:
-        return made_again(kind, key, ScheduleSerializer, lambda value: analysis.put(value, who))
+        return made_again(kind, key, ScheduleSerializer, lambda value: analysis.put(value, context))
     if kind == ReportSchedulesView.kind:
-        view = ReportSchedulesView.acting_for(who)
+        view = ReportSchedulesView.acting_for(context)
         return made_again(kind, key, view.get_serializer, view.put)
-    return restore(kind, key, who)
+    return restore(kind, key, context)

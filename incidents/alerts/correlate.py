@@ -187,11 +187,11 @@ def _touched(incidents: Collection[str]) -> dict[str, str]:
     return {str(pk): f"{actor.partition(':')[2]} worked on this incident" for pk, actor in rows}
 
 
-def _note(source: Incident, by: Ticket, symptoms: Sequence[Symptom], kept: str, context: Context) -> None:
+def _note(source: Incident, by: Ticket, symptoms: Sequence[Symptom], reason: str, context: Context) -> None:
     notes = TimelineEntry.objects.filter(incident__pk=source.id, type="incident.linked_to_cause")
     if notes.filter(body__by__id=by.id).exists():
         return
-    note = c.LinkToCause(by, symptoms[0].explanation, len(symptoms), kept)
+    note = c.LinkToCause(by, symptoms[0].explanation, len(symptoms), reason)
     record(source.id, note, context)
 
 

@@ -56,10 +56,10 @@ class Catalog(viewsets.ModelViewSet[Any]):
         return super().handle_exception(exc)
 
     @classmethod
-    def acting_for(cls, who: Context) -> Self:
+    def acting_for(cls, context: Context) -> Self:
         """For whoever does not come over HTTP: a page of the console, a file."""
         view = cls(request=None, format_kwarg=None, kwargs={}, action="configure")
-        view.on_behalf_of = who
+        view.on_behalf_of = context
         return view
 
     def put(self, serializer: BaseSerializer[Any]) -> None:

@@ -213,12 +213,12 @@ class EscalationView(IncidentAPI):
         reached at an earlier moment is not known any more: `next` is then null."""
         as_of = as_of_in(parameters(request, "as_of"))
         incident, now = get(reference, as_of).incident, (as_of and moment_of(as_of)) or timezone.now()
-        standing = (
+        statuses = (
             queries.escalation_status(incident, now)
             if as_of is None
             else queries.escalation_status_at(incident.id, as_of)
         )
-        return Response(_UNSEEN if standing is None else queries.as_json(standing, now))
+        return Response(_UNSEEN if statuses is None else queries.as_json(statuses, now))
 
 
 _UNSEEN: Mapping[str, Any] = {

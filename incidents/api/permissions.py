@@ -22,18 +22,18 @@ class MayConfigure(HasScope):
     def has_permission(self, request: Request, view: APIView) -> bool:
         if super().has_permission(request, view):
             return True
-        who = _person(request)
-        return bool(getattr(view, "by_team", False)) and who is not None and who.has("manager")
+        actor = _person(request)
+        return bool(getattr(view, "by_team", False)) and actor is not None and actor.has("manager")
 
 
 class MayAnalyze(BasePermission):
     """Of people, responders of any team may have analyzers run; keys are asked for their scope elsewhere."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002
-        who = person(request.user.get_username()) if _person(request) is not None else None
-        if who is None or may(who, "analyze", ()):
+        actor = person(request.user.get_username()) if _person(request) is not None else None
+        if actor is None or may(actor, "analyze", ()):
             return True
-        self.message = f"{refusal(who, 'analyze', (), people_allowed('analyze', ()))}."
+        self.message = f"{refusal(actor, 'analyze', (), people_allowed('analyze', ()))}."
         return False
 
 

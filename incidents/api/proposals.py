@@ -82,16 +82,16 @@ class ProposalsView(IncidentAPI):
     def post(self, request: Request, reference: str) -> Response:
         """Propose a hand-over or a silence. Nothing is done until a person accepts it in the console."""
         incident_id = queries.get(reference).incident.id
-        body, who = fields(request, ProposeShape), context(request)
+        body, by = fields(request, ProposeShape), context(request)
         cites = sequence("cites", body.get("cites", []))
         match body["action"]:
             case "hand_over":
                 _without(body, "matchers", "minutes")
-                made = proposals.propose_hand_over(incident_id, body.get("team"), body["reason"], who, cites)
+                made = proposals.propose_hand_over(incident_id, body.get("team"), body["reason"], by, cites)
             case "silence":
                 _without(body, "team")
                 made = proposals.propose_silence(
-                    incident_id, body.get("matchers"), body.get("minutes"), body["reason"], who, cites
+                    incident_id, body.get("matchers"), body.get("minutes"), body["reason"], by, cites
                 )
             case _:
                 raise InvalidValueError("action", "must be hand_over or silence")

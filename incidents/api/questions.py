@@ -141,13 +141,13 @@ class AnswerQuestionView(QuestionsAPI):
         """Record the outcome of a measurement. The probabilities move and the cause narrows; an answer to a resolved
         incident is recorded as late and changes no cause."""
         body = fields(request, AnswerShape)
-        who = context(request)
+        by = context(request)
         done = commands.answer(
             queries.get(reference).incident.id,
             question,
             body["outcome"],
-            body.get("by") or who.actor.removeprefix("user:"),
-            who,
+            body.get("by") or by.actor.removeprefix("user:"),
+            by,
             note=body.get("note", ""),
             at=time_of("at", body.get("at")),
         )

@@ -96,13 +96,13 @@ class ReviewView(ReviewAPI):
     )
     def patch(self, request: Request, reference: str) -> Response:
         """Write another text, publish, or take back the publication."""
-        body, who = fields(request, ReviewChangeShape), context(request)
+        body, by = fields(request, ReviewChangeShape), context(request)
         if "text" in body:
             if "edition" not in body:
                 raise InvalidValueError("edition", "is required with a text: the edition that you changed")
-            commands.write(reference, body["text"], body["edition"], who)
+            commands.write(reference, body["text"], body["edition"], by)
         if "published" in body:
-            commands.publish(reference, body["published"], who)
+            commands.publish(reference, body["published"], by)
         return _answer(commands.find(reference))
 
 

@@ -74,9 +74,9 @@ class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
         if (named if row is None else named.exclude(pk=row.pk)).exists():
             raise s.ValidationError({"name": ["the team has a view of this name already"]})
         before = {} if row is None else commands.saved_view_as_json(row)
-        kept = {name: given.pop(name, before.get(name, "")) for name in commands.FIELDS}
+        stored = {name: given.pop(name, before.get(name, "")) for name in commands.FIELDS}
         try:
-            return {**given, "query": commands.canonical(urlencode(kept))}
+            return {**given, "query": commands.canonical(urlencode(stored))}
         except InvalidValueError:
             raise s.ValidationError({"search": ["is too long"]}) from None
 

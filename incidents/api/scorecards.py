@@ -108,10 +108,10 @@ class BacktestsView(ScorecardAPI, ListAPIView[BacktestRow]):
     )
     def post(self, request: Request) -> Response:
         """Judge recorded telemetry again and score it against resolved incidents. Queued; follow `Location`."""
-        asked = BacktestRequestShape(data=request.data)
-        asked.is_valid(raise_exception=True)
+        requested = BacktestRequestShape(data=request.data)
+        requested.is_valid(raise_exception=True)
         try:
-            row = requests.request_backtest(asked.request_of(), context(request).actor, _now())
+            row = requests.request_backtest(requested.request_of(), context(request).actor, _now())
         except InvalidBacktestError as bad:
             raise ValidationError({bad.field: [str(bad)]}) from bad
         where = {"Location": f"/api/v1/backtests/{row.pk}"}

@@ -101,8 +101,8 @@ class SimilarView(IncidentAPI):
         # Learning brings a hundred megabytes, which a process that is never asked should not carry.
         from incidents.similarity.similar import similar_to, suggested_team, time_to_mitigate
 
-        asked = parameters(request, "limit", "as_of")
-        limit, as_of = _limit(asked.get("limit", "5")), as_of_in(asked)
+        query = parameters(request, "limit", "as_of")
+        limit, as_of = _limit(query.get("limit", "5")), as_of_in(query)
         incident = queries.get(reference, as_of).incident
         found = [_as_json(one) for one in similar_to(incident, limit, as_of)]
         suggestion = None if as_of else _suggested(suggested_team(incident))

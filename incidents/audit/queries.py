@@ -30,24 +30,24 @@ class AuditQuery:
     """What is looked for; empty and None ask nothing. `text` is part of a thing's name, in any case."""
 
     kind: str = ""
-    who: str = ""
+    actor: str = ""
     text: str = ""
     since: datetime | None = None
     until: datetime | None = None
 
 
-def changes(asked: AuditQuery) -> QuerySet[Change]:
+def changes(query: AuditQuery) -> QuerySet[Change]:
     rows = Change.objects.all()
-    if asked.kind:
-        rows = rows.filter(kind=asked.kind)
-    if asked.who:
-        rows = rows.filter(actor=asked.who)
-    if asked.text:
-        rows = rows.filter(key__icontains=asked.text)
-    if asked.since is not None:
-        rows = rows.filter(at__gte=asked.since)
-    if asked.until is not None:
-        rows = rows.filter(at__lt=asked.until)
+    if query.kind:
+        rows = rows.filter(kind=query.kind)
+    if query.actor:
+        rows = rows.filter(actor=query.actor)
+    if query.text:
+        rows = rows.filter(key__icontains=query.text)
+    if query.since is not None:
+        rows = rows.filter(at__gte=query.since)
+    if query.until is not None:
+        rows = rows.filter(at__lt=query.until)
     return rows
 
 

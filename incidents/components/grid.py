@@ -53,38 +53,38 @@ class Grid:
     window: timedelta = field(default=timedelta(hours=1))
 
 
-def grid_of(asked: GridQuery) -> Grid:
+def grid_of(query: GridQuery) -> Grid:
     """Reads it. Raises InvalidValueError for kinds that are not on the paths, PathSumsTooSlow."""
     there = regions()
-    region = asked.region or _first_with_paths(there)
-    source = asked.source or path_source(region)
+    region = query.region or _first_with_paths(there)
+    source = query.source or path_source(region)
     latest = path_clock(region, source) if source else None
     if source is None or latest is None:
         return Grid(region, there, None)
-    end = asked.end or _end_of(latest, asked.window)
-    steps = PathSteps(end - asked.steps * asked.window, asked.window, asked.steps)
+    end = query.end or _end_of(latest, query.window)
+    steps = PathSteps(end - query.steps * query.window, query.window, query.steps)
     sums = path_sums(region, source, steps)
     kinds = sums.sets.seen
-    spans = [(start, start + asked.window) for start in steps.starts]
-    axes = _axes(asked, kinds)
+    spans = [(start, start + query.window) for start in steps.starts]
+    axes = _axes(query, kinds)
     if axes is None:
-        return Grid(region, there, source, kinds, steps=spans, at=len(spans) - 1, window=asked.window)
-    return _crossed(asked, Grid(region, there, source, kinds, steps=spans, window=asked.window), sums, axes)
+        return Grid(region, there, source, kinds, steps=spans, at=len(spans) - 1, window=query.window)
+    return _crossed(query, Grid(region, there, source, kinds, steps=spans, window=query.window), sums, axes)
 
 
-def _crossed(asked: GridQuery, empty: Grid, sums: PathSums, axes: tuple[str, str]) -> Grid:
-    crossing = cross(sums, *axes, asked.within)
+def _crossed(query: GridQuery, empty: Grid, sums: PathSums, axes: tuple[str, str]) -> Grid:
+    crossing = cross(sums, *axes, query.within)
     spans = empty.steps
     at = len(spans) - 1
-    if asked.at is not None:
-        at = next((place for place, (_, end) in enumerate(spans) if end >= asked.at), at)
+    if query.at is not None:
+        at = next((place for place, (_, end) in enumerate(spans) if end >= query.at), at)
     names = (*crossing.rows.names, *crossing.columns.names)
     return Grid(
         empty.region,
         empty.regions,
         empty.source,
         empty.kinds,
-        asked.within,
+        query.within,
         spans,
         crossing,
         sums.unplaced.tolist(),
@@ -92,7 +92,7 @@ def _crossed(asked: GridQuery, empty: Grid, sums: PathSums, axes: tuple[str, str
         finer(sums.sets, axes[0], axes),
         finer(sums.sets, axes[1], axes),
         at,
-        asked.window,
+        query.window,
     )
 
 
@@ -108,18 +108,18 @@ def _end_of(latest: datetime, window: timedelta) -> datetime:
     return datetime.fromtimestamp(second - second % grain + grain, UTC)
 
 
-def _axes(asked: GridQuery, kinds: Sequence[KindOnPaths]) -> tuple[str, str] | None:
+def _axes(query: GridQuery, kinds: Sequence[KindOnPaths]) -> tuple[str, str] | None:
     there = [one.kind for one in kinds]
     usual = default_axes(kinds)
     if usual is None or not there:
         return None
-    for name, kind in (("rows", asked.rows), ("columns", asked.columns)):
+    for name, kind in (("rows", query.rows), ("columns", query.columns)):
         if kind and kind not in there:
             raise InvalidValueError(
                 name, f"must be one of {', '.join(there)}, the kinds on the paths of that time"
             )
-    rows = asked.rows or next(kind for kind in (*usual, *there) if kind != asked.columns)
-    columns = asked.columns or next(kind for kind in (usual[1], usual[0], *there) if kind != rows)
+    rows = query.rows or next(kind for kind in (*usual, *there) if kind != query.columns)
+    columns = query.columns or next(kind for kind in (usual[1], usual[0], *there) if kind != rows)
     if rows == columns:
         raise InvalidValueError("columns", "must be another kind than `rows`")
     return rows, columns

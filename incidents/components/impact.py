@@ -76,14 +76,14 @@ def impacts_of(incidents: Iterable[Incident], at: datetime) -> dict[str, Impact]
     A few statements for each of at most MOST_REGIONS regions, none for an incident. One without a region is looked for
     in each of them.
     """
-    asked = [one for one in incidents if one.component]
-    wanted = [name for name, _ in Counter(one.region for one in asked if one.region).most_common()]
-    if len(asked) > sum(one.region is not None for one in asked):
+    named = [one for one in incidents if one.component]
+    wanted = [name for name, _ in Counter(one.region for one in named if one.region).most_common()]
+    if len(named) > sum(one.region is not None for one in named):
         wanted = list(dict.fromkeys([*wanted, *regions()]))
     snapshots = {region: topology_snapshot(region, at) for region in wanted[:MOST_REGIONS]}
     services = services_by_slug() if snapshots else {}
     found: dict[str, Impact] = {}
-    for one in asked:
+    for one in named:
         places = snapshots.values() if one.region is None else [snapshots.get(one.region)]
         component = str(one.component)
         snapshot = next((it for it in places if it is not None and it.knows(component)), None)

@@ -252,8 +252,8 @@ def prior(groups: Iterable[Group]) -> dict[str, float]:
         score = min(0.99, max(0.01, UNCALIBRATED if group.score is None else group.score))
         for name in group.components:
             weights[name] = weights.get(name, 0.0) + score / (1 - score) / len(group.components)
-    kept = dict(sorted(weights.items(), key=lambda one: (-one[1], one[0]))[:MOST_SUSPECTS])
-    return _normal({**kept, NONE: 1.0 + sum(weights.values()) - sum(kept.values())})
+    likeliest = dict(sorted(weights.items(), key=lambda one: (-one[1], one[0]))[:MOST_SUSPECTS])
+    return _normal({**likeliest, NONE: 1.0 + sum(weights.values()) - sum(likeliest.values())})
 
 
 def _normal(weights: Mapping[str, float]) -> dict[str, float]:

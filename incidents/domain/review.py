@@ -102,15 +102,15 @@ def _after(at: datetime, before: datetime | None) -> str:
 
 
 def _happened(lines: Sequence[Line]) -> str:
-    told = [one for one in lines if kind_of(one.type, one.actor) != "notifications"]
+    entries = [one for one in lines if kind_of(one.type, one.actor) != "notifications"]
     left = 0
-    if len(told) > MOST_LINES:
+    if len(entries) > MOST_LINES:
         # What people and analyzers did explains more than the fortieth alert.
-        alerts = [one for one in told if kind_of(one.type, one.actor) == "alerts"][1:-1]
-        dropped = {id(one) for one in alerts[: len(told) - MOST_LINES]}
-        kept = [one for one in told if id(one) not in dropped][:MOST_LINES]
-        left, told = len(told) - len(kept), kept
-    rows = [f"- **{_at(one.at)}** {_plain(one.text)}{_again(one)}" for one in told]
+        alerts = [one for one in entries if kind_of(one.type, one.actor) == "alerts"][1:-1]
+        dropped = {id(one) for one in alerts[: len(entries) - MOST_LINES]}
+        shown = [one for one in entries if id(one) not in dropped][:MOST_LINES]
+        left, entries = len(entries) - len(shown), shown
+    rows = [f"- **{_at(one.at)}** {_plain(one.text)}{_again(one)}" for one in entries]
     more = [f"- {left} more entries are on the timeline of the incident"] if left else []
     return "\n".join([*rows, *more])
 

@@ -175,13 +175,13 @@ def quoted(value: str) -> str:
 def changed(text: str, field: str, values: Iterable[str]) -> str:
     """The search with what it asks `field` to be replaced by these values; with none, taken away. What it asks the
     field not to be stays."""
-    kept = [
+    others = [
         written
         for written in _WORD.findall(text)
         if not (isinstance(found := _term(written), Term) and found.field == field and not found.negated)
     ]
-    asked = ",".join(quoted(value) for value in values)
-    return " ".join([*kept, f"{field}:{asked}"] if asked else kept)
+    values_text = ",".join(quoted(value) for value in values)
+    return " ".join([*others, f"{field}:{values_text}"] if values_text else others)
 
 
 def chosen(search: Search, field: str) -> str:

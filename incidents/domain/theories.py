@@ -228,12 +228,12 @@ def _control(hop: Hop, known: Known, shifts: MetricShifts) -> Ground:
 
 
 def _verdicts(hop: Hop, opinions: Sequence[Opinion]) -> Ground:
-    blames = [one for one in opinions if one.says in ("blames", "blames_other")]
+    blames = [one for one in opinions if one.stance in ("blames", "blames_other")]
     for one in blames:
         ends = [one.path.index(name) if name in one.path else None for name in (hop.cause, hop.effect)]
         if ends[0] is not None and ends[1] is not None:
-            said = f"{one.analyzer} {one.version} has the path {' -> '.join(one.path)}, run {one.run}."
-            return Ground("verdicts", "supported" if ends[0] < ends[1] else "contradicted", said)
+            sentence = f"{one.analyzer} {one.version} has the path {' -> '.join(one.path)}, run {one.run}."
+            return Ground("verdicts", "supported" if ends[0] < ends[1] else "contradicted", sentence)
     named = [one for one in blames if hop.cause in one.cause]
     if named:
         return Ground("verdicts", "supported", "; ".join(map(_opinion_text, named)) + ".")

@@ -56,4 +56,4 @@ def _command_of(state: Incident, reason: str, directory: Directory) -> c.Command
     if isinstance(found, str):
         raise CommandRefusedError(f"no one can be notified for #{state.number}: {found}")
     overriding = suppressor.overriding(state.id, directory.now)
-    return c.StartEscalation(found, reason, asked=True, overriding=overriding)
+    return c.StartEscalation(found, reason, requested=True, overriding=overriding)

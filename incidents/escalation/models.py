@@ -81,8 +81,10 @@ class EscalationRow(models.Model):
 def project(changes: Sequence[Change]) -> None:
     """Brings the escalations of incidents up to their newest events; most events change nothing about one."""
     about = [change for change in changes if any(event.type in CONCERNS for event in change.events)]
-    asked = [change.after.id for change in about if change.before is not None]
-    rows = EscalationRow.objects.filter(incident__pk__in=asked).values_list("pk", "state") if asked else ()
+    changed = [change.after.id for change in about if change.before is not None]
+    rows = (
+        EscalationRow.objects.filter(incident__pk__in=changed).values_list("pk", "state") if changed else ()
+    )
     known = {str(pk): escalation_from(state) for pk, state in rows}
     # Updated in place also by a rebuild, as the incident's own row is.
     followed = [_followed(change, known.get(change.after.id)) for change in about]

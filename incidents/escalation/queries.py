@@ -283,8 +283,8 @@ def _does(action: Action) -> str:
     return words.get(action.kind, f"notify {action}")
 
 
-def as_json(standing: EscalationStatus, now: datetime) -> dict[str, Any]:
-    following = standing.next
+def as_json(status: EscalationStatus, now: datetime) -> dict[str, Any]:
+    following = status.next
     following_step = None
     if following is not None:
         following_step = {
@@ -292,7 +292,7 @@ def as_json(standing: EscalationStatus, now: datetime) -> dict[str, Any]:
             "actions": list(following.actions),
             "unreachable": [{"target": target, "why": why} for target, why in following.unreachable],
         }
-    return {**as_people_read(standing.escalation, now), "next": following_step}
+    return {**as_people_read(status.escalation, now), "next": following_step}
 
 
 def policies() -> list[EscalationPolicy]:

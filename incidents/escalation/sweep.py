@@ -158,7 +158,7 @@ def _together(ids: Sequence[str], directory: Directory) -> int:
 def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[CommandResult]:
     """What each of these does next; nothing for one that waits."""
     timers = {str(one.pk): one for one in EscalationRow.objects.filter(pk__in=[row.pk for row in rows])}
-    asked = []
+    requested = []
     covers = Covers(directory.now)
     for row in rows:
         timer = timers[str(row.pk)]
@@ -167,12 +167,12 @@ def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[CommandRes
             cover = covers.of(row)
             command = command if cover is None else cover.command
             context = Context(ENGINE, cause=f"{stream_of(str(row.pk))}@{timer.version}")
-            asked.append(LockedCommand(row, command, context, state))
-    recorded = record_together(asked, directory.now)
+            requested.append(LockedCommand(row, command, context, state))
+    recorded = record_together(requested, directory.now)
     notify_all(
         [
             call
-            for entry, one in zip(recorded, asked, strict=True)
+            for entry, one in zip(recorded, requested, strict=True)
             for call in calls(entry, one.context, directory)
         ]
     )

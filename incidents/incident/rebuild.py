@@ -111,10 +111,10 @@ def checksums(ids: Sequence[str]) -> dict[str, str]:
     return {str(pk): digest.hexdigest() for pk, digest in digests.items()}
 
 
-def _add(digests: Mapping[UUID, Any], rows: models.QuerySet[Any], whose: str) -> None:
+def _add(digests: Mapping[UUID, Any], rows: models.QuerySet[Any], owner: str) -> None:
     names = [f.attname for f in rows.model._meta.concrete_fields if not isinstance(f, models.BigAutoField)]
     for row in rows.values(*names):
-        digests[row[whose]].update(json.dumps(row, sort_keys=True, cls=DjangoJSONEncoder).encode())
+        digests[row[owner]].update(json.dumps(row, sort_keys=True, cls=DjangoJSONEncoder).encode())
 
 
 def _rebuild_windows() -> bool:

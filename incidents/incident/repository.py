@@ -168,20 +168,20 @@ def record_on(
     return record_together([LockedCommand(row, command, context)], when)[0]
 
 
-def record_together(asked: Sequence[LockedCommand], when: datetime | None = None) -> list[CommandResult]:
+def record_together(commands: Sequence[LockedCommand], when: datetime | None = None) -> list[CommandResult]:
     """Each as `record_on` does it, each on another incident, in the order given: a few statements for all of them.
 
     Raises, and records none, where one of them does.
     """
-    if not asked:
+    if not commands:
         return []
     now = when or now_utc()
-    known = heads([stream_of(str(one.row.pk)) for one in asked])
-    states = _all_loaded([one.row for one in asked], known, [one.state for one in asked])
-    assert len(states) == len(asked), "each command is on another incident"
+    known = heads([stream_of(str(one.row.pk)) for one in commands])
+    states = _all_loaded([one.row for one in commands], known, [one.state for one in commands])
+    assert len(states) == len(commands), "each command is on another incident"
     decided = [
         (one, state, _decided(state, one.command, one.context, now))
-        for one, state in zip(asked, states.values(), strict=True)
+        for one, state in zip(commands, states.values(), strict=True)
     ]
     added = [
         StreamAppend(stream := stream_of(state.id), events, known[stream], one.context)

@@ -90,11 +90,11 @@ def change_method(row: ContactMethod, given: Mapping[str, Any], context: Context
     """Only what is given changes. Its name is what rules and policies know it by, and stays."""
     if given.get("name", row.name) != row.name:
         raise InvalidValueError("name", "cannot be changed because rules refer to it; add another method")
-    before, kept = method_as_json(row), hidden(row)
+    before, hidden_before = method_as_json(row), hidden(row)
     _fill(row, {"address": row.address, **given})
-    if row.address != kept["address"]:
+    if row.address != hidden_before["address"]:
         row.verified_at = None
-    return retrying(lambda: _saved(row, before, context, replaced(row, kept)))
+    return retrying(lambda: _saved(row, before, context, replaced(row, hidden_before)))
 
 
 def hidden(row: ContactMethod) -> dict[str, str]:
@@ -244,8 +244,8 @@ def _set_preferences(user: User, given: Mapping[str, Any], context: Context) -> 
 # ----------------------------------------------------------------------------------------------------------
 def try_method(row: ContactMethod) -> Tried:
     """Send a test message now and say what was answered; one that is taken verifies the method."""
-    whose = "" if row.user is None else row.user.username
-    reply = _try(whose, row.kind, row.address, row.secret, _key(row))  # type: ignore[arg-type]
+    owner = "" if row.user is None else row.user.username
+    reply = _try(owner, row.kind, row.address, row.secret, _key(row))  # type: ignore[arg-type]
     if reply.kind == "taken":
         _verified(row)
     return Tried(reply.kind == "taken", reply.why)
@@ -264,19 +264,19 @@ def try_account(user: User) -> Tried:
     return Tried(reply.kind == "taken", reply.why)
 
 
-def _try(whose: str, kind: Kind, address: str, secret: str, who: str) -> Reply:
+def _try(owner: str, kind: Kind, address: str, secret: str, actor: str) -> Reply:
     if not address:
         return refused("the account has no e-mail address")
-    if not _may_try(whose):
+    if not _may_try(owner):
         return refused(f"limit of {MOST_TESTS} test messages per hour reached; try again in the next hour")
     id_ = uuid.uuid4()
-    message = test_message(str(id_), who, settings.PUBLIC_URL)
+    message = test_message(str(id_), actor, settings.PUBLIC_URL)
     return send(Outgoing(id_, "test", kind, address, secret, message, ()))
 
 
-def _may_try(whose: str) -> bool:
+def _may_try(owner: str) -> bool:
     """A test goes to whatever address was typed, so nobody sends it again and again; counted for all processes."""
-    named = hashlib.sha256(whose.encode()).hexdigest()
+    named = hashlib.sha256(owner.encode()).hexdigest()
     counted = f"test-messages:{named}:{int(time.time() // 3600)}"
     tried: int = cache.get(counted, 0)
     cache.set(counted, tried + 1, 3600)

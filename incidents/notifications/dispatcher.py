@@ -1,9 +1,9 @@
-"""The process that delivers: sweeps in one thread, messages in the worker threads of their lanes, until it is
+"""The process that delivers: sweeps in one thread, messages in the worker threads of their queues, until it is
 stopped.
 
-A lane is a mail server, a host, or the address of a service. A lane that answers may have ever more messages
+A queue is a mail server, a host, or the address of a service. A queue that answers may have ever more messages
 wait for its threads; after a message that was not answered in time it gets one at a time until it answers again.
-So a receiver that never answers blocks only its own lane.
+So a receiver that never answers blocks only its own queue.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from ingest.queries import now_utc
 # Worker pool
 # ----------------------------------------------------------------------------------------------------------
 THREADS = 4
-"""Of one lane."""
+"""Of one queue."""
 MOST_THREADS = 256
-"""Of all lanes."""
+"""Of all queues."""
 MOST_WAITING = 64
-"""Messages that wait for the threads of one lane, or are with them."""
+"""Messages that wait for the threads of one queue, or are with them."""
 ABANDONED = 60.0
 """Seconds after which a message counts as not answered, whatever its thread still waits for."""
 PASSED_OVER = LEASE.total_seconds() - ABANDONED
@@ -75,40 +75,40 @@ class WorkerPool:
     def __init__(self, send: Send, holds: Holds = lambda _, __: True) -> None:
         self._send = send
         self._holds = holds
-        self._lanes: dict[str, _Queue] = {}
+        self._queues: dict[str, _Queue] = {}
         self._under_way: dict[int, tuple[Outgoing, float]] = {}
         self._answers: queue.SimpleQueue[tuple[Outgoing, Reply]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._count = 0
 
     def full(self) -> set[str]:
-        """The lanes that take no more."""
+        """The queues that take no more."""
         with self._lock:
             if len(self._under_way) >= MOST_THREADS:
-                return set(self._lanes)
-            return {name for name, lane in self._lanes.items() if lane.is_full}
+                return set(self._queues)
+            return {name for name, queue in self._queues.items() if queue.is_full}
 
     def room(self, name: str) -> int:
-        """How many messages a lane takes now."""
+        """How many messages a queue takes now."""
         with self._lock:
-            lane = self._lanes.get(name) or _Queue()
-            left = min(lane.quota - lane.threads - len(lane.waiting), MOST_THREADS - len(self._under_way))
+            queue = self._queues.get(name) or _Queue()
+            left = min(queue.quota - queue.threads - len(queue.waiting), MOST_THREADS - len(self._under_way))
             return max(0, left)
 
     @property
     def busy(self) -> bool:
         with self._lock:
-            return bool(self._under_way) or any(lane.waiting for lane in self._lanes.values())
+            return bool(self._under_way) or any(queue.waiting for queue in self._queues.values())
 
     def submit(self, outgoing: Outgoing) -> None:
         with self._lock:
-            lane = self._lanes.setdefault(outgoing.lane, _Queue())
-            lane.waiting.append((outgoing, time.monotonic()))
-            if lane.threads >= min(THREADS, lane.quota):
+            queue = self._queues.setdefault(outgoing.queue, _Queue())
+            queue.waiting.append((outgoing, time.monotonic()))
+            if queue.threads >= min(THREADS, queue.quota):
                 return
-            lane.threads += 1
+            queue.threads += 1
         threading.Thread(
-            target=self._work, args=(lane,), name=f"lane {outgoing.lane[:40]}", daemon=True
+            target=self._work, args=(queue,), name=f"queue {outgoing.queue[:40]}", daemon=True
         ).start()
 
     def collect(self, seconds: float) -> list[tuple[Outgoing, Reply]]:
@@ -128,11 +128,11 @@ class WorkerPool:
             keys = [key for key, (_, since) in self._under_way.items() if since < late]
             gone = [self._under_way.pop(key)[0] for key in keys]
             for outgoing in gone:
-                self._lanes[outgoing.lane].quota = 1
+                self._queues[outgoing.queue].quota = 1
         return [(outgoing, no_answer(f"no answer within {ABANDONED:.0f} s")) for outgoing in gone]
 
-    def _work(self, lane: _Queue) -> None:
-        while (taken := self._next(lane)) is not None:
+    def _work(self, queue: _Queue) -> None:
+        while (taken := self._next(queue)) is not None:
             key, outgoing, patience = taken
             if not self._holds(outgoing.holder, patience):
                 with self._lock:
@@ -144,20 +144,20 @@ class WorkerPool:
                 if self._under_way.pop(key, None) is not None:
                     self._answers.put((outgoing, reply))
                 slow = reply.kind == "passing" and time.monotonic() - began > 1.0
-                lane.quota = 1 if slow else min(MOST_WAITING, max(THREADS, lane.quota * 2))
+                queue.quota = 1 if slow else min(MOST_WAITING, max(THREADS, queue.quota * 2))
 
-    def _next(self, lane: _Queue) -> tuple[int, Outgoing, float] | None:
+    def _next(self, queue: _Queue) -> tuple[int, Outgoing, float] | None:
         """A message under its key, and for how many seconds it may still wait before it is sent."""
         with self._lock:
-            while lane.waiting:
-                outgoing, since = lane.waiting.popleft()
+            while queue.waiting:
+                outgoing, since = queue.waiting.popleft()
                 patience = since + PASSED_OVER - time.monotonic()
                 if patience < 0:
                     continue
                 self._count += 1
                 self._under_way[self._count] = (outgoing, time.monotonic())
                 return self._count, outgoing, patience
-            lane.threads -= 1
+            queue.threads -= 1
             return None
 
 
@@ -178,11 +178,11 @@ log = structlog.get_logger("deliver")
 
 
 class Deliverer:
-    """One round after another: answers are recorded, what is due is planned, claimed and given to its lane."""
+    """One round after another: answers are recorded, what is due is planned, claimed and given to its queue."""
 
     def __init__(self, presence: Presence | None = None) -> None:
         self.presence = presence
-        self.lanes = WorkerPool(send) if presence is None else WorkerPool(send, presence.holds)
+        self.pool = WorkerPool(send) if presence is None else WorkerPool(send, presence.holds)
         self.answers: list[tuple[Outgoing, Reply]] = []
         self._pulse = 0.0
 
@@ -193,8 +193,8 @@ class Deliverer:
             did += catch_up(now)
         did += plan_new(now) + stop_answered(now) + wake_for_critical(now)
         holder = None if self.presence is None else self.presence.number
-        for outgoing in (going := claim(now, self.lanes.full(), self.lanes.room, holder)):
-            self.lanes.submit(outgoing)
+        for outgoing in (going := claim(now, self.pool.full(), self.pool.room, holder)):
+            self.pool.submit(outgoing)
         if beat:
             alive("sending", now, did + len(going))
             self._pulse = time.monotonic()
@@ -208,7 +208,7 @@ class Deliverer:
         return did
 
     def wait(self, seconds: float) -> None:
-        self.answers += self.lanes.collect(seconds)
+        self.answers += self.pool.collect(seconds)
 
 
 def _result(outgoing: Outgoing, reply: Reply) -> Result:
@@ -224,7 +224,7 @@ def deliver_due(now: datetime, patience: float = 30.0) -> int:
     deadline = time.monotonic() + patience
     while True:
         did = deliverer.round(now)
-        while deliverer.lanes.busy:
+        while deliverer.pool.busy:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"messages are still under way after {patience:.0f} s")
             deliverer.wait(0.05)
@@ -292,7 +292,7 @@ def _pause(stop: threading.Event, seconds: float) -> float:
 def _finish(deliverer: Deliverer) -> None:
     deadline = time.monotonic() + LAST_ANSWERS
     try:
-        while deliverer.lanes.busy and time.monotonic() < deadline:
+        while deliverer.pool.busy and time.monotonic() < deadline:
             deliverer.wait(0.05)
         deliverer.wait(0.0)
         deliverer.record(now_utc())

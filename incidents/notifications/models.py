@@ -125,8 +125,8 @@ class NotificationDelivery(models.Model):
     label = models.TextField()
     """What people see: never the address."""
     kind = models.CharField(max_length=8)
-    lane = models.TextField()
-    """Messages of one lane go through the same endpoint and may block each other, never those of another."""
+    queue = models.TextField()
+    """Messages of one queue go through the same endpoint and may block each other, never those of another."""
     at = models.DateTimeField()
     """When it was planned for."""
     next_at = models.DateTimeField()

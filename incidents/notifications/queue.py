@@ -141,7 +141,7 @@ def _as_before(row: Notification) -> list[NotificationDelivery]:
             method_id=one.method_id,
             label=one.label,
             kind=one.kind,
-            lane=one.lane,
+            queue=one.queue,
             at=row.made_at,
             next_at=row.made_at,
         )
@@ -162,7 +162,7 @@ def _addressed(row: Notification) -> tuple[list[NotificationDelivery], str]:
         method=method,
         label=shown(kind, ref) if method is None else method.name,
         kind=kind,
-        lane=queue_key(kind, address),
+        queue=queue_key(kind, address),
         at=row.made_at,
         next_at=row.made_at,
     )
@@ -183,7 +183,7 @@ class Outgoing:
     """A message that is to be sent now. `address` may be secret; empty where there is none any more."""
 
     id: uuid.UUID
-    lane: str
+    queue: str
     kind: Kind
     address: str
     secret: str
@@ -193,11 +193,11 @@ class Outgoing:
 
 
 Room = Callable[[str], int]
-"""How many messages a lane takes now."""
+"""How many messages a queue takes now."""
 
 
 def claim(now: datetime, full: Collection[str], room: Room, holder: int | None = None) -> list[Outgoing]:
-    """Messages to send now, as many as their lanes take; those that are `full` are not looked at.
+    """Messages to send now, as many as their queues take; those that are `full` are not looked at.
 
     They are the `holder`'s (a number of `presence`) until their lease ends, or it is gone.
     """
@@ -259,7 +259,7 @@ def _stop_answered(now: datetime) -> int:
 
 @transaction.atomic
 def _claim(now: datetime, full: Collection[str], room: Room, holder: int | None) -> list[Outgoing]:
-    due = NotificationDelivery.objects.filter(state="waiting", next_at__lte=now).exclude(lane__in=full)
+    due = NotificationDelivery.objects.filter(state="waiting", next_at__lte=now).exclude(queue__in=full)
     # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
     ended = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * LEASE)
     free = due.filter(Q(lease_until__isnull=True) | ended)
@@ -282,7 +282,7 @@ class _Judging:
         self.people = people(row.person for row in self.calls.values() if row.person is not None)
         self.rows = ContactMethod.objects.in_bulk({one.method_id for one in due if one.method_id is not None})
         self.methods = {one.pk: self._method(one) for one in due}
-        self.told = _recipients_of(self.calls.values())
+        self.recipients = _recipients_of(self.calls.values())
         self.lines = _lines(due, self.methods, now)
 
     def claim(self, room: Room, holder: int | None) -> list[Outgoing]:
@@ -302,9 +302,9 @@ class _Judging:
         left: dict[str, int] = {}
         leased = []
         for together in going.values():
-            lane = together[0].lane
-            left[lane] = left.get(lane, room(lane)) - 1
-            if left[lane] >= 0:
+            queue = together[0].queue
+            left[queue] = left.get(queue, room(queue)) - 1
+            if left[queue] >= 0:
                 leased.append(self._lease(together, holder))
         return leased
 
@@ -329,7 +329,7 @@ class _Judging:
             at=one.at,
             made_at=row.made_at,
             urgent=row.urgent,
-            first=(row.person, row.address_ref, row.incident) not in self.told,
+            first=(row.person, row.address_ref, row.incident) not in self.recipients,
             attempts=one.attempts,
             team=row.team,
             over=row.about == OVER,
@@ -372,7 +372,7 @@ class _Judging:
         entries = [self._message_line(one) for one in together]
         return Outgoing(
             id=message,
-            lane=first.lane,
+            queue=first.queue,
             kind=self.methods[first.pk].kind,
             address=address,
             secret=secret,
@@ -392,7 +392,7 @@ class _Judging:
         return ("", "") if row is None else (row.address, row.secret)
 
     def _message_line(self, one: NotificationDelivery) -> MessageLine:
-        ticket_text = self.tickets[one.notification.incident].told
+        ticket_text = self.tickets[one.notification.incident].line
         url = f"{settings.PUBLIC_URL}/incidents/{ticket_text['number']}"
         over = one.notification.about == OVER
         link = link_of(one.notification)
@@ -409,7 +409,7 @@ class _Known:
     """Of an incident, whose row is wide: what decides, and what is told of it."""
 
     ticket: Ticket
-    told: Mapping[str, Any]
+    line: Mapping[str, Any]
 
 
 _DECIDES = tuple(field.name for field in fields(Ticket))

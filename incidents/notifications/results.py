@@ -44,7 +44,7 @@ SENDING: Final = (
     "method_id",
     "label",
     "kind",
-    "lane",
+    "queue",
     "at",
     "next_at",
     "attempts",
@@ -70,7 +70,7 @@ def planned(
                 method=method,
                 label=step.method.name,
                 kind=step.method.kind,
-                lane="email" if method is None else queue_key(method.kind, method.address),
+                queue="email" if method is None else queue_key(method.kind, method.address),
                 at=step.at,
                 next_at=step.at,
             )

@@ -162,7 +162,7 @@ def named_days(row: OnCallSchedule, start: datetime, end: datetime) -> list[tupl
     away = Calendar.objects.filter(**{key: list(people)}).select_related("person").defer("text")
     found = []
     for calendar in [*row.holidays.all(), *away]:
-        whose = "" if calendar.person is None else f"{calendar.person.get_username()} is away: "
+        owner = "" if calendar.person is None else f"{calendar.person.get_username()} is away: "
         spans = zip(spans_of(calendar, zone), calendar.spans, strict=True)
-        found += [(span, whose + entry[2]) for span, entry in spans if span[0] < end and start < span[1]]
+        found += [(span, owner + entry[2]) for span, entry in spans if span[0] < end and start < span[1]]
     return sorted(found)

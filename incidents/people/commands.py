@@ -139,10 +139,10 @@ def _allow(team: Team, roles: set[str], context: Context) -> None:
     user = _users().objects.filter(username=name, is_active=True).first()
     if user is not None and (user.is_staff or user.is_superuser):
         return
-    who = person(name) or Person(name)
-    if not may(who, CONFIGURE, (team.slug,)):
-        raise ForbiddenError(refusal(who, CONFIGURE, (team.slug,), people_allowed(CONFIGURE, (team.slug,))))
-    if "admin" in roles and not who.has("admin", team.slug):
+    actor = person(name) or Person(name)
+    if not may(actor, CONFIGURE, (team.slug,)):
+        raise ForbiddenError(refusal(actor, CONFIGURE, (team.slug,), people_allowed(CONFIGURE, (team.slug,))))
+    if "admin" in roles and not actor.has("admin", team.slug):
         raise ForbiddenError(f"only an admin of {team.slug}, or staff, decides who is admin there")
 
 

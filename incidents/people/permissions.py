@@ -44,12 +44,12 @@ def allow(command: str, context: Context, incident_id: str | None = None) -> Non
     name = actor_name(context)
     if name is None:
         return
-    who = person(name)
-    if who is None or may(who, command, ()):
+    actor = person(name)
+    if actor is None or may(actor, command, ()):
         return
     teams = () if command in ANYWHERE or incident_id is None else _teams(command, incident_id)
-    if not may(who, command, teams):
-        raise ForbiddenError(refusal(who, command, teams, people_allowed(command, teams)))
+    if not may(actor, command, teams):
+        raise ForbiddenError(refusal(actor, command, teams, people_allowed(command, teams)))
 
 
 def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> None:
@@ -59,15 +59,15 @@ def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> No
     Who is staff, or a manager of some team, the endpoint has asked for; here it is asked which team's.
     """
     name = actor_name(context)
-    who = None if name is None else person(name)
-    if who is None:
+    actor = None if name is None else person(name)
+    if actor is None:
         return
     for thing in things:
         team = None if thing is None else thing.get("team")
         teams = (team,) if team else ()
-        if thing is not None and not may(who, CONFIGURE, teams):
+        if thing is not None and not may(actor, CONFIGURE, teams):
             raise ForbiddenError(
-                refusal(who, CONFIGURE, teams, people_allowed(CONFIGURE, teams) if teams else ())
+                refusal(actor, CONFIGURE, teams, people_allowed(CONFIGURE, teams) if teams else ())
             )
 
 
@@ -78,8 +78,8 @@ def allow_route(context: Context, *rules: Mapping[str, Any] | None) -> None:
     The rules are as the API shows them, before and after. What a rule beneath one of the same team decides stays
     in that team; a rule elsewhere takes incidents of others.
     """
-    who = _not_staff(context)
-    for rule in rules if who is not None else ():
+    by = _not_staff(context)
+    for rule in rules if by is not None else ():
         if rule is None or (above := _team_of_rule(rule.get("parent"))) == rule.get("team"):
             continue
         team = rule.get("team")
@@ -121,14 +121,14 @@ def allow_silence(context: Context, matchers: Collection[Matcher], lasts: timede
     What the matchers will fit later cannot be told; so a silence of more than LONG_SILENCE takes a manager.
     """
     allow("silence", context)
-    who = _not_staff(context)
-    if who is None:
+    by = _not_staff(context)
+    if by is None:
         return
-    if lasts > LONG_SILENCE and not who.has("manager"):
+    if lasts > LONG_SILENCE and not by.has("manager"):
         raise ForbiddenError(
-            f"a silence of more than {LONG_SILENCE.days} days takes a manager of a team, or staff; {who.name} is none"
+            f"a silence of more than {LONG_SILENCE.days} days takes a manager of a team, or staff; {by.name} is none"
         )
-    own = [team for team in who.roles if may(who, AT_A_TEAM, (team,))]
+    own = [team for team in by.roles if may(by, AT_A_TEAM, (team,))]
     if (found := _fitting_elsewhere(matchers, own)) is not None:
         raise ForbiddenError(
             f"it would silence #{found.number} of {found.team}, which is for responders of {found.team} and staff; add"
@@ -154,8 +154,8 @@ def _fitting_elsewhere(matchers: Collection[Matcher], own: Collection[str]) -> I
 def _not_staff(context: Context) -> Person | None:
     """The person who acts, if roles hold and they are not staff."""
     name = actor_name(context)
-    who = None if name is None else person(name)
-    return None if who is None or who.is_staff else who
+    actor = None if name is None else person(name)
+    return None if actor is None or actor.is_staff else actor
 
 
 def _team_of_rule(name: str | None) -> str | None:
@@ -179,16 +179,16 @@ def _teams(command: str, incident_id: str) -> tuple[str, ...]:
 
 def refusals(name: str, commands: Collection[str], incident_id: str) -> dict[str, str]:
     """Of these commands those that the person would be refused on this incident, each with the reason and who could."""
-    who = person(name)
-    if who is None:
+    actor = person(name)
+    if actor is None:
         return {}
     refused: dict[str, str] = {}
     known: dict[tuple[str, ...], list[str]] = {}
     for command in sorted(commands):
-        if may(who, command, ()):
+        if may(actor, command, ()):
             continue
         teams = () if command in ANYWHERE else _teams(command, incident_id)
-        if not may(who, command, teams):
+        if not may(actor, command, teams):
             can = known.setdefault(teams, people_allowed(command, teams))
-            refused[command] = refusal(who, command, teams, can)
+            refused[command] = refusal(actor, command, teams, can)
     return refused

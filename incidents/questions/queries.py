@@ -178,7 +178,7 @@ def _rate(state: Incident) -> float | None:
 def _lead(state: Incident) -> Opinion | None:
     """The opinion that names the incident's component, the newest of several."""
     blaming = [
-        one for one in state.opinions.values() if one.says == "blames" and state.component in one.cause
+        one for one in state.opinions.values() if one.stance == "blames" and state.component in one.cause
     ]
     return max(blaming, key=lambda one: (one.window_end, one.analyzer), default=None)
 

@@ -71,7 +71,7 @@ def hand_to_cluster(
 def answer(
     incident_id: str,
     request: str,
-    said: AnswerKind,
+    answer: AnswerKind,
     by: str,
     context: Context,
     *,
@@ -84,7 +84,7 @@ def answer(
     While the node is drained a maintenance window suppresses the alerts of the node and of what is in it.
     """
     allow("answer_remediation", context, incident_id)
-    command = AnswerRemediation(request, said, by, note, at, part)
+    command = AnswerRemediation(request, answer, by, note, at, part)
     return retrying(partial(_answer, incident_id, command, context))
 
 
@@ -118,9 +118,9 @@ def _component(state: Incident) -> str:
     raise CommandRefusedError(f"#{state.number} blames {blamed}, which is neither a node nor a part of one")
 
 
-def _node(component: str, told: str | None, region: str | None) -> str:
+def _node(component: str, given: str | None, region: str | None) -> str:
     known = node_of(component, region, now_utc())
-    name = told.strip().removeprefix("node/") if told else None
+    name = given.strip().removeprefix("node/") if given else None
     if known is not None and name is not None and name != known:
         raise InvalidValueError("node", f"{component} is in {known}, not in {name}")
     if (found := known or name) is None:
@@ -130,18 +130,18 @@ def _node(component: str, told: str | None, region: str | None) -> str:
     return found
 
 
-def _target(state: Incident, told: str | None) -> str | None:
-    if told == "":
+def _target(state: Incident, given: str | None) -> str | None:
+    if given == "":
         return None
     known = targets_for(state)
-    if told is None:
+    if given is None:
         if len(known) > 1:
             raise InvalidValueError("target", f"choose one of {', '.join(known)}")
         return known[0] if known else None
-    if told not in known:
+    if given not in known:
         listed = ", ".join(known) or "none yet"
         raise InvalidValueError(
             "target",
-            f"no active webhook {told[:60]!r} names the type {REQUESTED} for this incident; there is: {listed}",
+            f"no active webhook {given[:60]!r} names the type {REQUESTED} for this incident; there is: {listed}",
         )
-    return told
+    return given

@@ -215,7 +215,7 @@ def _network(workers: float, chosen: Mapping[str, float]) -> Network | None:
 def _defaults(state: Incident) -> dict[str, Default]:
     per_node = float(settings.GPUS_PER_NODE)
     checkpoint = settings.CHECKPOINT_INTERVAL.total_seconds() / 60
-    hangs = any(one.says == "blames" and one.indicator in HANGS for one in state.opinions.values())
+    hangs = any(one.stance == "blames" and one.indicator in HANGS for one in state.opinions.values())
     found: dict[str, Default] = {
         "gpus": (per_node, "setting: GPUs of one node"),
         "probability": (0.5, "assumed"),
@@ -257,7 +257,7 @@ def _repair(state: Incident, now: datetime) -> dict[str, Default]:
 def _ranks(state: Incident) -> dict[str, Default]:
     """The ranks or workers that the analyzer of one job saw."""
     for opinion in state.opinions.values():
-        if opinion.says != "blames" or opinion.analyzer not in ("c4d", "perftracker"):
+        if opinion.stance != "blames" or opinion.analyzer not in ("c4d", "perftracker"):
             continue
         run = runs().filter(pk=opinion.run).first()
         measures = ((None if run is None else verdict(run)) or {}).get("measures", {})

@@ -78,14 +78,14 @@ DeliveryState = Literal["waiting", "delivered", "failing", "given_up"]
 
 @dataclass(frozen=True, slots=True)
 class RequestDelivery:
-    """How the request stands with its target: `said` is the answer, or why there was none."""
+    """How the request stands with its target: `answer` is the answer, or why there was none."""
 
     state: DeliveryState
     at: datetime | None
-    said: str
+    answer: str
 
     def as_json(self) -> dict[str, Any]:
-        return {"state": self.state, "at": self.at, "said": self.said}
+        return {"state": self.state, "at": self.at, "answer": self.answer}
 
 
 def delivery_of(incident: Incident) -> RequestDelivery | None:

@@ -50,33 +50,33 @@ def judge_returned(now: datetime) -> int:
     over = Q(state="resolved", remediation__proof__verdict="repaired")
     for row in watched.exclude(over).order_by("number"):
         state = state_of(row)
-        asked = state.remediation
-        if asked is None or asked.returned_at is None:
+        remediation = state.remediation
+        if remediation is None or remediation.returned_at is None:
             continue
-        if asked.is_watched and now - asked.returned_at <= LONGEST_WATCH:
-            found += _judged(state, asked, now)
-        elif asked.resolves and state.state != "resolved":
-            found += _resolved(state, asked, now)
+        if remediation.is_watched and now - remediation.returned_at <= LONGEST_WATCH:
+            found += _judged(state, remediation, now)
+        elif remediation.resolves and state.state != "resolved":
+            found += _resolved(state, remediation, now)
     return found
 
 
-def _resolved(state: Incident, asked: Remediation, now: datetime) -> int:
+def _resolved(state: Incident, remediation: Remediation, now: datetime) -> int:
     """None while something still blames the part or fires: see `left_open`."""
-    why = f"{asked.part or asked.node} is proved to be repaired, and nothing blames it any more"
+    why = f"{remediation.part or remediation.node} is proved to be repaired, and nothing blames it any more"
     command = AutoResolve(why, known_until(state.region, now))
     return retrying(lambda: _record(state.id, command))
 
 
-def _judged(state: Incident, asked: Remediation, now: datetime) -> int:
-    assert asked.returned_at is not None
+def _judged(state: Incident, remediation: Remediation, now: datetime) -> int:
+    assert remediation.returned_at is not None
     try:
-        proof = judge(sources_of(state, asked, now), asked.returned_at)
+        proof = judge(sources_of(state, remediation, now), remediation.returned_at)
     except OperationalError as error:
         log.warning("returned part not judged", incident=state.number, error=str(error).strip())
         return 0
-    if not is_news(asked.proof, proof):
+    if not is_news(remediation.proof, proof):
         return 0
-    return retrying(lambda: _record(state.id, JudgeRepair(asked.request, proof)))
+    return retrying(lambda: _record(state.id, JudgeRepair(remediation.request, proof)))
 
 
 def is_news(before: Mapping[str, Any] | None, proof: Mapping[str, Any]) -> bool:

@@ -142,9 +142,9 @@ def _to_judge(schedule: ReportSchedule) -> list[tuple[str, str]]:
     """Each analyzer of the schedule that is installed, with each region."""
     installed = analyzers()
     return [
-        (asked["analyzer"], region)
-        for asked in schedule.analyses
-        if asked["analyzer"] in installed
+        (requested["analyzer"], region)
+        for requested in schedule.analyses
+        if requested["analyzer"] in installed
         for region in _regions(schedule)
     ]
 
@@ -154,7 +154,7 @@ def _analyses(
 ) -> list[Json]:
     """What the schedule's analyzers say of the whole period, region by region; nothing where they had no rows."""
     installed = analyzers()
-    params = {asked["analyzer"]: asked.get("params") or {} for asked in schedule.analyses}
+    params = {requested["analyzer"]: requested.get("params") or {} for requested in schedule.analyses}
     found = []
     for name, region in _to_judge(schedule):
         tell(f"{name} of {region}")

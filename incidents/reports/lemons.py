@@ -173,7 +173,7 @@ def _of_parts(incidents: Iterable[ReportedIncident]) -> Iterator[_OfPart]:
             continue
         found = None if cause is None or (cause != "none" and cause != part) else cause == part
         answers = () if state.remediation is None else state.remediation.answers
-        kinds = {answer.said for answer in answers}
+        kinds = {answer.answer for answer in answers}
         unchanged = "returned" in kinds and "replaced" not in kinds
         yield _OfPart(part, state.opened_at, state.resolved_at, found, unchanged)
 

@@ -45,7 +45,7 @@ def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> st
     if ProducedReport.objects.filter(pk=name).exists():
         return name
     with transaction.atomic():
-        asked = {
+        parameters = {
             "requested_by": actor,
             "created_at": now,
             "state": "queued",
@@ -55,8 +55,8 @@ def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> st
             "error": "",
         }
         again = ReportJob.objects.filter(pk=name, state__in=("failed", "done"))
-        if not again.update(**asked):
-            ReportJob.objects.bulk_create([ReportJob(report=name, **asked)], ignore_conflicts=True)
+        if not again.update(**parameters):
+            ReportJob.objects.bulk_create([ReportJob(report=name, **parameters)], ignore_conflicts=True)
         transaction.on_commit(send)
     return name
 

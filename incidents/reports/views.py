@@ -147,9 +147,9 @@ class LemonsView(IncidentAPI):
     )
     def get(self, request: Request) -> Response:
         """Parts, batches and firmware that fail more than their peers, and how often no fault was found."""
-        asked = parameters(request, "region", "end", "days", "level")
-        end = time_of("end", asked.get("end")) or now_utc()
-        days, level = (_number(asked, name) for name in _NUMBERS)
+        query = parameters(request, "region", "end", "days", "level")
+        end = time_of("end", query.get("end")) or now_utc()
+        days, level = (_number(query, name) for name in _NUMBERS)
         if days != int(days):
             raise InvalidValueError("days", "must be a whole number")
         known, chosen = regions(), request.query_params.getlist("region")
@@ -159,10 +159,10 @@ class LemonsView(IncidentAPI):
         return Response({"regions": [lemons_of(one, end, upto, int(days), level) for one in chosen or known]})
 
 
-def _number(asked: Mapping[str, str], name: str) -> float:
+def _number(query: Mapping[str, str], name: str) -> float:
     default, low, high = _NUMBERS[name]
     try:
-        value = float(asked.get(name, default))
+        value = float(query.get(name, default))
     except ValueError:
         value = float("nan")
     if not low <= value <= high:

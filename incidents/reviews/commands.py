@@ -117,10 +117,10 @@ def change_action(reference: str, id_: int, given: Mapping[str, Any], context: C
 
 def remove_action(reference: str, id_: int, context: Context) -> Review:
     def to(row: Review) -> None:
-        kept = [one for one in row.actions if one["id"] != id_]
-        if len(kept) == len(row.actions):
+        remaining = [one for one in row.actions if one["id"] != id_]
+        if len(remaining) == len(row.actions):
             raise UnknownReviewError(f"the review of #{row.number} has no action {id_}")
-        row.actions = kept
+        row.actions = remaining
 
     return _change(reference, to, context)
 

@@ -38,8 +38,8 @@ def canonical(query: str) -> str:
         given = dict(parse_qsl(query[: 10 * QUERY_LIMIT].lstrip("?"), max_num_fields=50))
     except ValueError:
         raise InvalidValueError("query", "must be an address of the inbox") from None
-    kept = [(name, given[name]) for name in FIELDS if given.get(name, "") not in ("", USUAL.get(name))]
-    written = urlencode(kept)
+    fields = [(name, given[name]) for name in FIELDS if given.get(name, "") not in ("", USUAL.get(name))]
+    written = urlencode(fields)
     if len(written) > QUERY_LIMIT or "%00" in written:
         raise InvalidValueError(
             "query", f"must be an address of the inbox of at most {QUERY_LIMIT} characters"
@@ -125,8 +125,8 @@ def may_change(row: SavedView, name: str) -> bool:
 def saved_view_as_json(row: SavedView) -> dict[str, Any]:
     """What is recorded of it, and shown by the API: its name, and what it shows in parts."""
     given = dict(parse_qsl(row.query))
-    kept = {name: given.get(name, USUAL.get(name, "")) for name in FIELDS}
-    return {"slug": row.slug, "name": row.name, "team": None if row.team is None else row.team.slug, **kept}
+    fields = {name: given.get(name, USUAL.get(name, "")) for name in FIELDS}
+    return {"slug": row.slug, "name": row.name, "team": None if row.team is None else row.team.slug, **fields}
 
 
 def _found(id: UUID, context: Context, *, removed: bool = False) -> SavedView:
@@ -166,8 +166,8 @@ def free_slug(team: Team, name: str) -> str:
 
 def responds(name: str, team: str) -> bool:
     """Whether who asks may share views with a team."""
-    who = person(name)
-    return who is None or who.is_staff or who.has("responder", team)
+    actor = person(name)
+    return actor is None or actor.is_staff or actor.has("responder", team)
 
 
 def _save(row: SavedView) -> None:

@@ -27,24 +27,24 @@ STATUSES = ("named", "quiet", "inconclusive", "failed")
 class Backtest:
     """What was asked, what each window gave (by status), the causes it is measured by, and the score."""
 
-    asked: Replay
+    replay: Replay
     windows: Counter[str]
     causes: tuple[Cause, ...]
     score: Score
     first_error: str | None
 
     def as_json(self) -> dict[str, Any]:
-        asked, found = self.asked, self.score
+        requested, found = self.replay, self.score
         lead = found.median_lead
         return {
-            "analyzer": asked.analyzer.name,
-            "version": asked.analyzer.version,
-            "params": dict(sorted(asked.params.items())),
-            "from": rfc3339(asked.start),
-            "to": rfc3339(asked.end),
-            "length_seconds": asked.length.total_seconds(),
-            "every_seconds": asked.every.total_seconds(),
-            "regions": list(asked.regions),
+            "analyzer": requested.analyzer.name,
+            "version": requested.analyzer.version,
+            "params": dict(sorted(requested.params.items())),
+            "from": rfc3339(requested.start),
+            "to": rfc3339(requested.end),
+            "length_seconds": requested.length.total_seconds(),
+            "every_seconds": requested.every.total_seconds(),
+            "regions": list(requested.regions),
             "windows": {name: self.windows[name] for name in STATUSES},
             "first_error": self.first_error,
             "resolved_incidents": len(self.causes),
@@ -65,22 +65,22 @@ class Backtest:
         }
 
 
-def backtest(asked: Replay, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Backtest:
+def backtest(requested: Replay, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Backtest:
     """Judges every window and scores what came out. Raises NothingToReplayError.
 
     `progress` is told how many windows are done, and of how many.
     """
-    total = len(asked.windows())
-    causes = confirmed(asked.start, asked.end, asked.regions)
+    total = len(requested.windows())
+    causes = confirmed(requested.start, requested.end, requested.regions)
     counts: Counter[str] = Counter()
     judged: list[Judged] = []
     first_error = None
-    for done, window in enumerate(replay(asked), start=1):
+    for done, window in enumerate(replay(requested), start=1):
         counts["failed" if window.verdict is None else window.verdict["status"]] += 1
         first_error = first_error or window.error
         judged += judged_of(window, causes)
         progress(done, total)
-    return Backtest(asked, counts, tuple(causes), score(judged, causes, RULE), first_error)
+    return Backtest(requested, counts, tuple(causes), score(judged, causes, RULE), first_error)
 
 
 def confirmed(start: datetime, end: datetime, regions: Sequence[str]) -> list[Cause]:

@@ -149,14 +149,14 @@ def by_version(analyzer: str) -> list[Card]:
 
 
 def _rows(since: datetime | None, until: datetime | None, team: str | None) -> Any:
-    asked = Q()
+    condition = Q()
     if since is not None:
-        asked &= Q(incident__resolved_at__gte=since)
+        condition &= Q(incident__resolved_at__gte=since)
     if until is not None:
-        asked &= Q(incident__resolved_at__lt=until)
+        condition &= Q(incident__resolved_at__lt=until)
     if team is not None:
-        asked &= Q(incident__team=team)
-    return AnalyzerOutcomeRow.objects.filter(asked)
+        condition &= Q(incident__team=team)
+    return AnalyzerOutcomeRow.objects.filter(condition)
 
 
 def _waiting(names: Sequence[str], team: str | None) -> dict[str, int]:
@@ -168,7 +168,7 @@ def _waiting(names: Sequence[str], team: str | None) -> dict[str, int]:
 
 def _blaming(name: str) -> Q:
     """Rows on which the last word of an analyzer was a blame, still held or not."""
-    held, over = ({name: {"says": says}} for says in ("blames", "no_longer_blames"))
+    held, over = ({name: {"stance": stance}} for stance in ("blames", "no_longer_blames"))
     return Q(opinions__contains=held) | Q(opinions__contains=over)
 
 

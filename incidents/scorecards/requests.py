@@ -51,9 +51,9 @@ class BacktestRequest:
     against: UUID | None = None
 
 
-def request_backtest(asked: BacktestRequest, actor: str, now: datetime) -> BacktestRow:
+def request_backtest(request: BacktestRequest, actor: str, now: datetime) -> BacktestRow:
     """Queue it. Raises InvalidBacktestError."""
-    replay, other = checked(asked, now)
+    replay, other = checked(request, now)
     with transaction.atomic():
         if BacktestRow.objects.filter(state__in=UNFINISHED).count() >= MOST_WAITING:
             raise InvalidBacktestError(
@@ -83,29 +83,29 @@ def cancel(id: UUID, now: datetime) -> bool:
     return found.update(state=State.CANCELLED, finished_at=now, claim=None, lease_until=None) == 1
 
 
-def checked(asked: BacktestRequest, now: datetime) -> tuple[Replay, BacktestRow | None]:
+def checked(request: BacktestRequest, now: datetime) -> tuple[Replay, BacktestRow | None]:
     """What is to be judged, and the backtest whose windows it takes. Raises InvalidBacktestError."""
-    analyzer = _analyzer(asked.analyzer)
+    analyzer = _analyzer(request.analyzer)
     try:
-        params = check_params(analyzer, asked.params)
+        params = check_params(analyzer, request.params)
     except InvalidParameterError as error:
         raise InvalidBacktestError("params", str(error)) from error
-    other = _other(asked)
+    other = _other(request)
     if other is not None:
         cut = Replay(
             analyzer, params, tuple(other.regions), other.start, other.end, other.length, other.every
         )
         return cut, other
-    start, end = _span(asked)
-    length, every = cadence(analyzer.name, asked.length, asked.every)
+    start, end = _span(request)
+    length, every = cadence(analyzer.name, request.length, request.every)
     for name, span in (("length", length), ("every", every)):
         if not SHORTEST <= span <= LONGEST:
             raise InvalidBacktestError(name, f"must be from 1 s to {LONGEST.days} days")
-    kept = retained_since(analyzer, now)
-    if end <= kept:
-        raise InvalidBacktestError("end", f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on")
-    regions = tuple(dict.fromkeys(asked.regions)) or analyzers.regions_of_analyzer(analyzer.name)
-    replay = Replay(analyzer, params, regions, max(start, kept), end, length, every)
+    oldest = retained_since(analyzer, now)
+    if end <= oldest:
+        raise InvalidBacktestError("end", f"telemetry is kept from {oldest:%Y-%m-%d %H:%M} UTC on")
+    regions = tuple(dict.fromkeys(request.regions)) or analyzers.regions_of_analyzer(analyzer.name)
+    replay = Replay(analyzer, params, regions, max(start, oldest), end, length, every)
     _check_count(replay)
     return replay, None
 
@@ -139,10 +139,10 @@ def _analyzer(name: str) -> Analyzer:
         raise InvalidBacktestError("analyzer", str(error)) from error
 
 
-def _other(asked: BacktestRequest) -> BacktestRow | None:
-    if asked.against is None:
+def _other(request: BacktestRequest) -> BacktestRow | None:
+    if request.against is None:
         return None
-    other = BacktestRow.objects.filter(pk=asked.against).first()
+    other = BacktestRow.objects.filter(pk=request.against).first()
     if other is None:
         raise InvalidBacktestError("against", "no such backtest")
     if other.total is None:
@@ -150,8 +150,8 @@ def _other(asked: BacktestRequest) -> BacktestRow | None:
     return other
 
 
-def _span(asked: BacktestRequest) -> tuple[datetime, datetime]:
-    start, end = asked.start.astimezone(UTC), asked.end.astimezone(UTC)
+def _span(request: BacktestRequest) -> tuple[datetime, datetime]:
+    start, end = request.start.astimezone(UTC), request.end.astimezone(UTC)
     for name, moment in (("start", start), ("end", end)):
         if not ERA[0] <= moment <= ERA[1]:
             raise InvalidBacktestError(name, f"must lie between {ERA[0].year} and {ERA[1].year}")

@@ -14,13 +14,13 @@ _SHOWN = {"right": "right", "wrong": "WRONG", "unconfirmed": "?"}
 
 
 def lines(done: Backtest) -> Iterator[str]:
-    asked, found = done.asked, done.score
-    params = ", ".join(f"{name}={value}" for name, value in sorted(asked.params.items()))
+    replay, found = done.replay, done.score
+    params = ", ".join(f"{name}={value}" for name, value in sorted(replay.params.items()))
     total = sum(done.windows.values())
-    yield f"{asked.analyzer.name} {asked.analyzer.version}  {params}".rstrip()
+    yield f"{replay.analyzer.name} {replay.analyzer.version}  {params}".rstrip()
     yield (
-        f"{total} windows of {span_text(asked.length)} every {span_text(asked.every)}, {asked.start:%Y-%m-%d %H:%M} to"
-        f" {asked.end:%Y-%m-%d %H:%M} UTC, {_regions(asked.regions)}:"
+        f"{total} windows of {span_text(replay.length)} every {span_text(replay.every)},"
+        f" {replay.start:%Y-%m-%d %H:%M} to {replay.end:%Y-%m-%d %H:%M} UTC, {_regions(replay.regions)}:"
         f" {', '.join(f'{done.windows[name]} {name}' for name in STATUSES if done.windows[name])}"
     )
     if done.first_error is not None:

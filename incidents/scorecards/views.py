@@ -76,8 +76,8 @@ class ScorecardsView(Readable):
     @extend_schema(operation_id="scorecards_list", parameters=SPAN, responses={200: CardListShape})
     def get(self, request: Request) -> Response:
         """A card for every analyzer that is installed or has a record, by name."""
-        asked = _query_of(request, "since", "until", "team")
-        cards = queries.scorecards(list(analyzers()), **asked)
+        query = _query_of(request, "since", "until", "team")
+        cards = queries.scorecards(list(analyzers()), **query)
         return Response({"results": [card.as_json() for card in cards.values()]})
 
 

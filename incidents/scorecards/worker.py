@@ -66,10 +66,10 @@ def _turn(row: BacktestRow, now: Now, seconds: float) -> bool:
         _end(row, State.FAILED, now(), error=reason)
         return False
     try:
-        asked = _replay_of(row)
-        if row.total is None and not _plan(row, asked, now()):
+        requested = _replay_of(row)
+        if row.total is None and not _plan(row, requested, now()):
             return False
-        return _go_on(row, asked, now, time.monotonic() + seconds)
+        return _go_on(row, requested, now, time.monotonic() + seconds)
     except (BacktestAbortedError, analyzers.NothingToReplayError) as error:
         _end(row, State.FAILED, now(), error=str(error))
         return False
@@ -84,10 +84,10 @@ def _replay_of(row: BacktestRow) -> Replay:
     return Replay(installed, row.params, tuple(row.regions), row.start, row.end, row.length, row.every)
 
 
-def _plan(row: BacktestRow, asked: Replay, now: datetime) -> bool:
+def _plan(row: BacktestRow, requested: Replay, now: datetime) -> bool:
     """Write down which windows, read at which place in the log, measured by which causes. Once."""
     same = row.against
-    windows = asked.windows() if same is None else list(same.windows.values_list("region", "end"))
+    windows = requested.windows() if same is None else list(same.windows.values_list("region", "end"))
     causes = confirmed(row.start, row.end, row.regions)
     planned = [
         BacktestWindow(backtest=row, number=number, region=region, start=end - row.length, end=end)
@@ -103,12 +103,14 @@ def _plan(row: BacktestRow, asked: Replay, now: datetime) -> bool:
     return True
 
 
-def _go_on(row: BacktestRow, asked: Replay, now: Now, until: float) -> bool:
+def _go_on(row: BacktestRow, requested: Replay, now: Now, until: float) -> bool:
     left = list(row.windows.filter(status="").order_by("number"))
     causes = [_cause(one) for one in row.causes]
     judged: list[BacktestWindow] = []
     result = time.monotonic()
-    replayed = replay_windows(asked, [(one.region, one.end) for one in left], Position.parse(row.position))
+    replayed = replay_windows(
+        requested, [(one.region, one.end) for one in left], Position.parse(row.position)
+    )
     for window, found in zip(left, replayed, strict=True):
         _fill(window, found, causes)
         judged.append(window)
@@ -121,7 +123,7 @@ def _go_on(row: BacktestRow, asked: Replay, now: Now, until: float) -> bool:
             lease.write(row, state=State.QUEUED, claim=None, lease_until=None, sent_at=None, attempts=0)
             return True
     if _keep(row, judged, now()):
-        _end(row, State.DONE, now(), result=result_of(row, asked, causes))
+        _end(row, State.DONE, now(), result=result_of(row, requested, causes))
     return False
 
 
@@ -159,7 +161,7 @@ def _end(row: BacktestRow, state: State, now: datetime, **changes: Any) -> None:
     log.info("ended", backtest=str(row.pk), state=str(state), error=changes.get("error", ""))
 
 
-def result_of(row: BacktestRow, asked: Replay, causes: Sequence[Cause]) -> dict[str, Any]:
+def result_of(row: BacktestRow, requested: Replay, causes: Sequence[Cause]) -> dict[str, Any]:
     """The score of all windows against the causes."""
     windows = list(row.windows.all())
     counts = Counter(one.status for one in windows)
@@ -175,7 +177,7 @@ def result_of(row: BacktestRow, asked: Replay, causes: Sequence[Cause]) -> dict[
         if one.status in ("named", "quiet")
     ]
     error = next((one.reason for one in windows if one.status == "failed"), None)
-    return Backtest(asked, counts, tuple(causes), score(judged, causes, RULE), error).as_json()
+    return Backtest(requested, counts, tuple(causes), score(judged, causes, RULE), error).as_json()
 
 
 _TIMES = ("since", "until", "reported_at")

@@ -28,9 +28,9 @@ def encrypt(secret: str) -> bytes:
     return _box().encrypt(secret.encode())
 
 
-def decrypt(kept: bytes) -> str:
+def decrypt(encrypted: bytes) -> str:
     try:
-        return _box().decrypt(kept).decode()
+        return _box().decrypt(encrypted).decode()
     except InvalidToken:
         raise DecryptionError(
             "its secret cannot be read: DOSSIER_SECRET_KEY is not the one that it was kept under; set"
@@ -55,13 +55,13 @@ class Lost(str):
     """Empty: a sealed text that cannot be read under the keys that there are. Saved again it stays what it is, so that
     the right key brings it back."""
 
-    __slots__ = ("kept",)
-    kept: str
+    __slots__ = ("encrypted",)
+    encrypted: str
 
 
-def _lost(kept: str) -> Lost:
+def _lost(encrypted: str) -> Lost:
     text = Lost("")
-    text.kept = kept
+    text.encrypted = encrypted
     return text
 
 
@@ -80,7 +80,7 @@ class EncryptedText(_Text):
 
     def get_prep_value(self, value: Any) -> Any:
         if isinstance(value, Lost):
-            return value.kept
+            return value.encrypted
         text = super().get_prep_value(value)
         if not text or not settings.SECRET_KEY_IS_STORED:
             return text  # under a key of this process alone no other process could open it

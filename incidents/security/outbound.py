@@ -205,7 +205,7 @@ def post(
     headers: Mapping[str, str] | None = None,
     *,
     timeout: float = TIMEOUT,
-    kept: int = MOST_ANSWER,
+    most: int = MOST_ANSWER,
     method: str = "POST",
     resolve: Resolve | None = None,
 ) -> Reply:
@@ -224,7 +224,7 @@ def post(
             connection.close()
             problem = UnreachableError(f"no connection to {goal.authority} at {address}: {_reason(error)}")
             continue
-        return _exchange(connection, goal, method, body, dict(headers or {}), end, kept)
+        return _exchange(connection, goal, method, body, dict(headers or {}), end, most)
     raise problem or UnreachableError(f"{goal.host} has no address")
 
 
@@ -362,7 +362,7 @@ def _exchange(
     body: bytes,
     headers: dict[str, str],
     end: float,
-    kept: int,
+    most: int,
 ) -> Reply:
     fixed = {"Host": goal.authority, "Accept-Encoding": "identity", "Connection": "close"}
     own = {"User-Agent": "Dossier", **headers, **fixed}
@@ -372,7 +372,7 @@ def _exchange(
         if connection.fired:  # what came of the headers until then looks like all of them
             raise UnreachableError(f"{goal.authority}: no complete answer in time")
         named = {name.lower()[:100]: value[:1_000] for name, value in answer.headers.items()}
-        return Reply(answer.status, named, _beginning(answer, kept))
+        return Reply(answer.status, named, _beginning(answer, most))
     except (ValueError, UnicodeError) as error:
         raise AddressRefusedError(f"the request cannot be written: {error}") from error
     except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
@@ -383,15 +383,15 @@ def _exchange(
         connection.close()
 
 
-def _beginning(answer: urllib3.BaseHTTPResponse, kept: int) -> bytes:
+def _beginning(answer: urllib3.BaseHTTPResponse, most: int) -> bytes:
     """The first bytes of the body. The status counts also where the body breaks off or trickles."""
     read = b""
     try:
-        while len(read) < kept and (chunk := answer.read1(kept - len(read))):
+        while len(read) < most and (chunk := answer.read1(most - len(read))):
             read += chunk
     except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError):
         pass
-    return read[:kept]
+    return read[:most]
 
 
 def _reason(error: BaseException) -> str:

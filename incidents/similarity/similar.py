@@ -160,8 +160,8 @@ def suggested_team(incident: Incident) -> Suggestion:
 def time_to_mitigate(incident: Incident, now: datetime) -> TimeEstimate:
     """How long an open incident will last, from the opening to the resolution."""
     bare = Described(incident.title, incident.component, incident.labels)
-    asked = Timed(bare, incident.team, incident.severity, incident.opened_at)
-    return _TIMES.model().estimate(asked, (now - incident.opened_at).total_seconds())
+    requested = Timed(bare, incident.team, incident.severity, incident.opened_at)
+    return _TIMES.model().estimate(requested, (now - incident.opened_at).total_seconds())
 
 
 def _similarity(resolved: list[Resolved]) -> Similarity:

@@ -97,14 +97,14 @@ class TimeToMitigate:
         if len(self._past) >= LEARNS + 2 * CALIBRATES:
             self._judge()
 
-    def estimate(self, asked: Timed, age: float) -> TimeEstimate:
+    def estimate(self, incident: Timed, age: float) -> TimeEstimate:
         """For an incident that has been open for `age` seconds."""
         if self.record.judged < CALIBRATES:
             least = LEARNS + 2 * CALIBRATES
             resolved = "1 is resolved" if self._known == 1 else f"{self._known} are resolved"
             why = f"too few past incidents: {resolved}, and at least {least} are needed"
             return TimeEstimate((), self._known, self.record, why)
-        scores = self._features.scores([asked])[0]
+        scores = self._features.scores([incident])[0]
         curve = self._curve(scores, FOCUSES[self._focus], np.ones(len(self._past), bool))
         passed = _place(curve, np.log(max(age, SHORTEST)))
         if passed >= curve[0][-1]:
@@ -169,16 +169,16 @@ class _Features:
         self._facts = [_facts(one) for one in past]
         self._hours = np.array([_hour(one) for one in past])
 
-    def scores(self, asked: Sequence[Timed]) -> Floats:
+    def scores(self, incident: Sequence[Timed]) -> Floats:
         """A row for each incident that is asked about, a column for each past one."""
-        likeness = (self._words.transform([one.described for one in asked]) @ self._matrix.T).toarray()
+        likeness = (self._words.transform([one.described for one in incident]) @ self._matrix.T).toarray()
         found = 2.0 * np.asarray(likeness, float)
         for place, (weight, column) in enumerate(
             (weight, [facts[i] for facts in self._facts]) for i, weight in enumerate(_WEIGHTS)
         ):
-            mine = [_facts(one)[place] for one in asked]
+            mine = [_facts(one)[place] for one in incident]
             found += weight * (np.array(mine, object)[:, None] == np.array(column, object)[None, :])
-        hours = np.array([_hour(one) for one in asked])
+        hours = np.array([_hour(one) for one in incident])
         near: Floats = 0.5 * (1 + np.cos(2 * np.pi * (hours[:, None] - self._hours[None, :]) / 24))
         return found + near
 

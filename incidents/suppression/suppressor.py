@@ -89,18 +89,18 @@ class Inhibition:
 
     def muted(self, alerts: Mapping[str, Labels]) -> dict[str, tuple[UUID, str]]:
         """By alert, of those that a rule mutes: the key under which it does, and why."""
-        asked = {
+        relevant = {
             alert: [(key, rule) for _, rule in self._rules if (key := sides(rule, labels).muted_by)]
             for alert, labels in alerts.items()
         }
-        wanted = {key for keys in asked.values() for key, _ in keys}
+        wanted = {key for keys in relevant.values() for key, _ in keys}
         if not wanted:
             return {}
         rows = InhibitingAlert.objects.filter(key__in=wanted).order_by("key", "-pk")
         titles = dict(rows.values_list("key", "title"))
         return {
             alert: next((key, rule.why(titles[key])) for key, rule in keys if key in titles)
-            for alert, keys in asked.items()
+            for alert, keys in relevant.items()
             if any(key in titles for key, _ in keys)
         }
 
@@ -172,10 +172,10 @@ class Suppressor:
 
     def no_longer_suppressed(self) -> QuerySet[SuppressedAlert]:
         """Alerts that are held by nothing that is in force: their time is over, or what inhibited them is."""
-        holding = [silence.id for silence in self._silences]
-        holding += [one.window.id for one in self._windows if one.window.mode == "hold"]
+        suppressing = [silence.id for silence in self._silences]
+        suppressing += [one.window.id for one in self._windows if one.window.mode == "hold"]
         inhibiting = InhibitingAlert.objects.filter(key=OuterRef("silence"))
-        return firing_suppressed().exclude(silence__in=holding).exclude(Exists(inhibiting))
+        return firing_suppressed().exclude(silence__in=suppressing).exclude(Exists(inhibiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,12 +439,12 @@ def suppress(ids: Sequence[str], now: datetime) -> int:
     """Have those of the incidents that are covered notify nobody; how many. In the caller's transaction."""
     covers = Covers(now)
     rows = list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number"))
-    asked = [
+    relevant = [
         LockedCommand(row, cover.command, Context(ACTOR))
         for row in rows
         if (cover := covers.of(row)) is not None
     ]
-    return len(record_together(asked, now))
+    return len(record_together(relevant, now))
 
 
 def overriding(incident: str, now: datetime) -> tuple[Mapping[str, Any], ...]:

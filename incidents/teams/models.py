@@ -335,7 +335,7 @@ def allow_at(command: str, team: str | None, context: Context) -> None:
     What belongs to no team is open to those who may do it in any.
     """
     name = actor_name(context)
-    who = None if name is None else person(name)
-    teams = list(who.roles) if who is not None and team is None else [team] if team else []
-    if who is not None and not may(who, command, teams):
-        raise ForbiddenError(refusal(who, command, teams, people_allowed(command, teams)))
+    actor = None if name is None else person(name)
+    teams = list(actor.roles) if actor is not None and team is None else [team] if team else []
+    if actor is not None and not may(actor, command, teams):
+        raise ForbiddenError(refusal(actor, command, teams, people_allowed(command, teams)))

@@ -48,7 +48,7 @@ class WebhookWorker:
     round: Round | None = None
     place: str = ""
     read_to: Position = Position.START
-    kept_at: datetime | None = None
+    saved_at: datetime | None = None
     held_first: bool = True
 
 
@@ -56,27 +56,31 @@ class WebhookDispatcher:
     """Drives every webhook that this process holds the lock of. Belongs to one thread and its connection."""
 
     def __init__(self) -> None:
-        self._lanes: dict[int, WebhookWorker] = {}
+        self._workers: dict[int, WebhookWorker] = {}
         self._left_alone: dict[int, float] = {}
 
     def step(self, now: datetime) -> int:
         """Write down the rounds that are over and begin those that are due; how many there were."""
         did = self.record_results()
         webhooks = {row.pk: row for row in Webhook.objects.filter(active=True)}
-        for gone in set(self._lanes) - set(webhooks):
+        for gone in set(self._workers) - set(webhooks):
             self._drop(gone)
         self._left_alone = {pk: until for pk, until in self._left_alone.items() if pk in webhooks}
         for pk, webhook in webhooks.items():
-            lane = None if self._left_alone.get(pk, 0.0) > time.monotonic() else self._worker(pk)
-            if lane is None or lane.round is not None or webhook.health.left_alone(now):
+            worker = None if self._left_alone.get(pk, 0.0) > time.monotonic() else self._worker(pk)
+            if worker is None or worker.round is not None or webhook.health.left_alone(now):
                 continue
-            did += self._apart(pk, partial(self._begin, lane, webhook, now))
+            did += self._apart(pk, partial(self._begin, worker, webhook, now))
         return did
 
     def record_results(self) -> int:
         """Write down the rounds that are over; how many there were."""
-        over = [(pk, lane) for pk, lane in self._lanes.items() if lane.round is not None and lane.round.over]
-        return sum(self._apart(pk, partial(self._finish, lane)) for pk, lane in over)
+        over = [
+            (pk, worker)
+            for pk, worker in self._workers.items()
+            if worker.round is not None and worker.round.over
+        ]
+        return sum(self._apart(pk, partial(self._finish, worker)) for pk, worker in over)
 
     def _apart(self, pk: int, do: Callable[[], int]) -> int:
         """A webhook that fails here is left alone for a while, and keeps none of the others from being told."""
@@ -94,9 +98,9 @@ class WebhookDispatcher:
         """Until a delivery is over, at most so long."""
         running = [
             job.future
-            for lane in self._lanes.values()
-            if lane.round is not None
-            for job in lane.round.jobs
+            for worker in self._workers.values()
+            if worker.round is not None
+            for job in worker.round.jobs
             if job.future is not None and not job.future.done()
         ]
         if running:
@@ -104,59 +108,59 @@ class WebhookDispatcher:
 
     @property
     def busy(self) -> bool:
-        return any(lane.round is not None for lane in self._lanes.values())
+        return any(worker.round is not None for worker in self._workers.values())
 
     def forget(self) -> None:
         """The connection is gone and the locks with it: what is under way is not written down and sent again."""
-        for pk in list(self._lanes):
+        for pk in list(self._workers):
             self._drop(pk)
 
     def _worker(self, pk: int) -> WebhookWorker | None:
-        if pk not in self._lanes and _try_lock(pk):
-            self._lanes[pk] = WebhookWorker(ThreadPoolExecutor(AT_ONCE, f"webhook {pk}"))
-        return self._lanes.get(pk)
+        if pk not in self._workers and _try_lock(pk):
+            self._workers[pk] = WebhookWorker(ThreadPoolExecutor(AT_ONCE, f"webhook {pk}"))
+        return self._workers.get(pk)
 
     def _drop(self, pk: int) -> None:
-        lane = self._lanes.pop(pk)
-        lane.pool.shutdown(wait=False, cancel_futures=True)
+        worker = self._workers.pop(pk)
+        worker.pool.shutdown(wait=False, cancel_futures=True)
         if connection.connection is not None:
             _unlock(pk)
 
-    def _begin(self, lane: WebhookWorker, webhook: Webhook, now: datetime) -> int:
-        if lane.place != webhook.position:
-            lane.place, lane.read_to = webhook.position, webhook.place
+    def _begin(self, worker: WebhookWorker, webhook: Webhook, now: datetime) -> int:
+        if worker.place != webhook.position:
+            worker.place, worker.read_to = webhook.position, webhook.place
         try:
-            one = rounds.begin(webhook, lane.histories, now, lane.read_to, lane.held_first)
+            one = rounds.begin(webhook, worker.histories, now, worker.read_to, worker.held_first)
         except DecryptionError as error:
             # Its place in the log stays, so that nothing is lost until the right key is there.
             log.error("secret of a webhook cannot be read", webhook=webhook.name, error=str(error))
             self._left_alone[webhook.pk] = time.monotonic() + LONGEST_PAUSE
             return 0
-        lane.held_first = not lane.held_first
+        worker.held_first = not worker.held_first
         if not one.jobs:
-            self._pass_over(lane, one, now)
+            self._pass_over(worker, one, now)
             return int(one.more)
         for job in one.jobs:
-            job.future = lane.pool.submit(send_in_order, one.address, job.letters, one.trouble)
-        lane.round = one
+            job.future = worker.pool.submit(send_in_order, one.address, job.letters, one.trouble)
+        worker.round = one
         return 1
 
-    def _pass_over(self, lane: WebhookWorker, one: Round, now: datetime) -> None:
+    def _pass_over(self, worker: WebhookWorker, one: Round, now: datetime) -> None:
         """Nothing for it there: where it stands is written down only now and then, or because it has to be."""
-        passed, lane.read_to = one.reached > lane.read_to, one.reached
-        if not passed or not (one.skipped or lane.kept_at is None or now - lane.kept_at >= PLACE_EVERY):
+        passed, worker.read_to = one.reached > worker.read_to, one.reached
+        if not passed or not (one.skipped or worker.saved_at is None or now - worker.saved_at >= PLACE_EVERY):
             return
-        lane.kept_at, reached = now, str(one.reached)
+        worker.saved_at, reached = now, str(one.reached)
         moved = Webhook.objects.filter(pk=one.webhook.pk, position=one.webhook.position).update(
             position=reached
         )
-        lane.place = reached if moved else ""
+        worker.place = reached if moved else ""
 
-    def _finish(self, lane: WebhookWorker) -> int:
-        one, lane.round = lane.round, None
+    def _finish(self, worker: WebhookWorker) -> int:
+        one, worker.round = worker.round, None
         assert one is not None
         if not retrying(partial(rounds.finish, one)):
-            lane.place = ""
+            worker.place = ""
         return 1
 
 

@@ -51,8 +51,8 @@ class WebhookStatus:
     retries: list[WebhookRetry]
     held_total: int
     dead_letters: list[WebhookDeadLetter]
-    parked_total: int
-    first_parked: WebhookDeadLetter | None
+    dead_total: int
+    first_dead: WebhookDeadLetter | None
     """The one that stands first in the log."""
 
 
@@ -63,13 +63,13 @@ def webhook_statuses(webhooks: Sequence[Webhook], most: int) -> dict[int, Webhoo
     attempts = _newest(WebhookAttempt.objects.filter(webhook__in=keys), F("id").desc(), most)
     retries = _newest(WebhookRetry.objects.filter(webhook__in=keys), F("since").asc(), most)
     dead_letters = _newest(WebhookDeadLetter.objects.filter(webhook__in=keys), F("id").desc(), most)
-    held_totals, parked_totals = _totals(WebhookRetry.objects, keys), _totals(WebhookDeadLetter.objects, keys)
+    held_totals, dead_totals = _totals(WebhookRetry.objects, keys), _totals(WebhookDeadLetter.objects, keys)
     first = (
         WebhookDeadLetter.objects.filter(webhook__in=keys)
         .order_by("webhook_id", "position")
         .distinct("webhook_id")
     )
-    first_parked = {one.webhook_id: one for one in first}
+    first_dead = {one.webhook_id: one for one in first}
     lags = {place: lag_of(one) for place, one in {one.position: one for one in webhooks}.items()}
     return {
         one.pk: WebhookStatus(
@@ -78,8 +78,8 @@ def webhook_statuses(webhooks: Sequence[Webhook], most: int) -> dict[int, Webhoo
             retries.get(one.pk, []),
             held_totals.get(one.pk, 0),
             dead_letters.get(one.pk, []),
-            parked_totals.get(one.pk, 0),
-            first_parked.get(one.pk),
+            dead_totals.get(one.pk, 0),
+            first_dead.get(one.pk),
         )
         for one in webhooks
     }

@@ -219,10 +219,10 @@ def _note(webhook: Webhook, tries: Sequence[Try]) -> None:
     newest = sorted(tries, key=lambda each: each.at)[-MOST_ATTEMPTS:]
     WebhookAttempt.objects.bulk_create(attempt(webhook, each) for each in newest)
     if newest:
-        kept = webhook.attempts.order_by("-id").values_list("pk", flat=True)[
+        newest_ids = webhook.attempts.order_by("-id").values_list("pk", flat=True)[
             MOST_ATTEMPTS : MOST_ATTEMPTS + 1
         ]
-        webhook.attempts.filter(pk__lte=next(iter(kept), 0)).delete()
+        webhook.attempts.filter(pk__lte=next(iter(newest_ids), 0)).delete()
 
 
 def attempt(webhook: Webhook, each: Try) -> WebhookAttempt:

@@ -67,7 +67,7 @@ def send(address: Address, letter: WebhookDelivery, timeout: float = TIMEOUT) ->
     rows: Outcome = "later"
     status, wish = None, None
     try:
-        reply = post(address.url, letter.body, headers, timeout=timeout, kept=500)
+        reply = post(address.url, letter.body, headers, timeout=timeout, most=500)
         rows, status, answer, wish = (
             outcome(reply.status),
             reply.status,

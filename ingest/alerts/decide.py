@@ -102,7 +102,7 @@ def _decide_end_unheard(known: Known | None, alert: Alert) -> Decision:
     start may be the time of the message, and a healthy thing would cost an event with each."""
     if known is None:
         return Decision("resolved") if alert.starts_at else Decision("ignored", "it was not firing")
-    later = alert.says_again and not known.expired and _before(known.starts_at, alert.starts_at)
+    later = alert.resends and not known.expired and _before(known.starts_at, alert.starts_at)
     return Decision("resolved") if later else REPEATED
 
 
@@ -110,7 +110,7 @@ def _goes_on(known: Known, alert: Alert, now: datetime) -> bool:
     """Whether its end was none. Alertmanager ends what it did not hear of for a while, and a post that was under way
     for too long has ended when it comes; then the same firing is told again, and nothing else ever would be."""
     late = timedelta(0) <= now - (known.changed_at or now) <= LATE
-    return alert.says_again and not late
+    return alert.resends and not late
 
 
 def _before(one: datetime | None, other: datetime | None, *, unknown: bool = False) -> bool:

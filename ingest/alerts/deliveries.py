@@ -53,7 +53,7 @@ class DeliveryReceipt:
     """The receipt of a delivery and what became of each alert, in order."""
 
     receipt: str
-    told: tuple[AlertOutcome, ...]
+    outcomes: tuple[AlertOutcome, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ def keeping(
             one.delivery.content_type[:200],
             one.sha256,
             one.delivery.payload,
-            plain_array(each.alert for each in entry.told),
-            plain_array(str(each.version) for each in entry.told),
-            plain_array(each.outcome for each in entry.told),
-            array(each.why for each in entry.told),
+            plain_array(each.alert for each in entry.outcomes),
+            plain_array(str(each.version) for each in entry.outcomes),
+            plain_array(each.outcome for each in entry.outcomes),
+            array(each.why for each in entry.outcomes),
             _as_json([[r.place, r.field, r.reason] for r in one.parsed.refused]),
             _as_json([[r.place, r.reason] for r in one.parsed.left_out]),
             one.delivery.trace,

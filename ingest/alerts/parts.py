@@ -39,13 +39,13 @@ def name_parts(parsed: Parsed, region: str, now: datetime) -> Parsed:
     """
     found = list(parsed.alerts)
     named = [slot_in(alert.labels) if alert.component else "" for alert in found]
-    asked = [place for place, slot in enumerate(named) if slot]
-    if not asked:
+    requested = [place for place, slot in enumerate(named) if slot]
+    if not requested:
         return parsed
-    slots = [f"slot/{named[place]}" for place in asked]
-    times = [found[place].starts_at or now for place in asked]
+    slots = [f"slot/{named[place]}" for place in requested]
+    times = [found[place].starts_at or now for place in requested]
     with connection.cursor() as cursor:
-        cursor.execute(_HELD, [asked, slots, times, region])
+        cursor.execute(_HELD, [requested, slots, times, region])
         for place, part in reversed(cursor.fetchall()):
             component = found[place].component or ""
             if part.partition("/")[0] == component.partition("/")[0]:

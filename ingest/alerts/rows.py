@@ -368,7 +368,7 @@ def remember(alerts: Mapping[str, CachedRow]) -> None:
     known = _known.setdefault(database.name(), {})
     if len(known) + len(alerts) > MOST:
         known.clear()
-    known.update((id_, _pack(kept)) for id_, kept in alerts.items())
+    known.update((id_, _pack(stored)) for id_, stored in alerts.items())
 
 
 def all_new() -> bool:

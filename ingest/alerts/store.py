@@ -59,11 +59,11 @@ class Batch:
     read makes `write` fail.
     """
 
-    def __init__(self, now: datetime, kept: Mapping[str, CachedRow], *, held: bool) -> None:
+    def __init__(self, now: datetime, cached: Mapping[str, CachedRow], *, held: bool) -> None:
         self.now = now
         self._held = held
-        self.kept = dict(kept)
-        self._before = frozenset(kept)
+        self.cached = dict(cached)
+        self._before = frozenset(cached)
         self._changed: dict[str, _Changed] = {}
         self._counts: dict[str, Count] = {}
 
@@ -79,7 +79,7 @@ class Batch:
     ) -> None:  # fmt: skip
         """The alert changes: an event and a new row. What comes after in this batch is decided upon it. Until
         `settled_until` its sender may not know yet that it is over."""
-        cached, at_rest = self.kept.get(id_), outcome in _REST
+        cached, at_rest = self.cached.get(id_), outcome in _REST
         fired = list(rows.times(cached.fired)) if cached is not None else []
         if outcome == "fired":
             fired = fired_recently(fired, self.now)
@@ -97,7 +97,7 @@ class Batch:
         events = [event] if changed is None else [*changed.events, event]
         self._changed[id_] = _Changed(after, events, context, row)
         starts_at = alert.starts_at or (cached.known.starts_at if cached is not None else None)
-        self.kept[id_] = CachedRow(
+        self.cached[id_] = CachedRow(
             Known(status, alert.severity, alert.component, starts_at, expired, settled_until, self.now),
             rows.seconds(fired),
             after,
@@ -109,7 +109,7 @@ class Batch:
         changed = self._changed.get(id_)
         if changed is not None:
             return changed.after.version + len(changed.events)
-        return self.kept[id_].head.version if id_ in self.kept else 0
+        return self.cached[id_].head.version if id_ in self.cached else 0
 
     def write(self, more: Sequence[Statement] = ()) -> None:
         """One message to the database, with `more` at its end; outside of a transaction it is one of its own.
@@ -125,8 +125,8 @@ class Batch:
             new, old = list[Written](), list[Written]()
             for (id_, changed), head in zip(self._changed.items(), heads, strict=True):
                 # As it would be read again: what the sender did not say this time is not in the row.
-                known = structs.replace(self.kept[id_].known, starts_at=changed.row.alert.starts_at)
-                self.kept[id_] = structs.replace(self.kept[id_], known=known, head=head)
+                known = structs.replace(self.cached[id_].known, starts_at=changed.row.alert.starts_at)
+                self.cached[id_] = structs.replace(self.cached[id_], known=known, head=head)
                 (old if id_ in self._before else new).append(structs.replace(changed.row, head=head))
             written = [*rows.insert(new), *rows.change(old), *self._counted()]
             _send([*self._hold(old), (sql, values), *written, *more])
@@ -137,7 +137,7 @@ class Batch:
         )
 
     def _counted(self) -> list[Statement]:
-        return rows.count(self._counts, {id_: self.kept[id_].head for id_ in self._counts}, self.now)
+        return rows.count(self._counts, {id_: self.cached[id_].head for id_ in self._counts}, self.now)
 
     def _hold(self, changed: Sequence[Written]) -> list[Statement]:
         """Who counts and changes nothing goes through the alerts in their order; who changes some has to hold all."""
@@ -240,7 +240,7 @@ def _store_unheld(deliveries: Sequence[PendingDelivery]) -> list[DeliveryReceipt
         rows.met(0, others=bool(strangers))
         return _store(deliveries)
     rows.met(len(strangers), others=bool(read))
-    rows.remember({id_: cached for id_, cached in batch.kept.items() if cached is not known.get(id_)})
+    rows.remember({id_: cached for id_, cached in batch.cached.items() if cached is not known.get(id_)})
     return taken
 
 
@@ -280,7 +280,7 @@ def _taken(
     context = Context(f"key:{by.integration}", trace=delivery.trace)
     outcomes = list[AlertOutcome]()
     for id_, alert in zip(ids, one.parsed.alerts, strict=True):
-        cached = batch.kept.get(id_)
+        cached = batch.cached.get(id_)
         decision = decide(None if cached is None else cached.known, alert, batch.now)
         if decision.changes:
             batch.change(id_, alert, decision.outcome, by, context)

@@ -76,13 +76,13 @@ class AlertEndpoint:
     """Whether a payload that gives no alert is stored: its mapping can be written afterwards."""
 
 
-def serve(endpoint: AlertEndpoint, request: HttpRequest, who: Callable[[], Key | None]) -> HttpResponse:
-    """Take one delivery of whose key `who` looks for. The sender is refused by `endpoint.refuse`, whatever is wrong."""
+def serve(endpoint: AlertEndpoint, request: HttpRequest, key_of: Callable[[], Key | None]) -> HttpResponse:
+    """Receive one delivery; `key_of` finds its key. `endpoint.refuse` answers whatever is wrong."""
     key = None
     try:
         if request.method not in endpoint.methods:
             raise RequestRefusedError(405, f"Only {' and '.join(endpoint.methods)} here.")
-        key = who()
+        key = key_of()
         allowed(key, endpoint.name)
         assert key is not None
         with admitted(key.name, endpoint.name):

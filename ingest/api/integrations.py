@@ -150,7 +150,7 @@ class IntegrationsView(_Admin):
                 mapping=body.get("mapping"),
                 endpoints=body.get("endpoints", ()),
                 expires_at=body.get("expires_at"),
-                who=_context_of(request),
+                context=_context_of(request),
             )
         except keys.KeyNameTakenError as error:
             raise ValidationError({"name": [str(error)]}) from None

@@ -87,10 +87,10 @@ def create(
     endpoints: Iterable[str] = (),
     *,
     expires_at: datetime | None = None,
-    who: Context | None = None,
+    context: Context | None = None,
 ) -> str:
     """Make a key and return it; it cannot be had again. `mapping` is how its generic endpoint reads payloads;
-    `endpoints` are those that it may use, none for all. With `who` the change is recorded, as by all commands here.
+    `endpoints` are those that it may use, none for all. With `context` the change is recorded, as by all commands here.
 
     Raises ValueError for an unknown scope, InvalidMappingError (one, too) for a mapping, KeyNameTakenError.
     """
@@ -113,7 +113,7 @@ def create(
                 endpoints=sorted(set(endpoints)),
                 expires_at=expires_at,
             )
-            _record(row.name, None, key_as_json(row), who)
+            _record(row.name, None, key_as_json(row), context)
     except IntegrityError as error:
         if not _is_of_the_name(error):
             raise
@@ -143,13 +143,13 @@ def key_as_json(row: IntegrationKey) -> dict[str, Any]:
 
 
 def _record(
-    name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, who: Context | None
+    name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, context: Context | None
 ) -> None:
-    if who is not None:
-        record_configuration(KIND, name, before, after, who)
+    if context is not None:
+        record_configuration(KIND, name, before, after, context)
 
 
-def rotate(name: str, overlap: timedelta, who: Context | None = None) -> str | None:
+def rotate(name: str, overlap: timedelta, context: Context | None = None) -> str | None:
     """A new key for an integration; the one before stays good for `overlap`. None where there is no such integration.
 
     The key before that one ends at once.
@@ -164,23 +164,23 @@ def rotate(name: str, overlap: timedelta, who: Context | None = None) -> str | N
         row.save(update_fields=["digest", "previous_digest", "previous_until"])
         until = row.previous_until.isoformat()
         _record(
-            name, key_as_json(row), {**key_as_json(row), "key": f"new, the one before until {until}"}, who
+            name, key_as_json(row), {**key_as_json(row), "key": f"new, the one before until {until}"}, context
         )
     _seen.clear()
     return secret
 
 
-def set_mapping(name: str, mapping: Mapping[str, Any] | None, who: Context | None = None) -> bool:
+def set_mapping(name: str, mapping: Mapping[str, Any] | None, context: Context | None = None) -> bool:
     """How an integration's generic endpoint reads payloads from now on; None: as built in. Says whether there is one.
 
     Raises InvalidMappingError. Other processes notice within TRUSTED_FOR seconds.
     """
     if mapping is not None:
         apply.mapping(mapping)
-    return _change(name, {"mapping": mapping}, who)
+    return _change(name, {"mapping": mapping}, context)
 
 
-def change(name: str, fields: Mapping[str, Any], who: Context | None = None) -> bool:
+def change(name: str, fields: Mapping[str, Any], context: Context | None = None) -> bool:
     """Scopes, endpoints, region, mapping, and when it expires; says whether there is one.
 
     Raises ValueError for an unknown scope, InvalidMappingError.
@@ -195,10 +195,10 @@ def change(name: str, fields: Mapping[str, Any], who: Context | None = None) -> 
         given.get("scopes", ())
     ) <= set(SCOPES):
         raise ValueError("that of a key does not change so")
-    return _change(name, given, who)
+    return _change(name, given, context)
 
 
-def _change(name: str, fields: Mapping[str, Any], who: Context | None) -> bool:
+def _change(name: str, fields: Mapping[str, Any], context: Context | None) -> bool:
     with transaction.atomic():
         row = IntegrationKey.objects.select_for_update().filter(name=name, revoked_at=None).first()
         if row is None:
@@ -207,14 +207,14 @@ def _change(name: str, fields: Mapping[str, Any], who: Context | None) -> bool:
         for field_name, value in fields.items():
             setattr(row, field_name, value)
         row.save(update_fields=list(fields))
-        _record(name, before, key_as_json(row), who)
+        _record(name, before, key_as_json(row), context)
     _seen.clear()
     return True
 
 
-def revoke(name: str, who: Context | None = None) -> bool:
+def revoke(name: str, context: Context | None = None) -> bool:
     """End a key; says whether there was one to end. Other processes notice within TRUSTED_FOR seconds."""
-    return _change(name, {"revoked_at": timezone.now()}, who)
+    return _change(name, {"revoked_at": timezone.now()}, context)
 
 
 def why_not(header: str | None) -> str:

@@ -75,8 +75,8 @@ def _event(request: HttpRequest, body: bytes) -> Answer:
     event = pagerduty.event(body, str(uuid.uuid4()))
     key = _key(event.routing_key)
     with admitted(key.name, NAME):
-        kept = pagerduty.without_key(body, event.routing_key)
-        taken = stored(request, NAME, key, Parsed((event.alert,)), kept)
+        payload = pagerduty.without_key(body, event.routing_key)
+        taken = stored(request, NAME, key, Parsed((event.alert,)), payload)
     return taken, AcceptedEvent("success", "Event processed", event.dedup_key)
 
 

@@ -202,11 +202,11 @@ class Pages(CursorPagination):
     ordering: tuple[str, ...]
 
     def paginate_queryset(self, queryset: Any, request: Any, view: Any = None) -> list[Any]:  # noqa: ARG002
-        asked: Mapping[str, str] = request.query_params
+        query: Mapping[str, str] = request.query_params
         columns = [(name.removeprefix("-"), name.startswith("-")) for name in self.ordering]
         try:
-            limit = parse_limit(asked.get("limit"), self.page_size or LIMIT)
-            self._page = page_of_rows(queryset, columns, asked.get("cursor"), limit)
+            limit = parse_limit(query.get("limit"), self.page_size or LIMIT)
+            self._page = page_of_rows(queryset, columns, query.get("cursor"), limit)
         except PageError as error:
             raise ValidationError({error.field: [error.reason]}) from error
         self._address = request.build_absolute_uri()

@@ -131,7 +131,7 @@ def warn(integration: str, endpoint: str, title: str, description: str, what: st
         description=description,
         labels={"integration": integration, "endpoint": endpoint, "origin": "dossier"},
         expires_at=datetime.now(UTC) + WARNED_FOR,
-        notes=tuple(notes.told),
+        notes=tuple(notes.texts),
     )
     receive(Parsed((alert,)), Delivery(integration, endpoint, "", b""))
 

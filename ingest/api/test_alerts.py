@@ -183,8 +183,8 @@ def sample(endpoint: str, now: datetime) -> Any:
     return _ENDPOINTS[endpoint][0](now)
 
 
-def send_sample(integration: str, endpoint: str, who: str) -> DeliveryReceipt:
-    """Deliver the sample of an endpoint (one of ENDPOINTS) for an integration. `who` asked for it.
+def send_sample(integration: str, endpoint: str, actor: str) -> DeliveryReceipt:
+    """Deliver the sample of an endpoint (one of ENDPOINTS) for an integration. `actor` asked for it.
 
     It is information, whatever its sender would take it for: a test calls nobody.
     """
@@ -193,7 +193,7 @@ def send_sample(integration: str, endpoint: str, who: str) -> DeliveryReceipt:
     payload = payload_sample if isinstance(payload_sample, bytes) else json.dumps(payload_sample).encode()
     alerts = tuple(
         structs.replace(
-            alert, severity="info", expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {who}")
+            alert, severity="info", expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {actor}")
         )
         for alert in read(payload, now).alerts
     )

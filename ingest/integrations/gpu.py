@@ -67,7 +67,7 @@ def xid_alert(node: str, number: str, xid: int, text: str, at: datetime | None, 
         labels=notes.labels({"node": node, "slot": slot_of(node, number), "xid": str(xid)}),
         starts_at=at,
         expires_at=now + QUIET,
-        notes=tuple(notes.told),
+        notes=tuple(notes.texts),
     )
 
 
@@ -105,8 +105,8 @@ def component_in(labels: Mapping[str, str]) -> str | None:
 
 def slot_in(labels: Mapping[str, str]) -> str:
     """The slot that labels name, as `slot` or as dcgm-exporter does; empty for none."""
-    if told := labels.get("slot", ""):
-        return told
+    if stated := labels.get("slot", ""):
+        return stated
     where = node_and_gpu(labels)
     return "" if where is None else slot_of(*where)
 
@@ -122,10 +122,10 @@ def dcgm_alerts(rows: Rows, now: datetime) -> tuple[Alert, ...]:
     mine = ((names.codes == names.names.index(DCGM_XID)) & (values >= 1) & (values < 10_000)).nonzero()[0]
     found: dict[str, Alert] = {}
     for row in mine.tolist():
-        told = json.loads(labels.names[int(labels.codes[row])])
-        if (where := node_and_gpu(told)) is not None:
+        stated = json.loads(labels.names[int(labels.codes[row])])
+        if (where := node_and_gpu(stated)) is not None:
             one = xid_alert(*where, int(values[row]), "", None, now)
-            found[one.key] = structs.replace(one, labels={**one.labels, **_known(told)})
+            found[one.key] = structs.replace(one, labels={**one.labels, **_known(stated)})
     return tuple(found.values())
 
 

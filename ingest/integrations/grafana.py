@@ -76,7 +76,7 @@ def _delivered(item: Mapping[str, Any], message: Mapping[str, Any]) -> Alert:
         if shown
         else (),
         details=_values(item),
-        told=truncated(message, "maxAlerts"),
+        reported=truncated(message, "maxAlerts"),
     )
 
 

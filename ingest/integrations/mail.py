@@ -227,7 +227,7 @@ def text_of_html(html: str) -> str:
     """What one reads of HTML. Takes it apart by its angle brackets, in time linear in its length; it is shown as text
     only, so nothing depends on reading it as a browser does."""
     first, *pieces = html.split("<")
-    kept, hidden = [first], ""
+    body_lines, hidden = [first], ""
     for piece in pieces:
         tag, end, text = piece.partition(">")
         name = (tag[:20].lower().split() or [""])[0].rstrip("/")
@@ -238,6 +238,8 @@ def text_of_html(html: str) -> str:
         elif name in _HIDDEN:
             hidden = name
             continue
-        kept.append(("\n" if name in _BREAKS else "") + (text if end else f"<{piece}"))
-    lines = (re.sub(r"[ \t\r\f\v\xa0]+", " ", line).strip() for line in unescape("".join(kept)).split("\n"))
+        body_lines.append(("\n" if name in _BREAKS else "") + (text if end else f"<{piece}"))
+    lines = (
+        re.sub(r"[ \t\r\f\v\xa0]+", " ", line).strip() for line in unescape("".join(body_lines)).split("\n")
+    )
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()[:LONGEST_TEXT]

@@ -61,19 +61,19 @@ def parse(payload: bytes) -> Table:
         raise InvalidColumnsError("is empty: a first line with column names is missing")
     header = lines[0][1]
     if header[0].strip() == _STACKED[0]:
-        names, labels, kept, left_out, body = _stacked(lines)
+        names, labels, columns, left_out, body = _stacked(lines)
         time = 0
     else:
-        names, labels, kept, left_out, time = _flat(header)
+        names, labels, columns, left_out, time = _flat(header)
         body = lines[1:]
-    if not kept:
+    if not columns:
         raise InvalidColumnsError(
             "no column is named <service>_<metric>, such as cart_latency; found " + ", ".join(header[:5])
         )
     if not body:
         raise InvalidColumnsError("has column names and no values")
     times = tuple(_moment(line, time, number) for number, line in body)
-    cells = tuple(tuple(_cell(line, at, number, header) for at in kept) for number, line in body)
+    cells = tuple(tuple(_cell(line, at, number, header) for at in columns) for number, line in body)
     return Table(names, labels, times, cells, left_out)
 
 
@@ -84,7 +84,7 @@ def _flat(header: Sequence[str]) -> tuple[*Columns, int]:
     time = next((at for at, name in enumerate(header) if name.strip().lower() in TIMES), None)
     if time is None:
         raise InvalidColumnsError(f"no column of times: one of {', '.join(TIMES[:3])} is needed")
-    names, labels, kept, left_out = [], [], [], []
+    names, labels, columns, left_out = [], [], [], []
     for at, column in enumerate(header):
         service, _, metric = column.strip().partition("_")
         if column.strip().lower() in TIMES:
@@ -92,10 +92,10 @@ def _flat(header: Sequence[str]) -> tuple[*Columns, int]:
         if service and metric:
             names.append(metric)
             labels.append({"service": service})
-            kept.append(at)
+            columns.append(at)
         else:
             left_out.append(column)
-    return tuple(names), tuple(labels), tuple(kept), tuple(left_out), time
+    return tuple(names), tuple(labels), tuple(columns), tuple(left_out), time
 
 
 def _stacked(
@@ -110,16 +110,16 @@ def _stacked(
         )
     services, metrics, statistics = (line for _, line in lines[:3])
     count = min(len(services), len(metrics), len(statistics))
-    names, labels, kept = [], [], []
+    names, labels, columns = [], [], []
     for at in range(1, count):
         if services[at] and metrics[at]:
             names.append(metrics[at])
             labels.append({"service": services[at], "statistic": statistics[at]})
-            kept.append(at)
+            columns.append(at)
     body = lines[3:]
     if body and body[0][1][0].strip().lower() in TIMES:  # the index has a name of its own
         body = body[1:]
-    return tuple(names), tuple(labels), tuple(kept), (), body
+    return tuple(names), tuple(labels), tuple(columns), (), body
 
 
 def _moment(line: Sequence[str], at: int, number: int) -> int:

@@ -63,7 +63,7 @@ class Alert(Struct, frozen=True, array_like=True):
     expires_at: datetime | None = None
     notes: tuple[str, ...] = ()
     """What the reader should know: what was shortened, how many alerts the sender left out."""
-    says_again: bool = False
+    resends: bool = False
     """Whether its sender tells again and again what still fires, with the same start: long after the end it is news."""
     annotations: Mapping[str, str] | None = None
     """As sent; None where its sender has nothing of the kind."""
@@ -207,7 +207,7 @@ def key_of(text: str) -> str:
 class Notes:
     """Collects what was changed so that an incident can show an alert."""
 
-    told: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
     def line(self, name: str, text: object, longest: int = LONGEST_LINE) -> str:
         """One line without control characters, shortened to `longest` characters."""
@@ -225,7 +225,7 @@ class Notes:
         """Names in order, at most MOST_LABELS of them."""
         names = sorted(map(str, labels))
         if len(names) > MOST_LABELS:
-            self.told.append(f"{len(names) - MOST_LABELS} of {len(names)} labels are in the payload only")
+            self.texts.append(f"{len(names) - MOST_LABELS} of {len(names)} labels are in the payload only")
         return {
             self.line("a label's name", name, LONGEST_NAME): value.strip()
             if isinstance(value := labels[name], str) and _is_clean(value, LONGEST_VALUE)
@@ -238,7 +238,7 @@ class Notes:
         and for what exceeds MOST_ANNOTATIONS or LONGEST_TEXT."""
         names = sorted(annotations)
         if len(names) > MOST_ANNOTATIONS:
-            self.told.append(
+            self.texts.append(
                 f"{len(names) - MOST_ANNOTATIONS} of {len(names)} annotations are in the payload only"
             )
         return {
@@ -250,29 +250,29 @@ class Notes:
 
     def links(self, links: Iterable[tuple[object, object]]) -> tuple[dict[str, str], ...]:
         """(href, text) pairs: http and https only, each address once."""
-        kept: dict[str, dict[str, str]] = {}
+        shortened: dict[str, dict[str, str]] = {}
         for href, text in links:
             address = str(href or "").strip()
             if not address:
                 continue
             if len(address) > LONGEST_ADDRESS:
-                self.told.append(f"a link was left out, it has {len(address)} characters")
+                self.texts.append(f"a link was left out, it has {len(address)} characters")
             elif not is_address(address):
-                self.told.append(f"a link was left out, it is no http address: {self.line('', address, 80)}")
-            elif len(kept) < MOST_LINKS:
-                kept.setdefault(
+                self.texts.append(f"a link was left out, it is no http address: {self.line('', address, 80)}")
+            elif len(shortened) < MOST_LINKS:
+                shortened.setdefault(
                     address, {"href": address, "text": self.line("a link's text", text or "", LONGEST_LINE)}
                 )
             else:
-                self.told.append(f"only the first {MOST_LINKS} links are shown")
+                self.texts.append(f"only the first {MOST_LINKS} links are shown")
                 break
-        return tuple(kept.values())
+        return tuple(shortened.values())
 
     def _short(self, name: str, text: str, longest: int) -> str:
         if len(text) <= longest:
             return text
         if name:
-            self.told.append(f"{name} was shortened from {len(text)} to {longest} characters")
+            self.texts.append(f"{name} was shortened from {len(text)} to {longest} characters")
         return text[: longest - 1] + "…"
 
 

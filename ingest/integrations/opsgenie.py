@@ -64,7 +64,7 @@ def created(body: bytes, new_alias: str) -> Alert:
         description=notes.text("the description", _noted(description, value)),
         labels=notes.labels(labels),
         links=notes.links([(source, "Source")] if is_address(source) else ()),
-        notes=tuple(notes.told),
+        notes=tuple(notes.texts),
     )
 
 
@@ -76,7 +76,7 @@ def acted(body: bytes, alert: Alert, status: str) -> Alert:
     value = read_object(body) if body.strip() else {}
     notes = Notes()
     description = notes.text("the description", _noted(alert.description, value))
-    changed = structs.replace(alert, description=description, notes=(*alert.notes, *notes.told))
+    changed = structs.replace(alert, description=description, notes=(*alert.notes, *notes.texts))
     return changed.over() if status == "resolved" else structs.replace(changed, status="acknowledged")
 
 

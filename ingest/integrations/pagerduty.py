@@ -129,7 +129,7 @@ def change(body: bytes) -> Change:
         at=_moment(payload.get("timestamp"), notes),
         details=notes.labels(leaves(payload.get("custom_details"))),
         links=notes.links(_links(value)),
-        notes=tuple(notes.told),
+        notes=tuple(notes.texts),
     )
 
 
@@ -199,7 +199,7 @@ def _alert(body: Mapping[str, Any], payload: Mapping[str, Any], key: str, status
         labels=notes.labels(labels),
         links=notes.links(_links(body)),
         images=_images(body, notes),
-        notes=tuple(notes.told),
+        notes=tuple(notes.texts),
     )
 
 
@@ -233,7 +233,7 @@ def _images(body: Mapping[str, Any], notes: Notes) -> tuple[dict[str, str], ...]
     for image in _objects(body, "images")[:20]:
         src, href = scalar(image.get("src")), scalar(image.get("href"))
         if not (src.startswith("https://") and is_address(src)):
-            notes.told.append("an image was left out, its src is no https address")
+            notes.texts.append("an image was left out, its src is no https address")
             continue
         alt = notes.line("an image's text", scalar(image.get("alt")))
         images.append({"src": src, "href": href if is_address(href) else "", "alt": alt})
@@ -250,5 +250,5 @@ def _moment(text: object, notes: Notes) -> datetime | None:
     try:
         return instant(re.sub(r"([+-]\d\d:\d\d)Z$", r"\1", text) if isinstance(text, str) else text)
     except ValueError as error:
-        notes.told.append(f"payload.timestamp {error}")
+        notes.texts.append(f"payload.timestamp {error}")
         return None

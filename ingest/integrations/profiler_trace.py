@@ -109,30 +109,30 @@ def convert(
     """The rows of a trace that is read twice, each time from what `opened` gives; without a `worker` it is
     `worker/RANK`. Raises InvalidTraceError."""
     with opened() as stream:
-        told = head(stream)
-    if not worker and told.rank is None:
+        header = head(stream)
+    if not worker and header.rank is None:
         raise InvalidTraceError("has no distributedInfo.rank; name the worker")
     with opened() as stream:
-        return profile(stream, told, job, worker or f"worker/{told.rank}", role)
+        return profile(stream, header, job, worker or f"worker/{header.rank}", role)
 
 
-def profile(stream: IO[bytes], told: Head, job: str, worker: str, role: str) -> Profile:
+def profile(stream: IO[bytes], header: Head, job: str, worker: str, role: str) -> Profile:
     """The rows of a trace, `stream` at its beginning. Raises InvalidTraceError."""
-    kept = _read(stream)
-    if not kept.start:
+    collected = _read(stream)
+    if not collected.start:
         raise InvalidTraceError("has no kernel and no call: the profiler recorded no activity")
-    start, end = np.frombuffer(kept.start), np.frombuffer(kept.end)
+    start, end = np.frombuffer(collected.start), np.frombuffer(collected.end)
     first, length = float(start.min()), float(end.max() - start.min())
-    if not told.base_ns and first < ABSOLUTE_US:
+    if not header.base_ns and first < ABSOLUTE_US:
         raise InvalidTraceError(
             "has no baseTimeNanoseconds and its times are not since 1970: when it was is not known"
         )
-    names = list(kept.functions)
-    on_path = _on_path(start, end, np.array([class_ for class_, _ in names], np.int8), kept)
+    names = list(collected.functions)
+    on_path = _on_path(start, end, np.array([class_ for class_, _ in names], np.int8), collected)
     beta = np.minimum(1.0, on_path / max(length, 1e-9))
-    mu, sigma = _use(kept, start, end)
+    mu, sigma = _use(collected, start, end)
     order = [int(one) for one in np.argsort(-beta, kind="stable") if beta[one] > 0]
-    at = told.base_ns + round(first * 1000)
+    at = header.base_ns + round(first * 1000)
     rows = [
         {
             "time": at,
@@ -173,7 +173,7 @@ def _line(error: Exception) -> str:
 
 
 def _read(stream: IO[bytes]) -> _Events:
-    kept = _Events()
+    collected = _Events()
     events = ijson.items(stream, "traceEvents.item", use_float=True)
     for number, event in enumerate(_tokens(events, 0), start=1):
         if not isinstance(event, dict):
@@ -182,14 +182,14 @@ def _read(stream: IO[bytes]) -> _Events:
             continue
         category = event.get("cat")
         if category in ("cuda_runtime", "cuda_driver", "hip_runtime"):
-            kept.launches[_thread(kept, event)] += 1
+            collected.launches[_thread(collected, event)] += 1
         elif (found := _class(category, event.get("name"))) is not None:
-            _keep(kept, number, found, event)
-        if len(kept.start) > MOST_EVENTS:
+            _keep(collected, number, found, event)
+        if len(collected.start) > MOST_EVENTS:
             raise InvalidTraceError(
                 f"has more than {MOST_EVENTS} kernels and calls: profile fewer steps, or without stacks"
             )
-    return kept
+    return collected
 
 
 def _class(category: object, name: object) -> int | None:
@@ -200,7 +200,7 @@ def _class(category: object, name: object) -> int | None:
     return PYTHON if category in ("python_function", "cpu_op") else None
 
 
-def _keep(kept: _Events, number: int, class_: int, event: Mapping[str, Any]) -> None:
+def _keep(collected: _Events, number: int, class_: int, event: Mapping[str, Any]) -> None:
     start, took, name = event.get("ts"), event.get("dur", 0), event.get("name")
     if (
         not isinstance(start, int | float)
@@ -212,15 +212,17 @@ def _keep(kept: _Events, number: int, class_: int, event: Mapping[str, Any]) -> 
     if took < 0 or not math.isfinite(start + took):
         raise InvalidTraceError(f"event {number}, {name[:60]!r}: ends before it begins (dur {took})")
     key = class_, _short(name)
-    kept.start.append(start)
-    kept.end.append(start + took)
-    kept.use.append(_resource_use(class_, took, event.get("args")))
-    kept.function.append(kept.functions.setdefault(key, len(kept.functions)))
-    kept.thread.append(_thread(kept, event))
+    collected.start.append(start)
+    collected.end.append(start + took)
+    collected.use.append(_resource_use(class_, took, event.get("args")))
+    collected.function.append(collected.functions.setdefault(key, len(collected.functions)))
+    collected.thread.append(_thread(collected, event))
 
 
-def _thread(kept: _Events, event: Mapping[str, Any]) -> int:
-    return kept.threads.setdefault((str(event.get("pid")), str(event.get("tid"))), len(kept.threads))
+def _thread(collected: _Events, event: Mapping[str, Any]) -> int:
+    return collected.threads.setdefault(
+        (str(event.get("pid")), str(event.get("tid"))), len(collected.threads)
+    )
 
 
 def _short(name: str) -> str:
@@ -252,18 +254,18 @@ def _number(value: object) -> float:
 
 # Critical path
 # ----------------------------------------------------------------------------------------------------------
-def _launching(kept: _Events) -> Ints:
+def _launching(collected: _Events) -> Ints:
     """Threads whose calls count: those that launch, or all where the trace has no launches."""
-    total = sum(kept.launches.values())
+    total = sum(collected.launches.values())
     if not total:
-        return np.arange(len(kept.threads))
-    return np.array([one for one, count in kept.launches.items() if count >= LAUNCHING * total])
+        return np.arange(len(collected.threads))
+    return np.array([one for one, count in collected.launches.items() if count >= LAUNCHING * total])
 
 
-def _on_path(start: Floats, end: Floats, classes: NDArray[np.int8], kept: _Events) -> Floats:
+def _on_path(start: Floats, end: Floats, classes: NDArray[np.int8], collected: _Events) -> Floats:
     """Microseconds of each function on the critical path; shape (functions,). `classes` are theirs."""
-    function, thread = np.frombuffer(kept.function, np.int32), np.frombuffer(kept.thread, np.int32)
-    launching, found = _launching(kept), np.zeros(len(classes))
+    function, thread = np.frombuffer(collected.function, np.int32), np.frombuffer(collected.thread, np.int32)
+    launching, found = _launching(collected), np.zeros(len(classes))
     for begin, stop in pairwise(_stretches(start)):
         mine = np.flatnonzero((start < stop) & (end > begin))
         mine = mine[np.lexsort((-end[mine], start[mine]))]
@@ -356,10 +358,10 @@ def _innermost(start: Floats, end: Floats) -> tuple[Ints, Floats, Floats]:
     return np.frombuffer(owner, np.int64), np.frombuffer(begin), np.frombuffer(stop)
 
 
-def _use(kept: _Events, start: Floats, end: Floats) -> tuple[Floats, Floats]:
+def _use(collected: _Events, start: Floats, end: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the use over the executions of each function, weighted by time."""
-    functions = len(kept.functions)
-    function, uses = np.frombuffer(kept.function, np.int32), np.frombuffer(kept.use, np.float32)
+    functions = len(collected.functions)
+    function, uses = np.frombuffer(collected.function, np.int32), np.frombuffer(collected.use, np.float32)
 
     def summed(values: Callable[[Ints, Floats], Floats]) -> Floats:
         """The sum over executions with a known use of their time multiplied with `values(function, use)`."""

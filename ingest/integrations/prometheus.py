@@ -152,7 +152,7 @@ def _delivered(item: Mapping[str, Any], message: Mapping[str, Any]) -> Alert:
         key=key_of(item, labels),
         starts_at=instant_of(item, "startsAt"),
         links=links,
-        told=truncated(message, "max_alerts"),
+        reported=truncated(message, "max_alerts"),
     )
 
 
@@ -354,11 +354,11 @@ def build(
     links: Iterable[tuple[object, object]] = (),
     images: tuple[Mapping[str, str], ...] = (),
     details: str = "",
-    told: Iterable[str] = (),
+    reported: Iterable[str] = (),
 ) -> Alert:
     """An alert of its labels and annotations, by Prometheus' kin, who say again what still fires; `details` are lines
-    below the description, `told` notes to add."""
-    notes = Notes(list(told))
+    below the description, `reported` notes to add."""
+    notes = Notes(list(reported))
     linked = [
         (text.strip(), LINKS.get(name, name.replace("_", " ").capitalize()))
         for name, text in annotations.items()
@@ -378,8 +378,8 @@ def build(
         images=images,
         starts_at=starts_at,
         expires_at=expires_at,
-        notes=tuple(notes.told),
-        says_again=True,
+        notes=tuple(notes.texts),
+        resends=True,
     )
 
 

@@ -210,16 +210,16 @@ def record_body(body: Mapping[str, Json]) -> tuple[str, Body]:
     types.
     """
     try:
-        text, kept = _round_trip(body)
-        is_kept = kept == body
+        text, read_back = _round_trip(body)
+        is_canonical = read_back == body
     except (TypeError, ValueError, RecursionError):
-        is_kept = False
-    if not is_kept:
-        text, kept = _round_trip(_plain(body))
+        is_canonical = False
+    if not is_canonical:
+        text, read_back = _round_trip(_plain(body))
     # An escaped backslash before "u0000" gives the same six characters, hence the second look.
-    if "\\u0000" in text and any("\0" in string for string in _strings(kept)):
+    if "\\u0000" in text and any("\0" in string for string in _strings(read_back)):
         raise UnrecordableEventError("the body holds a NUL character")
-    return text, kept
+    return text, read_back
 
 
 def _round_trip(body: Mapping[str, Json]) -> tuple[str, Body]:

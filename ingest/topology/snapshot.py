@@ -111,7 +111,7 @@ def _frozen(found: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
 class _CachedSnapshot:
     """A snapshot with what it was read from, and the span of time in which it holds."""
 
-    told: tuple[int, int]
+    version: tuple[int, int]
     since: datetime
     until: datetime
     snapshot: Snapshot
@@ -132,7 +132,7 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
             for key, recent in _cached.items():
                 if (
                     key[:2] == (database, region)
-                    and recent.told == version
+                    and recent.version == version
                     and recent.since <= at < recent.until
                 ):
                     _cached.move_to_end(key)
@@ -141,7 +141,9 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
         snapshot = snapshot_of(region, read_components(region, at))
     with _lock:
         for key in [
-            one for one, recent in _cached.items() if one[:2] == (database, region) and recent.told != version
+            one
+            for one, recent in _cached.items()
+            if one[:2] == (database, region) and recent.version != version
         ]:
             del _cached[key]
         _cached[database, region, since] = _CachedSnapshot(version, since, until, snapshot)

@@ -143,7 +143,7 @@ def _suspect(found: Found, row: int, sampled: bool, together: NDArray[np.bool_])
         sure=own and float(found.q[row]) < SURE_LEVEL,
         first_failure=moment(int(ledger.spells.start[mine].min())),
         last_failure=moment(int(ledger.spells.end[mine].max())),
-        says=_summary(found, row),
+        phrase=_summary(found, row),
     )
 
 

@@ -112,8 +112,8 @@ def _by_component(found: Found) -> Evidence:
         judged = "below target" if row in found.named else "within chance" if found.q[row] < 1 else ""
         untold = (round(float(ledger.planned[row]), 1), round(float(ledger.unknown[row]), 1))
         figures = (int(ledger.outages[row]), round(lost, 1), *untold)
-        standing = _target_met(lost, observed) if observed > 0 else ("", None, "")
-        rows.append((ledger.components[row], *standing, *figures, *by_cause, float(found.q[row]), judged))
+        status = _target_met(lost, observed) if observed > 0 else ("", None, "")
+        rows.append((ledger.components[row], *status, *figures, *by_cause, float(found.q[row]), judged))
     causes = [f"{ledger.causes[number]} (min)" for number in drawn] + ([f"{OTHER} (min)"] if others else [])
     columns = (
         "component", "availability", "nines", "down per year", "outages", "down (min)", "planned (min)",

@@ -63,7 +63,7 @@ def _suspect(window: Window, job: Judged, one: Finding, several: bool) -> Suspec
         sure=one.sure,
         first_failure=min(first, window.end),
         last_failure=window.end,
-        says=one.says[:200],
+        phrase=one.phrase[:200],
         indicator=INDICATORS[one.indicator],
         path=(name, *nodes_of(job.records, one.place), f"job/{one.job}"),
     )
@@ -77,12 +77,12 @@ def _rank(one: Suspect) -> tuple[float, datetime, str]:
 def _distinct(suspects: Sequence[Suspect]) -> tuple[Suspect, ...]:
     """Each component once: the first entry that has it."""
     seen: set[str] = set()
-    kept = []
+    retained = []
     for one in suspects:
         if one.component not in seen:
-            kept.append(one)
+            retained.append(one)
             seen |= {one.component, *one.ambiguous_with}
-    return tuple(kept)
+    return tuple(retained)
 
 
 def _undecided(job: Judged) -> str:

@@ -41,7 +41,7 @@ class Finding:
     indicator: str
     score: float
     since: float
-    says: str
+    phrase: str
     summary: str
     sure: bool
     above: float
@@ -95,25 +95,25 @@ def _of_hang(records: Records, hang: Hang, one: Culprit, now: float) -> Finding:
     waiting = so_many(one.waiting, "rank")
     indicator = "hang"
     if one.nature == "launch":
-        says = f"never launched {where}; {waiting} wait for it"
+        phrase = f"never launched {where}; {waiting} wait for it"
         summary = f"{name} did not launch {where}, and {waiting} of job {records.job} have waited for it for {seconds}"
     elif one.nature == "transfer":
         indicator = "hang_transfer"
-        says = f"makes no progress in {where} that all ranks launched"
+        phrase = f"makes no progress in {where} that all ranks launched"
         summary = (
             f"All ranks launched {where}; {name} makes no progress, and job {records.job} has been stuck for "
             f"{seconds}"
         )
     elif one.nature == "mismatch":
         indicator = "mismatch"
-        says = f"launched {one.other_op} where others launched {where} (software)"
+        phrase = f"launched {one.other_op} where others launched {where} (software)"
         summary = (
             f"{name} launched {one.other_op} where the other ranks of job {records.job} launched {where}: its code is "
             f"out of step, no hardware is at fault; the job has been stuck for {seconds}"
         )
     else:
         indicator = "mismatch"
-        says = "waits in a ring with other ranks (software)"
+        phrase = "waits in a ring with other ranks (software)"
         summary = (
             f"Ranks of job {records.job} wait for each other in a ring of communicators since {seconds}: they launch "
             "operations in different orders, no hardware is at fault"
@@ -129,7 +129,7 @@ def _of_hang(records: Records, hang: Hang, one: Culprit, now: float) -> Finding:
         indicator,
         score,
         since,
-        says,
+        phrase,
         summary + _maybe(one.alike),
         sure,
         above,
@@ -147,7 +147,7 @@ _SIDE = {
 def _of_delay(records: Records, delays: Delays, one: Pattern, least: float) -> Finding:
     excess = delays.excess(one)
     pairs = so_many(len(one.pairs), "connection")
-    says = f"{_SIDE[one.place.side]}: its transfers take {excess:.2g} times as long as usual"
+    phrase = f"{_SIDE[one.place.side]}: its transfers take {excess:.2g} times as long as usual"
     summary = (
         f"{one.place.component} of job {records.job} {_SIDE[one.place.side]}: transfers on {pairs} take "
         f"{excess:.2g} times as long as others of their size and class, over the last {delays.span} operations"
@@ -162,7 +162,7 @@ def _of_delay(records: Records, delays: Delays, one: Pattern, least: float) -> F
         "delay",
         score,
         delays.since,
-        says,
+        phrase,
         summary + _maybe(one.alike),
         sure,
         above,
@@ -171,7 +171,7 @@ def _of_delay(records: Records, delays: Delays, one: Pattern, least: float) -> F
 
 def _of_late(records: Records, one: Late, least: float, lost: bool) -> Finding:
     place = Place("rank", one.rank)
-    says = f"arrives last in collectives: the others wait {percent(one.share)} of the time for it"
+    phrase = f"arrives last in collectives: the others wait {percent(one.share)} of the time for it"
     summary = (
         f"{place.component} of job {records.job} computes slowly: it arrives last, and the other "
         f"{so_many(one.members - 1, 'rank')} of communicator {one.communicator} wait {percent(one.share)} of the time "
@@ -180,4 +180,4 @@ def _of_late(records: Records, one: Late, least: float, lost: bool) -> Finding:
     sure = one.share >= SURE_LATE and one.members > 3
     above = one.share / least
     score = probability("arrival", above, lost=lost)
-    return Finding(records.job, place, (), "arrival", score, one.since, says, summary, sure, above)
+    return Finding(records.job, place, (), "arrival", score, one.since, phrase, summary, sure, above)

@@ -120,25 +120,25 @@ def hang_of(records: Records, now: float, least: float) -> Hang | None:
 
 def lost_share(records: Records, collective: Ints) -> float:
     """The share of parts that are missing from operations between the first and the last of their members."""
-    kept = collective[~records.is_p2p[collective]]
+    retained = collective[~records.is_p2p[collective]]
     # Of last launches alone most operations are not seen, and that is no loss.
-    followed = np.unique(records.communicator[kept][records.state[kept] != SCHEDULED])
-    kept = kept[np.isin(records.communicator[kept], followed)]
-    if not len(kept):
+    followed = np.unique(records.communicator[retained][records.state[retained] != SCHEDULED])
+    retained = retained[np.isin(records.communicator[retained], followed)]
+    if not len(retained):
         return 0.0
-    stream = records.communicator[kept] * (int(records.rank.max()) + 1) + records.rank[kept]
+    stream = records.communicator[retained] * (int(records.rank.max()) + 1) + records.rank[retained]
     _, row = np.unique(stream, return_inverse=True)
     count = np.bincount(row)
     low, high = np.full(len(count), np.iinfo(np.int64).max), np.full(len(count), -1)
-    np.minimum.at(low, row, records.seq[kept])
-    np.maximum.at(high, row, records.seq[kept])
-    numbers = np.unique(np.stack([records.communicator[kept], records.seq[kept]]), axis=1)
+    np.minimum.at(low, row, records.seq[retained])
+    np.maximum.at(high, row, records.seq[retained])
+    numbers = np.unique(np.stack([records.communicator[retained], records.seq[retained]]), axis=1)
     expected = 0
     for place in np.unique(row).tolist():
-        communicator = int(records.communicator[kept][np.argmax(row == place)])
+        communicator = int(records.communicator[retained][np.argmax(row == place)])
         seqs = numbers[1, numbers[0] == communicator]
         expected += int(np.searchsorted(seqs, high[place], "right") - np.searchsorted(seqs, low[place]))
-    return 1 - len(kept) / max(1, expected)
+    return 1 - len(retained) / max(1, expected)
 
 
 def _last_activity(records: Records) -> float:
@@ -174,9 +174,9 @@ def _ahead(records: Records) -> Floats:
 def _waiting(records: Records, collective: Ints, lost: float) -> _Waiting:
     found = _Waiting()
     behind = _BEHIND if lost < LOST else _BEHIND_LOST
-    kept = collective[~records.is_p2p[collective]]
-    for communicator in np.unique(records.communicator[kept]).tolist():
-        mine = kept[records.communicator[kept] == communicator]
+    retained = collective[~records.is_p2p[collective]]
+    for communicator in np.unique(records.communicator[retained]).tolist():
+        mine = retained[records.communicator[retained] == communicator]
         _wait_in(records, mine, communicator, behind, found)
     _wait_for_peers(records, found)
     return found
@@ -218,16 +218,16 @@ def _wait_in(records: Records, mine: Ints, communicator: int, behind: int, found
 
 def _wait_for_peers(records: Records, found: _Waiting) -> None:
     """Sends and receives: an end waits for the other one where that has nothing pending between the two."""
-    kept = np.flatnonzero(records.is_p2p & records.is_transfer)
-    if not len(kept):
+    retained = np.flatnonzero(records.is_p2p & records.is_transfer)
+    if not len(retained):
         return
     moved_on = _completed_after(records)
     pending: dict[tuple[int, int, int], set[int]] = {}
     sides: dict[tuple[int, int], set[int]] = {}
-    for at in kept.tolist():
+    for at in retained.tolist():
         pair = int(records.src[at]), int(records.dst[at])
         sides.setdefault(pair, set()).add(int(records.rank[at]))
-    for at in kept[records.state[kept] != COMPLETED].tolist():
+    for at in retained[records.state[retained] != COMPLETED].tolist():
         if records.start[at] < moved_on[records.rank[at]]:
             continue
         key = int(records.communicator[at]), int(records.src[at]), int(records.dst[at])

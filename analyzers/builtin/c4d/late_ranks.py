@@ -77,12 +77,12 @@ def late_ranks(records: Records, least: float, mads: float) -> tuple[Late, ...]:
         for one in _late_in(records, table, related, least, mads):
             found.setdefault(one.rank, []).append(one)
     best = max((len(some) / joined[rank] for rank, some in found.items()), default=0.0)
-    kept = [
+    retained = [
         max(some, key=lambda one: one.share)
         for rank, some in sorted(found.items())
         if len(some) / joined[rank] >= best - 1e-9 and not _is_loaded(records, rank)
     ]
-    return tuple(sorted(kept, key=lambda one: (-one.share, one.rank)))
+    return tuple(sorted(retained, key=lambda one: (-one.share, one.rank)))
 
 
 def _tables(records: Records) -> list[_Table]:

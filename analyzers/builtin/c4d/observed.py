@@ -184,7 +184,7 @@ def _records(job: str, columns: _Columns, mine: Flags) -> Records:
     first[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
     at = np.flatnonzero(first)
     last = np.append(at[1:], len(order)) - 1
-    kept = order[last] if len(order) else order
+    retained = order[last] if len(order) else order
     known = columns.start[order]
     time = columns.time[order]
     start = _least(known, at)
@@ -192,26 +192,26 @@ def _records(job: str, columns: _Columns, mine: Flags) -> Records:
     end = -_least(-columns.end[order], at)
     seen_twice = last > at if len(order) else np.empty(0, dtype=np.bool_)
     end = np.where(np.isnan(end) & seen_twice, time[last] if len(order) else end, end)
-    state = columns.state[kept]
-    op = columns.op[kept]
-    src, dst = columns.src[kept], columns.dst[kept]
+    state = columns.state[retained]
+    op = columns.op[retained]
+    src, dst = columns.src[retained], columns.dst[retained]
     symmetric = np.array([name in SYMMETRIC for name in names["op"]] or [False])
     return Records(
         job=job,
         communicators=names["communicator"],
         ops=names["op"],
-        communicator=columns.communicator[kept],
-        seq=columns.seq[kept],
-        rank=columns.rank[kept],
+        communicator=columns.communicator[retained],
+        seq=columns.seq[retained],
+        rank=columns.rank[retained],
         src=src,
         dst=dst,
         op=op,
         state=state,
         start=start,
         end=np.where(state == COMPLETED, end, np.nan),
-        bytes=columns.bytes[kept],
-        size=columns.size[kept],
-        node=_nodes(columns.rank[kept], columns.node[kept], names["node"]),
+        bytes=columns.bytes[retained],
+        size=columns.size[retained],
+        node=_nodes(columns.rank[retained], columns.node[retained], names["node"]),
         nodes=names["node"],
         is_p2p=is_p2p[op],
         is_transfer=(src >= 0) & (dst >= 0) & (src != dst),

@@ -104,8 +104,8 @@ def _joined(
     """The same with the row and the column of one rank as one place."""
     both = {place.rank for place, _ in found if place.side == "rank_tx"}
     both &= {place.rank for place, _ in found if place.side == "rank_rx"}
-    kept = [(place, pairs) for place, pairs in found if place.rank not in both]
+    retained = [(place, pairs) for place, pairs in found if place.rank not in both]
     for rank in sorted(both):
         pairs = [pair for place, some in found if place.rank == rank for pair in some]
-        kept.append((Place("rank", rank), pairs))
-    return sorted(kept, key=lambda one: (-len(one[1]), one[0]))
+        retained.append((Place("rank", rank), pairs))
+    return sorted(retained, key=lambda one: (-len(one[1]), one[0]))

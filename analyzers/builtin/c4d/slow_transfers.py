@@ -269,8 +269,8 @@ def _transfers(records: Records) -> _Transfers | None:
     sides = np.diff(np.append(begin, len(used)))
     used = used[first]
     # Of a send or a receive alone it is not known how long it waited.
-    kept = (sides > 1) | ~records.is_p2p[used]
-    used, at = used[kept], at[kept]
+    retained = (sides > 1) | ~records.is_p2p[used]
+    used, at = used[retained], at[retained]
     if len(used) < _FEW:
         return None
     src, dst = records.src[used], records.dst[used]
@@ -283,9 +283,9 @@ def _transfers(records: Records) -> _Transfers | None:
     order = np.lexsort((records.seq[used], -at, pair))
     begin = np.append(True, pair[order][1:] != pair[order][:-1])
     place = np.arange(len(order)) - np.flatnonzero(begin)[np.cumsum(begin) - 1]
-    kept = place < MOST
-    order = order[kept]
-    return _Transfers(src[order], dst[order], at[order], delay[order], place[kept])
+    retained = place < MOST
+    order = order[retained]
+    return _Transfers(src[order], dst[order], at[order], delay[order], place[retained])
 
 
 def _load(records: Records, used: Ints) -> Floats:
@@ -320,9 +320,9 @@ def _classes(records: Records, used: Ints, duration: Floats) -> Ints:
     for size in _BLOCKS:
         apart = (pairs // ranks // size != pairs % ranks // size).astype(np.int64)
         if 0 < apart.sum() < len(apart):
-            kept = _residual(middle, apart) / max(spread, 1e-9)
-            if kept < best:
-                best, classes = kept, apart[row]
+            retained = _residual(middle, apart) / max(spread, 1e-9)
+            if retained < best:
+                best, classes = retained, apart[row]
     return classes
 
 

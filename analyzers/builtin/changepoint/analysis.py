@@ -115,6 +115,6 @@ def _suspect(seen: Observed, one: Changed) -> Suspect:
         ),
         first_failure=seen.starts[since.at],
         last_failure=min(seen.starts[last - 1] + seen.width, seen.starts[-1] + seen.width),
-        says=sentence[:200],
+        phrase=sentence[:200],
         indicator=seen.series[one.changes[0].series].name[:100],
     )

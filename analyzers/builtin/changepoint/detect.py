@@ -118,8 +118,8 @@ def prepare(seen: Observed, least: int) -> Prepared:
     usual = reference_of(values[:, : seen.first])
     scaled = (values - usual.level[:, None]) / usual.scale[:, None]
     stays = usual.rho < MOST_DEPENDENT
-    kept = Reference(usual.level[stays], usual.scale[stays], usual.rho[stays], usual.samples[stays])
-    return Prepared(judged[stays], scaled[stays], kept, seen.first)
+    retained = Reference(usual.level[stays], usual.scale[stays], usual.rho[stays], usual.samples[stays])
+    return Prepared(judged[stays], scaled[stays], retained, seen.first)
 
 
 def _unskewed(values: Floats, first: int) -> Floats:

@@ -148,12 +148,12 @@ def sentence(one: Judged, usual: float) -> str:
 
 def _suspect(one: Judged, model: Model) -> Suspect:
     phrase, name = sentence(one, model.usual), component(one.change)
-    says = f"has a bad outcome with probability {percent(one.risk.probability)}: {one.risk.rule}"
+    text = f"has a bad outcome with probability {percent(one.risk.probability)}: {one.risk.rule}"
     return Suspect(
         name,
         None,
         f"{name} {phrase}.",
-        says=says if len(says) <= 200 else f"{says[:199]}…",
+        phrase=text if len(text) <= 200 else f"{text[:199]}…",
         forecast=True,
         indicator="change risk",
     )

@@ -90,19 +90,20 @@ def _ranked(days: Days, found: Forecast, causes: Network | None) -> list[AtRisk]
 
 
 def _suspect(one: AtRisk, hours: float, usual: float) -> Suspect:
-    says = f"may fail within {hours:g} hours (predicted probability {percent(one.probability)}, usual {percent(usual)})"
+    chance = percent(one.probability)
+    phrase = f"may fail within {hours:g} hours (predicted probability {chance}, usual {percent(usual)})"
     why = f": {', '.join(one.reasons)}" if one.reasons else ""
     cause = (
         "" if one.cause is None else f" Probable kind: {one.cause.kind} ({percent(one.cause.probability)})."
     )
-    summary = f"{one.node} {says}{why}.{cause}"
+    summary = f"{one.node} {phrase}{why}.{cause}"
     # The threshold keeps alarms within their budget a day, and a second day is half of what is left to act.
     return Suspect(
         one.node,
         None,
         summary,
         sure=True,
-        says=says,
+        phrase=phrase,
         forecast=True,
         indicator="; ".join(one.reasons)[:100],
     )

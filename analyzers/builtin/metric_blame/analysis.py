@@ -49,8 +49,8 @@ def analyze(window: Window, params: Params) -> Verdict:
     notable = [one for one in outcome.components.values() if max(one.external, one.internal) >= least]
     if symptom is None or not notable:
         return quiet(figures, shown, assumptions)
-    asked = any(one.external for one in found.found)
-    if asked and symptom.external < least:
+    external = any(one.external for one in found.found)
+    if external and symptom.external < least:
         reason = _unnoticed(notable[0].name, notable[0].changes[0])
         return Verdict("inconclusive", (), reason, figures, shown, assumptions)
     against_chance = max(max(one.external, one.internal) for one in notable)
@@ -162,7 +162,7 @@ def _suspect(seen: Observed, outcome: Outcome, one: Candidate, score: float) -> 
         sure=score >= SURE,
         first_failure=since,
         last_failure=seen.until(max(each.last for each in one.component.changes[:1]) - 1),
-        says=phrase[:200],
+        phrase=phrase[:200],
         indicator=change.identity.shown[:100],
         path=path,
     )

@@ -100,10 +100,10 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
     harmful, grave = _harm(seen, values, median, identities, length)
     found = []
     for sign in (1.0, -1.0):
-        kept = _sustained(sign * filled, length)
-        size = kept[:, seen.now :].max(axis=1)
-        past = kept[:, :before]
-        excused = ~(lasting(kept[:, seen.now :], size, brief) | grave)
+        retained = _sustained(sign * filled, length)
+        size = retained[:, seen.now :].max(axis=1)
+        past = retained[:, :before]
+        excused = ~(lasting(retained[:, seen.now :], size, brief) | grave)
         failed = failures(past, size, brief // 2, harmful & ~excused)
         nats = _nats(np.where(failed, np.nan, past), size, tests)
         nats = less_habits(nats, habits(past, size, columns, excused), excused, identities)
@@ -200,11 +200,11 @@ def _harm(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which series kept up in the window what harms callers, and what harms them gravely."""
     reached = _sustained(np.nan_to_num(_carried(values)), length)[:, seen.now :].max(axis=1)
-    asked: dict[str, float] = {}
+    requested: dict[str, float] = {}
     for one, row in zip(identities, values[:, seen.now :], strict=True):
         if one.sort == "load" and np.isfinite(row).any():
-            asked[one.component] = max(asked.get(one.component, 0.0), float(np.nanmedian(row)))
-    requests = np.array([asked.get(one.component, math.nan) for one in identities])
+            requested[one.component] = max(requested.get(one.component, 0.0), float(np.nanmedian(row)))
+    requests = np.array([requested.get(one.component, math.nan) for one in identities])
     return harm_of(reached, median, requests, identities)
 
 

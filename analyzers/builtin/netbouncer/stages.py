@@ -134,12 +134,12 @@ def _judged(
     fit = Fit(seen, noise, [*devices, *suspects, *wholly], len(devices) + len(suspects), bursts, least)
     bar = bar_of(alpha, seen.components)
     fit.merge([*range(len(devices), len(fit.components))], bar(1))
-    asked = is_link & (np.bincount(seen.column[left[seen.row]], minlength=seen.components) > 0)
-    answers = [_answer(seen, fit, asked, bar)]
+    requested = is_link & (np.bincount(seen.column[left[seen.row]], minlength=seen.components) > 0)
+    answers = [_answer(seen, fit, requested, bar)]
     covering = [one.component for one in solve("pll", bad_among(seen, ~clean), least=2)]
     if set(covering) != {component for _, component in answers[0].believed}:
         greedy = Fit(seen, noise, covering, len(covering), bursts, least)
-        answers.append(_answer(seen, greedy, asked, bar))
+        answers.append(_answer(seen, greedy, requested, bar))
     cost = bar(max(len(one.believed) for one in answers))
     most = max(one.fit.bursts.most for one in answers)
     best = max(answers, key=lambda one: one.worth(seen, cost, most))
@@ -169,11 +169,11 @@ class _Answer:
         return -float(np.minimum(lacking, most).sum()) - len(self.believed) * cost
 
 
-def _answer(seen: Incidence, fit: Fit, asked: Mask, bar: Bar) -> _Answer:
+def _answer(seen: Incidence, fit: Fit, requested: Mask, bar: Bar) -> _Answer:
     """What of a fit stands the test, with what it overlooked."""
     believed, cleared = _believed(seen, fit, bar)
     known = [component for _, component in believed]
-    overlooked = _overlooked(seen, asked, fit, known, bar(len(known) + 1))
+    overlooked = _overlooked(seen, requested, fit, known, bar(len(known) + 1))
     if overlooked:
         least = float(-np.expm1(-fit.least))
         fit = Fit(seen, float(-np.expm1(-fit.base)), [*known, *overlooked], len(known), fit.bursts, least)
@@ -303,7 +303,9 @@ def _carried(seen: Incidence, flagged: Sequence[int]) -> Ints:
     return carried
 
 
-def _overlooked(seen: Incidence, asked: Mask, fit: Fit, known: Sequence[int], threshold: float) -> list[int]:
+def _overlooked(
+    seen: Incidence, requested: Mask, fit: Fit, known: Sequence[int], threshold: float
+) -> list[int]:
     """Links whose paths lost more than noise and the `known` explain, so much that one of them might stand the test.
 
     The penalty's floor hides a small loss on a link of few paths, and a bad link that shares one of them. The bound is
@@ -317,7 +319,7 @@ def _overlooked(seen: Incidence, asked: Mask, fit: Fit, known: Sequence[int], th
     gain = np.zeros(seen.paths)
     gain[worse] = 2 * (xlogy(lost, q / p) + xlogy(sent - lost, (1 - q) / (1 - p)))
     bound = np.bincount(seen.column, gain[seen.row], minlength=seen.components)
-    possible = asked & (bound >= threshold)
+    possible = requested & (bound >= threshold)
     possible[list(known)] = False
     places = np.flatnonzero(possible)
     return [int(one) for one in places[np.argsort(seen.mark[places], kind="stable")]]

@@ -59,23 +59,23 @@ def judge(now: Mapping[Stratum, Sample], past: Sequence[Mapping[Stratum, Sample]
     """Judge the nodes that were measured `now`; `past` are earlier samples, newest first."""
     tested, unjudged, learnt = _learnt_all(now, past, rules)
     places = tails.learn([one.better for one in learnt], SMALLEST_SPREAD)
-    asked: list[tuple[int, Judged, Metric]] = []
+    requested: list[tuple[int, Judged, Metric]] = []
     for at, one in enumerate(learnt):
         found = _judged(one, float(places.width[at]), past, rules)
         if isinstance(found, Unjudged):
             unjudged.append(found)
         else:
-            asked.append((at, *found))
+            requested.append((at, *found))
     answers = beyond_chance(
-        [metric for _, _, metric in asked],
-        places.only([at for at, _, _ in asked]),
+        [metric for _, _, metric in requested],
+        places.only([at for at, _, _ in requested]),
         -math.log(rules.similarity),
         rules.most_false,
         SMALLEST_SPREAD,
     )
     blamed = [
         replace(one, failing=answer.apart, by_chance=answer.by_chance)
-        for (_, one, _), answer in zip(asked, answers, strict=True)
+        for (_, one, _), answer in zip(requested, answers, strict=True)
     ]
     judged = tuple(sorted((*tested, *blamed), key=lambda one: one.stratum))
     other_kind = mislabelled(judged)
@@ -411,12 +411,12 @@ def _improved(one: Metric) -> Better:
     return Better(tuple(one.nodes[at] for at in places), -one.fell[places])
 
 
-def _answers(chance: Sequence[Floats], asked: Sequence[Bools], tests: int, share: float) -> list[Answer]:
-    """One question of `tests` nodes and metrics, whose candidates are `asked`; `chance` is of all nodes."""
-    found = [one[chosen] for one, chosen in zip(chance, asked, strict=True)]
+def _answers(chance: Sequence[Floats], requested: Sequence[Bools], tests: int, share: float) -> list[Answer]:
+    """One question of `tests` nodes and metrics, whose candidates are `requested`; `chance` is of all nodes."""
+    found = [one[chosen] for one, chosen in zip(chance, requested, strict=True)]
     q = q_values(np.concatenate([*found, np.empty(0)]), tests)
     answers, at = [], 0
-    for chosen, one in zip(asked, found, strict=True):
+    for chosen, one in zip(requested, found, strict=True):
         apart, expected = np.zeros(len(chosen), dtype=bool), np.full(len(chosen), np.nan)
         apart[chosen], expected[chosen] = q[at : at + len(one)] <= share, one * tests
         at += len(one)

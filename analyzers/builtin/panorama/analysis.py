@@ -150,7 +150,7 @@ def _suspect(window: Window, found: Found, one: Finding) -> Suspect:
         sure=score >= SURE and one.last - one.first + 1 >= found.rules.sure and not one.rivals,
         first_failure=first,
         last_failure=last,
-        says=summary_of(one),
+        phrase=summary_of(one),
     )
 
 
@@ -166,7 +166,7 @@ def summary_of(one: Finding) -> str:
     if one.nature == "gray":
         return f"is a gray failure: {share} of its callers' requests fail while probes find it healthy"
     if one.nature == "observer":
-        return f"complains about {one.witnesses} of {one.asked} others that are found healthy"
+        return f"complains about {one.witnesses} of {one.others} others that are found healthy"
     return f"fails {share} of its callers' requests"
 
 
@@ -177,14 +177,14 @@ def sentence(window: Window, found: Found, one: Finding) -> str:
     share = percent(one.main.failed / max(1, one.main.total))
     if one.nature == "observer":
         sentence = (
-            f"{name} complains about {one.witnesses} of the {one.asked} subjects it observes ({share} of its "
+            f"{name} complains about {one.witnesses} of the {one.others} subjects it observes ({share} of its "
             f"observations, {since}) while others find them healthy: the fault lies with it or with its way to them"
         )
     else:
         where = (
             "all contexts" if one.everywhere else listed(tuple(found.seen.contexts[c] for c in one.contexts))
         )
-        voices = f"{one.witnesses} of {one.asked} observers"
+        voices = f"{one.witnesses} of {one.others} observers"
         if one.nature == "gray":
             sentence = (
                 f"{name} is a gray failure: {voices} see {share} of their requests to it fail ({where}, {since}) while "
@@ -228,7 +228,7 @@ def lowered(found: Found, one: Finding, probability: float) -> float:
     lost = sum(_LOWERED[each.name] for each in found.assumptions if not each.holds)
     if one.component in chronic(found):
         lost += _CHRONIC
-    if one.asked == 1:
+    if one.others == 1:
         lost += _ALONE
     if not lost:
         return probability

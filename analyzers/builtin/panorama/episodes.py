@@ -42,7 +42,7 @@ class Episode:
     """
 
     sort: int
-    who: int
+    subject: int
     first: int
     last: int
     ongoing: bool
@@ -68,20 +68,20 @@ def episodes_of(
     found = []
     for sort, owner in owners.items():
         on = weighed.solution.chosen[sort]
-        who, at = weighed.name[sort][on], weighed.at[sort][on]
+        subject, at = weighed.name[sort][on], weighed.at[sort][on]
         surplus = weighed.solution.surplus[sort][on]
-        order = np.lexsort((at, who))
-        who, at, surplus = who[order], at[order], surplus[order]
-        breaks = np.flatnonzero((np.diff(who) != 0) | (np.diff(at) > _GAP + 1)) + 1
-        for chosen in np.split(np.arange(len(who)), breaks):
+        order = np.lexsort((at, subject))
+        subject, at, surplus = subject[order], at[order], surplus[order]
+        breaks = np.flatnonzero((np.diff(subject) != 0) | (np.diff(at) > _GAP + 1)) + 1
+        for chosen in np.split(np.arange(len(subject)), breaks):
             if not len(chosen):
                 continue
             best = int(chosen[np.argmax(surplus[chosen])])
             begun, over = int(at[chosen[0]]), int(at[chosen[-1]])
-            cells = np.flatnonzero(owner == who[best])
+            cells = np.flatnonzero(owner == subject[best])
             if sort != OBSERVER:
                 cells = _credible(seen, cells, np.asarray(blamed[:, begun : over + 1].any(axis=1)))
-            run = _Run(sort, int(who[best]), cells, begun, over, int(at[best]), float(surplus[best]))
+            run = _Run(sort, int(subject[best]), cells, begun, over, int(at[best]), float(surplus[best]))
             found.append(_episode(run, seen, counted, usual, look_back))
     return found
 
@@ -91,7 +91,7 @@ class _Run:
     """Steps `begun` to `over` at which something was chosen, with most evidence at `best`."""
 
     sort: int
-    who: int
+    subject: int
     cells: Ints
     begun: int
     over: int
@@ -128,7 +128,7 @@ def _episode(run: _Run, seen: Observed, counted: Tally, usual: Usual, look_back:
     lost = int(seen.unhealthy[cells, inside].sum()) + int(counted.hung[cells, last].sum())
     total = lost + int(healthy[inside].sum())
     still = high >= seen.steps - 1 and float(excess[last + 1 :].sum()) > np.log(_RECOVERED)
-    return Episode(run.sort, run.who, first, last, bool(still), cells, lost, total, run.surplus, run.best)
+    return Episode(run.sort, run.subject, first, last, bool(still), cells, lost, total, run.surplus, run.best)
 
 
 LEFT = 0.1
@@ -153,7 +153,7 @@ class Stop:
 
 def component_of(seen: Observed, one: Episode) -> int:
     """The component that an episode is about."""
-    return int(seen.place_subject[one.who]) if one.sort == PLACE else one.who
+    return int(seen.place_subject[one.subject]) if one.sort == PLACE else one.subject
 
 
 def stops_of(seen: Observed, probe: Bools, episodes: Sequence[Episode]) -> dict[int, Stop]:
@@ -171,7 +171,7 @@ def stop_of(seen: Observed, probe: Bools, component: int) -> Stop | None:
     about, own = seen.subject == component, seen.observer == component
     reports = (seen.healthy[own] + seen.unhealthy[own] + seen.pending[own]).sum(axis=0)
     silent = reports <= LEFT * reports.max(initial=0)
-    answered, asked = np.zeros(seen.steps), np.zeros(seen.steps)
+    answered, requested = np.zeros(seen.steps), np.zeros(seen.steps)
     ill = np.zeros(seen.steps, dtype=bool)
     unreached = np.ones(seen.steps, dtype=bool)
     for view in (about & ~probe, about & probe):
@@ -180,12 +180,12 @@ def stop_of(seen: Observed, probe: Bools, component: int) -> Stop | None:
         ill |= bad > 0
         unreached &= good <= LEFT * (good + bad)
         answered += good
-        asked += good + bad
+        requested += good + bad
     gone = np.flatnonzero(ill & unreached)
     if not len(gone):
         return None
     first, last = int(gone[0]), int(gone[-1])
-    if answered[first : last + 1].sum() > LEFT * asked[first : last + 1].sum():
+    if answered[first : last + 1].sum() > LEFT * requested[first : last + 1].sum():
         return None
     still = bool(unreached[last + 1 :].all())
     if still and not silent[first + AFTER : last + 1].all():
@@ -293,7 +293,7 @@ def explained(
     crossed = [one.crossed(seen) for one in cuts]
     found = []
     for one in episodes:
-        cells = np.flatnonzero(seen.observer == one.who) if one.sort == OBSERVER else one.cells
+        cells = np.flatnonzero(seen.observer == one.subject) if one.sort == OBSERVER else one.cells
         failed = counted.failed[cells, one.best]
         most = max((int(failed[across[cells]].sum()) for across in crossed), default=0)
         if most and most >= _EXPLAINED * failed.sum():

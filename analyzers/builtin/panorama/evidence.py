@@ -58,7 +58,7 @@ def _blamed(window: Window, found: Found) -> Evidence:
                 seen.components[one.component],
                 _NATURES[one.nature],
                 where if one.nature != "observer" else "",
-                f"{one.witnesses} of {one.asked}",
+                f"{one.witnesses} of {one.others}",
                 one.main.failed,
                 one.main.total,
                 hundredths(one.main.failed / max(1, one.main.total)),
@@ -170,9 +170,9 @@ def _restart(found: Found, one: Episode) -> str:
 def _observers(found: Found, one: Episode) -> tuple[str, str]:
     seen = found.seen
     if one.sort == PLACE:
-        subject, context = int(seen.place_subject[one.who]), int(seen.place_context[one.who])
+        subject, context = int(seen.place_subject[one.subject]), int(seen.place_context[one.subject])
         return seen.components[subject], seen.contexts[context]
-    return seen.components[one.who], "as an observer" if one.sort == OBSERVER else "all that callers use"
+    return seen.components[one.subject], "as an observer" if one.sort == OBSERVER else "all that callers use"
 
 
 def _over_time(window: Window, found: Found) -> Evidence:

@@ -82,7 +82,7 @@ class Finding:
     nature: Nature
     episodes: tuple[Episode, ...]
     witnesses: int
-    asked: int
+    others: int
     contexts: tuple[int, ...]
     everywhere: bool
     rivals: tuple[int, ...]
@@ -148,7 +148,7 @@ def find(seen: Observed, past: Sequence[Window], params: Params) -> Found:
         one
         for one in episodes
         if one not in cut_off
-        and _lasts(one, lengths[one.sort, one.who], rules)
+        and _lasts(one, lengths[one.sort, one.subject], rules)
         and _spoken_for(seen, counted, usual, one)
         and not _restarts(seen, restarts, one)
     ]
@@ -183,7 +183,7 @@ def _lengths(episodes: Sequence[Episode]) -> Mapping[tuple[int, int], int]:
     """Steps of all episodes of each culprit together: what fails again and again has not passed."""
     found: dict[tuple[int, int], int] = {}
     for one in episodes:
-        found[one.sort, one.who] = found.get((one.sort, one.who), 0) + one.steps
+        found[one.sort, one.subject] = found.get((one.sort, one.subject), 0) + one.steps
     return found
 
 
@@ -220,14 +220,14 @@ def _by_component(
     named: dict[int, list[Episode]] = {}
     only_probes: list[Episode] = []
     for one in lasting:
-        if one.sort == PLACE and probed_places[one.who] and int(seen.place_subject[one.who]) in used:
+        if one.sort == PLACE and probed_places[one.subject] and int(seen.place_subject[one.subject]) in used:
             only_probes.append(one)
             continue
-        component = int(seen.place_subject[one.who]) if one.sort == PLACE else one.who
+        component = int(seen.place_subject[one.subject]) if one.sort == PLACE else one.subject
         named.setdefault(component, []).append(one)
     alarms = []
     for one in only_probes:
-        subject = int(seen.place_subject[one.who])
+        subject = int(seen.place_subject[one.subject])
         if any(other.sort != OBSERVER for other in named.get(subject, ())):
             named[subject].append(one)
         else:
@@ -250,13 +250,13 @@ def _finding(
     observers = np.concatenate([_observers_of(counted, usual, one) for one in order])
     cells = np.concatenate([one.cells for one in order])
     others = seen.observer if subject else seen.subject
-    places = {one.who for one in order if one.sort == PLACE}
+    places = {one.subject for one in order if one.sort == PLACE}
     return Finding(
         component=component,
         nature=_nature(seen, counted, probe, component, order) if subject else "observer",
         episodes=tuple(order),
         witnesses=len(np.unique(others[observers])),
-        asked=len(np.unique(others[cells])),
+        others=len(np.unique(others[cells])),
         contexts=tuple(sorted({int(seen.place_context[place]) for place in places})),
         everywhere=any(one.sort == SUBJECT for one in order),
         rivals=_rivals(seen, weighed, order[0], component),
@@ -280,11 +280,13 @@ def _rivals(seen: Observed, weighed: Weighed, one: Episode, component: int) -> t
     here = weighed.step == one.best
     problem = weighed.problem
     local = type(problem)(problem.weight[here], problem.owner[:, here], problem.counts, problem.needed)
-    number = int(np.flatnonzero((weighed.name[one.sort] == one.who) & (weighed.at[one.sort] == one.best))[0])
+    number = int(
+        np.flatnonzero((weighed.name[one.sort] == one.subject) & (weighed.at[one.sort] == one.best))[0]
+    )
     found = set()
     for sort, other in rivals(local, list(weighed.solution.chosen), one.sort, number, _AS_GOOD):
-        who = int(weighed.name[sort][other])
-        found.add(int(seen.place_subject[who]) if sort == PLACE else who)
+        subject = int(weighed.name[sort][other])
+        found.add(int(seen.place_subject[subject]) if sort == PLACE else subject)
     return tuple(sorted(found - {component}))
 
 

@@ -214,7 +214,7 @@ def weigh(seen: Observed, counted: Tally, usual: Usual, probe: Bools, margin: fl
     rows = _rows_that_matter(bad, names, sizes)
     weight = weights(rows)
     cell, step = np.divmod(rows, seen.steps)
-    owners, counts, whose, when = [], [], [], []
+    owners, counts, owner_of, when = [], [], [], []
     for name, size in zip(names, sizes, strict=True):
         code = np.where(name[cell] >= 0, step * size + name[cell], -1)
         owned, number = np.unique(code[code >= 0], return_inverse=True)
@@ -222,8 +222,8 @@ def weigh(seen: Observed, counted: Tally, usual: Usual, probe: Bools, margin: fl
         owner[code >= 0] = number
         owners.append(owner)
         counts.append(len(owned))
-        at, who = np.divmod(owned, size)
-        whose.append(who)
+        at, owner_at = np.divmod(owned, size)
+        owner_of.append(owner_at)
         when.append(at)
     observers = len(np.unique(seen.observer))
     subjects = len(np.unique(seen.subject))
@@ -237,7 +237,12 @@ def weigh(seen: Observed, counted: Tally, usual: Usual, probe: Bools, margin: fl
         (needed[0], needed[1], needed[2]),
     )
     return Weighed(
-        problem, solve(problem), cell, step, (whose[0], whose[1], whose[2]), (when[0], when[1], when[2])
+        problem,
+        solve(problem),
+        cell,
+        step,
+        (owner_of[0], owner_of[1], owner_of[2]),
+        (when[0], when[1], when[2]),
     )
 
 

@@ -142,10 +142,10 @@ def tally(seen: Observed, look_back: int, limit: int) -> Tally:
     lags = usual_lags(sent, answered[waiting], limit)
     alive = _alive(seen)
     for lag in range(1, limit + 1):
-        mine, asked = waiting[lags == lag], sent[lags == lag]
-        due = _trailing(_delayed(asked, lag), look_back)
+        mine, requested = waiting[lags == lag], sent[lags == lag]
+        due = _trailing(_delayed(requested, lag), look_back)
         whole = look_back + lag
-        open_ = np.maximum(0, _trailing(asked, whole) - _trailing(answered[mine], whole))
+        open_ = np.maximum(0, _trailing(requested, whole) - _trailing(answered[mine], whole))
         overdue = np.minimum(due, (2 * open_ * look_back + whole) // (2 * whole))
         hung[mine] = np.where(alive[seen.observer[mine]], overdue, 0)
         total[mine] = np.maximum(total[mine], due - hung[mine])

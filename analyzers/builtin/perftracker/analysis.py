@@ -121,7 +121,7 @@ def _suspect(
         sure=score is not None and score >= SURE,
         first_failure=window.start,
         last_failure=window.end,
-        says=phrase[:200],
+        phrase=phrase[:200],
         indicator=f"{one.name} {INDICATORS[_leading(one)]}"[:100],
         path=(one.component, node, f"job/{one.role.job}") if node else (),
     )
@@ -170,7 +170,7 @@ def _common_suspects(window: Window, causes: Sequence[Common]) -> tuple[Suspect,
                 summary=f"job/{job} {phrase}.",
                 first_failure=window.start,
                 last_failure=window.end,
-                says=phrase[:200],
+                phrase=phrase[:200],
                 indicator=f"{worst.name} {INDICATORS[BETA]}"[:100],
             )
         )

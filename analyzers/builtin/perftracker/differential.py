@@ -247,10 +247,10 @@ def _joint(logs: Floats, worse: Floats, chosen: NDArray[np.int64], role: Role) -
 def _better(logs: Floats, side: int, workers: tuple[str, ...]) -> Better:
     """The better half of the workers; where either side is worse all but the farthest of both."""
     off = np.abs(logs) if side == 0 else -side * logs
-    kept = np.flatnonzero(np.isfinite(off) & (off >= 0))
-    if side == 0 and len(kept) > 20:
-        kept = kept[off[kept] <= np.quantile(off[kept], _CENTRAL)]
-    return Better(tuple(workers[one] for one in kept.tolist()), off[kept])
+    retained = np.flatnonzero(np.isfinite(off) & (off >= 0))
+    if side == 0 and len(retained) > 20:
+        retained = retained[off[retained] <= np.quantile(off[retained], _CENTRAL)]
+    return Better(tuple(workers[one] for one in retained.tolist()), off[retained])
 
 
 def _tail_of(total: Floats) -> Floats:

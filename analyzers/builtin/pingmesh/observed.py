@@ -77,8 +77,10 @@ class Observed:
     def _without_answer(self) -> NDArray[np.bool_]:
         """Servers of which the whole window has no sign of life: rows that count a window at once tell no minutes."""
         size = len(self.servers)
-        asked, lost = totals(self.dst, self.sent, size), totals(self.dst, self.lost, size)
-        found: NDArray[np.bool_] = (self.quick[:, :, 0].sum(axis=1) == 0) & (asked > 0) & (lost >= asked)
+        requested, lost = totals(self.dst, self.sent, size), totals(self.dst, self.lost, size)
+        found: NDArray[np.bool_] = (
+            (self.quick[:, :, 0].sum(axis=1) == 0) & (requested > 0) & (lost >= requested)
+        )
         return found
 
 

@@ -147,7 +147,7 @@ def suspect(window: Window, seen: Observed, one: Named, drop_limit: float, p99_u
         sure=sure,
         first_failure=first,
         last_failure=last,
-        says=_title(one),
+        phrase=_title(one),
     )
 
 
@@ -196,8 +196,8 @@ def _black_hole(one: Named, hole: BlackHole) -> str:
     if one.blamed.kind == "black_hole":
         return f"{one.component} drops all packets between certain {_MATCHED[hole.type]} (a black hole): {symptom}"
     above = "its Leaf layer" if one.blamed.kind == "black_hole_leaf" else "this layer"
-    whose = _MATCHED[hole.type]
-    return f"{one.component} has a black hole in {above}, not in one ToR, between certain {whose}: {symptom}"
+    which = _MATCHED[hole.type]
+    return f"{one.component} has a black hole in {above}, not in one ToR, between certain {which}: {symptom}"
 
 
 def _title(one: Named) -> str:

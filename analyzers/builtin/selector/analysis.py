@@ -150,7 +150,7 @@ def _suspect(risk: Risk, i: int, choice: Choice, params: Params, known: bool) ->
         advice = f"Run {', '.join(choice.benchmarks)} ({choice.hours:.3g} h) before its next job."
     else:
         advice = "No benchmark that has found defects would pay for itself."
-    return Suspect(node, None, f"{node} {reason}. {advice}", says=reason, forecast=True)
+    return Suspect(node, None, f"{node} {reason}. {advice}", phrase=reason, forecast=True)
 
 
 def _summary(risk: Risk, i: int, params: Params) -> str:

@@ -60,14 +60,14 @@ class Anomalies:
 def detect(seen: Observed, params: Params) -> Anomalies:
     """The late slices and pairs of a window."""
     enough = seen.judged & (seen.answers >= int(params["min_answers"]))
-    late, kept, ratio, factor = _short_term(
+    late, retained, ratio, factor = _short_term(
         seen, enough, float(params["lof"]), math.log1p(float(params["effect"]))
     )
     limit = np.full(len(seen.pairs), np.nan)
-    there = ~np.isnan(kept[:, 0, 0])
+    there = ~np.isnan(retained[:, 0, 0])
     if there.any():
-        spread = np.nanmedian(kept[there][:, :, STD], axis=1)
-        limit[there] = np.nanmedian(kept[there][:, :, P75], axis=1) + BEYOND * spread
+        spread = np.nanmedian(retained[there][:, :, STD], axis=1)
+        limit[there] = np.nanmedian(retained[there][:, :, P75], axis=1) + BEYOND * spread
     drifted, ranked, moved, usual = _long_term(seen, float(params["drift"]), float(params["drift_z"]))
     level, above, normal = _level(seen, enough)
     for mask, by, new in ((drifted, moved, usual), (level, above, normal)):
@@ -82,28 +82,28 @@ def _short_term(
     """Late slices, shape (pairs, slices), the features of what was last accepted, ratio and factor by pair."""
     size, slices = seen.sent.shape
     late, factor, ratio = np.zeros((size, slices), dtype=bool), np.ones(size), np.zeros(size)
-    kept = np.full((size, LOOK_BACK, len(FEATURES)), np.nan)
+    retained = np.full((size, LOOK_BACK, len(FEATURES)), np.nan)
     filled = np.zeros(size, dtype=np.int64)
     scale = _scatter(seen.features)
     for at in range(slices):
         new = seen.features[:, at]
         ready = np.flatnonzero(enough[:, at] & (filled > NEIGHBOURS))
-        middle = np.nanmedian(kept[ready][:, :, [MEAN, P75]], axis=1)
+        middle = np.nanmedian(retained[ready][:, :, [MEAN, P75]], axis=1)
         moved = np.max(new[ready][:, [MEAN, P75]] - middle, axis=1, initial=-np.inf)
         shift = moved - _common(moved, _layers(seen)[ready])
-        asked = shift >= effect
-        found = outlier_factors(kept[ready[asked]] / scale, new[ready[asked]] / scale)
-        flagged = ready[asked][found >= lof]
+        requested = shift >= effect
+        found = outlier_factors(retained[ready[requested]] / scale, new[ready[requested]] / scale)
+        flagged = ready[requested][found >= lof]
         late[flagged, at] = True
         if at >= seen.first:
-            factor[ready[asked]] = np.maximum(factor[ready[asked]], found)
-            ratio[flagged] = np.maximum(ratio[flagged], shift[asked][found >= lof])
+            factor[ready[requested]] = np.maximum(factor[ready[requested]], found)
+            ratio[flagged] = np.maximum(ratio[flagged], shift[requested][found >= lof])
         normal = enough[:, at].copy()
         normal[ready[moved >= effect]] = False  # flagged, or late with all others
         accepted = np.flatnonzero(normal)
-        kept[accepted, filled[accepted] % LOOK_BACK] = new[accepted]
+        retained[accepted, filled[accepted] % LOOK_BACK] = new[accepted]
         filled[accepted] += 1
-    return late, kept, ratio, factor
+    return late, retained, ratio, factor
 
 
 def _scatter(features: Floats) -> Floats:
@@ -129,8 +129,8 @@ def _common(shift: Floats, layer: Ints) -> Floats:
     return common
 
 
-def outlier_factors(kept: Floats, new: Floats, neighbours: int = NEIGHBOURS) -> Floats:
-    """The local outlier factor of each `new` row, shape (rows, features), among those in `kept`, shape (rows,
+def outlier_factors(retained: Floats, new: Floats, neighbours: int = NEIGHBOURS) -> Floats:
+    """The local outlier factor of each `new` row, shape (rows, features), among those in `retained`, shape (rows,
     look-back, features), of which rows of NaN are absent (Breunig et al., SIGMOD 2000).
 
     As scikit-learn's LocalOutlierFactor with novelty, for many small samples at once: fitted one by one, 100,000 take
@@ -139,14 +139,14 @@ def outlier_factors(kept: Floats, new: Floats, neighbours: int = NEIGHBOURS) -> 
     out = np.ones(len(new))
     for start in range(0, len(new), CHUNK):
         part = slice(start, start + CHUNK)
-        out[part] = _factors(kept[part], new[part], neighbours)
+        out[part] = _factors(retained[part], new[part], neighbours)
     return out
 
 
-def _factors(kept: Floats, new: Floats, neighbours: int) -> Floats:
+def _factors(retained: Floats, new: Floats, neighbours: int) -> Floats:
     if not len(new):
         return np.ones(0)
-    among = _distances(kept, kept)
+    among = _distances(retained, retained)
     size = among.shape[1]
     among[:, np.arange(size), np.arange(size)] = np.inf
     near = np.argsort(among, axis=2, kind="stable")[:, :, :neighbours]
@@ -154,7 +154,7 @@ def _factors(kept: Floats, new: Floats, neighbours: int) -> Floats:
     reach = distance[:, :, -1]
     around = np.take_along_axis(np.broadcast_to(reach[:, None, :], among.shape), near, axis=2)
     density = 1 / (np.maximum(distance, around).mean(axis=2) + 1e-10)
-    mine = _distances(new[:, None, :], kept)[:, 0]
+    mine = _distances(new[:, None, :], retained)[:, 0]
     close = np.argsort(mine, axis=1, kind="stable")[:, :neighbours]
     own = np.maximum(np.take_along_axis(mine, close, 1), np.take_along_axis(reach, close, 1)).mean(axis=1)
     return np.asarray(np.take_along_axis(density, close, 1).mean(axis=1) * (own + 1e-10))

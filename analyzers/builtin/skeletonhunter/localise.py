@@ -66,20 +66,20 @@ def localise(window: Window, seen: Observed, found: Anomalies, params: Params) -
     tables = flow.read(window)
     lossy = (seen.lost * seen.judged)[:, seen.now]
     sent = (seen.sent * seen.judged)[:, seen.now]
-    kept = ~((seen.sent > 0) & ~seen.judged)[:, seen.now].any(axis=1) & (sent.sum(axis=1) > 0)
+    retained = ~((seen.sent > 0) & ~seen.judged)[:, seen.now].any(axis=1) & (sent.sum(axis=1) > 0)
     dead = (lossy >= DEAD * np.maximum(sent, 1)) & (sent > 0)
     judge = _Judge(window, seen, found, params, tables, lossy > 0)
-    silent = np.flatnonzero(kept & (dead.sum(axis=1) >= SLICES) & _overlay(seen))
+    silent = np.flatnonzero(retained & (dead.sum(axis=1) >= SLICES) & _overlay(seen))
     named = judge.overlay(silent) if tables else []
     explained = {pair for one in named for pair in one.pairs}
-    kept[list(explained)] = False
+    retained[list(explained)] = False
     votes: dict[str, Voted] = {}
-    if lossy[kept].any():
-        votes["loss"] = judge.vote("loss", kept)
+    if lossy[retained].any():
+        votes["loss"] = judge.vote("loss", retained)
         named += judge.suspects("loss", votes["loss"])
-    late = kept & found.pairs
+    late = retained & found.pairs
     if late.any():
-        votes["latency"] = judge.vote("latency", kept)
+        votes["latency"] = judge.vote("latency", retained)
         named += judge.suspects("latency", votes["latency"])
     explained = {pair for one in named for pair in one.pairs}
     left = [at for at in np.flatnonzero(late).tolist() if at not in explained]
@@ -109,9 +109,9 @@ class _Judge:
         self.window, self.seen, self.found, self.params, self.tables = window, seen, found, params, tables
         self.anomalous = {"loss": lossy, "latency": found.late}
 
-    def vote(self, symptom: str, kept: Mask) -> Voted:
+    def vote(self, symptom: str, retained: Mask) -> Voted:
         limit = self.found.limit
-        return vote(self.window, self.seen, symptom, limit, kept, self.tables.switch_of, self.params)
+        return vote(self.window, self.seen, symptom, limit, retained, self.tables.switch_of, self.params)
 
     def slices(self, pairs: list[int], symptom: str) -> Ints:
         """The slices of the window in which any of the pairs is anomalous; of pairs late all along, all of them."""

@@ -120,8 +120,8 @@ def read(window: Window) -> FlowTables:
     software: dict[str, dict[str, str]] = {}
     offloaded: dict[str, dict[str, str]] = {}
     for (element, copied), (last, rows) in sorted(newest.items()):
-        kept = sorted(row for row in rows if row[0] >= last - TOGETHER)
-        (offloaded if copied else software)[element] = {match: following for _, match, following in kept}
+        retained = sorted(row for row in rows if row[0] >= last - TOGETHER)
+        (offloaded if copied else software)[element] = {match: following for _, match, following in retained}
     matches = {_tail(match): match for rules in (*software.values(), *offloaded.values()) for match in rules}
     return FlowTables(software, offloaded, matches)
 

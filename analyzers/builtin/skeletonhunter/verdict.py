@@ -49,7 +49,7 @@ def suspect(window: Window, one: Named, margin: float) -> Suspect:
         sure=score is not None and score >= SURE and len(one.slices) >= SURE_SLICES,
         first_failure=first,
         last_failure=last,
-        says=title(one),
+        phrase=title(one),
         indicator=one.indicator,
         path=one.path,
     )

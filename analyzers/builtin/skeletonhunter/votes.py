@@ -78,16 +78,22 @@ def container_of(end: Endpoint) -> str:
 
 
 def vote(
-    window: Window, seen: Observed, symptom: str, limit: Floats, kept: Mask, switch: Switch, params: Params
+    window: Window,
+    seen: Observed,
+    symptom: str,
+    limit: Floats,
+    retained: Mask,
+    switch: Switch,
+    params: Params,
 ) -> Voted:
     """The votes of one symptom: `loss`, or `latency` above `limit` (ln of microseconds, by pair). Pairs that are not
-    `kept` have no vote.
+    `retained` have no vote.
     """
     sums = window.sums["paths" if symptom == "loss" else "path_answers"]
     number = {pair: at for at, pair in enumerate(seen.pairs)}
     pairs = list(zip(texts(sums, "src"), texts(sums, "dst"), texts(sums, "layer"), strict=True))
     own = np.array([number.get(pair, -1) for pair in pairs], dtype=np.int64)
-    chosen = (own >= 0) & kept[own]
+    chosen = (own >= 0) & retained[own]
     if symptom == "loss":
         tried = np.asarray(sums.values["sent"], dtype=np.float64)
         failed = np.asarray(sums.values["lost"], dtype=np.float64)
@@ -179,10 +185,10 @@ def _window(window: Window, table: Paths, ends: list[Pair], tried: Floats, faile
     """What `voting` reads, made of these paths."""
     failing = np.flatnonzero(failed > 0)
     lengths = np.diff(table.indptr)
-    kept = np.repeat(failed > 0, lengths)
+    retained = np.repeat(failed > 0, lengths)
     indptr = np.concatenate([[0], np.cumsum(lengths[failing])]).astype(np.int64)
     keys: dict[str, Any] = {
-        "hops": Paths(table.names, indptr, table.indices[kept]),
+        "hops": Paths(table.names, indptr, table.indices[retained]),
         "src": tuple(f"{ends[at][0]} {ends[at][2]}" for at in failing.tolist()),
         "dst": tuple(ends[at][1] for at in failing.tolist()),
         "slice": np.zeros(len(failing), dtype=np.int64),

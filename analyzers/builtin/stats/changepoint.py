@@ -193,8 +193,8 @@ class _Segments:
         self._mass[:, : column + 2] = np.where(
             there[:, None], mass / total[:, None], self._mass[:, : column + 2]
         )
-        kept = self._reference + np.log((1 - self._hazard) * density[:, 0] / total)
-        self._reference = np.where(there, kept, self._reference)
+        retained = self._reference + np.log((1 - self._hazard) * density[:, 0] / total)
+        self._reference = np.where(there, retained, self._reference)
 
     def log_odds(self, column: int, settled: int) -> Floats:
         """Against the reference, whose mass is kept as a logarithm: evidence does not end where floats do."""

@@ -156,7 +156,7 @@ def _suspect(seen: Observed, one: Named, lost: float) -> Suspect:
         sure=score >= SURE,
         first_failure=since,
         last_failure=last,
-        says=phrase[:200],
+        phrase=phrase[:200],
         indicator=_indicator(one)[:100],
     )
 

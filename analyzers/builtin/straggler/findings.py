@@ -167,7 +167,7 @@ def _candidates(one: Deviations, least: float, metrics: int) -> list[Apart]:
 
 def _without_followers(apart: Sequence[Apart]) -> tuple[list[Apart], list[Cleared]]:
     """Without nodes that are apart by less than half of what another is in the same metric at the same time."""
-    kept, cleared = [], []
+    retained, cleared = [], []
     for one in apart:
         ahead = [
             other
@@ -181,8 +181,8 @@ def _without_followers(apart: Sequence[Apart]) -> tuple[list[Apart], list[Cleare
         if ahead:
             cleared.append(Cleared(one, f"{ahead[0].node} is farther apart at the same time"))
         else:
-            kept.append(one)
-    return kept, cleared
+            retained.append(one)
+    return retained, cleared
 
 
 def _spared(one: Apart, change: Change, pace: Pace | None, least: float) -> str | None:

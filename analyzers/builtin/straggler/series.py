@@ -193,14 +193,22 @@ def is_iteration_time(name: str, wanted: str = "") -> bool:
 
 
 def _grid(name: str, cohort: Cohort, members: Sequence[Identity], table: Floats, wanted: str) -> Grid:
-    kept = [at for at, one in enumerate(members) if one.node]
-    nodes, owner = numbered([members[at].node for at in kept])
-    taken = table[kept]
+    retained = [at for at, one in enumerate(members) if one.node]
+    nodes, owner = numbered([members[at].node for at in retained])
+    taken = table[retained]
     if name.endswith(_COUNTER):
         taken = growth_of(taken)
     side = {"higher": -1, "lower": 1}.get(direction_of("", name, higher=_HIGHER) or "", 0)
     return Grid(
-        name, cohort, nodes, owner, tuple(members[at].member for at in kept), taken, side, _gap(taken), wanted
+        name,
+        cohort,
+        nodes,
+        owner,
+        tuple(members[at].member for at in retained),
+        taken,
+        side,
+        _gap(taken),
+        wanted,
     )
 
 

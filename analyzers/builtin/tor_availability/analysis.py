@@ -118,7 +118,7 @@ def measure(
         end=end,
         devices=devices,
         seen=seen,
-        standing=TargetComparison(availability, required, target_nines),
+        status=TargetComparison(availability, required, target_nines),
         worst=TargetComparison(max(0.0, availability - doubtful), required, target_nines),
         low=None if most is None else max(0.0, 1 - most - doubtful),
         high=1 - least,
@@ -141,19 +141,19 @@ def _nothing_to_judge(window: Window, seen: Outages, kind: str, devices: int) ->
 
 
 def verdict_of(window: Window, found: Measured) -> Verdict:
-    standing, seen = found.standing, found.seen
+    status, seen = found.status, found.seen
     by_cause = dict(
         zip(seen.causes, np.bincount(seen.cause, minlength=len(seen.causes)).tolist(), strict=True)
     )
     measures = {
-        "availability": standing.availability,
-        "required": standing.required,
+        "availability": status.availability,
+        "required": status.required,
         "devices": found.devices,
         "low": found.low,
         "high": found.high,
-        "unavailability": 1 - standing.availability,
-        "budget_used": standing.budget_used,
-        "critical_path": standing.on_critical_path,
+        "unavailability": 1 - status.availability,
+        "budget_used": status.budget_used,
+        "critical_path": status.on_critical_path,
         "outages": len(seen.spells),
         "unended_outages": len(seen.unended),
         "availability_if_still_out": found.worst.availability,
@@ -161,13 +161,13 @@ def verdict_of(window: Window, found: Measured) -> Verdict:
         "minutes_lost": float(seen.lost.sum()),
         "minutes_planned": float(seen.planned.sum()),
         "days": seen.period / 1440,
-        "shown": standing.shown,
+        "shown": status.shown,
     }
     measures |= {"missed_by_chance": found.chance, "standing_out": int(found.outstanding.sum())}
     shown = evidence.pieces(window, found)
-    if standing.met and found.worst.met:
+    if status.met and found.worst.met:
         return quiet(measures, shown, found.assumptions)
-    if standing.met:
+    if status.met:
         return Verdict("inconclusive", (), _undecided(found), measures, shown, found.assumptions)
     suspects = _suspects(found)
     if not suspects:
@@ -183,7 +183,7 @@ def _not_named(found: Measured) -> str:
             "those that were out stands out. Set devices, or send topology."
         )
     return (
-        f"The class stands at {found.standing.shown} and needs {evidence.needed(found.standing)}, but "
+        f"The class stands at {found.status.shown} and needs {evidence.needed(found.status)}, but "
         f"{so_many(len(found.seen.spells), 'outage')} may come by chance in a class that is good enough "
         f"(p = {found.chance:.2g}), and no device stands out. A longer window is needed."
     )
@@ -194,7 +194,7 @@ def _undecided(found: Measured) -> str:
     devices = f"{', '.join(names)}{f' and {more} more' if more > 0 else ''}"
     return (
         f"Of outages of {devices} no end was reported. If they ended as others do, the class stands at "
-        f"{found.standing.shown} and keeps the {evidence.needed(found.standing)} that it needs; if they still last, at "
+        f"{found.status.shown} and keeps the {evidence.needed(found.status)} that it needs; if they still last, at "
         f"{found.worst.shown}. Send their ends, or set open_hours to have them counted in full."
     )
 
@@ -228,16 +228,16 @@ def _device(found: Measured, row: int, shared: Group | None) -> Suspect:
         sure=float(found.excess.q[row]) < SURE and found.surely_missed,
         first_failure=moment(int(seen.spells.start[mine].min())),
         last_failure=moment(int(seen.spells.end[mine].max())),
-        says=_summary(found, row, repeats),
+        phrase=_summary(found, row, repeats),
     )
 
 
 def _class(found: Measured) -> Suspect:
     """The class as a whole: what its devices lose that do not stand out is more than its dependents can bear."""
-    seen, standing = found.seen, found.standing
+    seen, status = found.seen, found.status
     rest = ~found.outstanding[seen.spells.owner]
     devices = len(np.unique(seen.spells.owner[rest]))
-    lost = 1 - standing.availability
+    lost = 1 - status.availability
     detail = (
         f"{so_many(int(rest.sum()), 'outage')} of {so_many(devices, 'device')} in {show_days(seen.period)}, "
         f"{show_minutes(float(seen.spells.minutes[rest].sum()))} in all"
@@ -248,7 +248,7 @@ def _class(found: Measured) -> Suspect:
         score=lowered(1 - found.chance, found.assumptions),
         summary=(
             f"The class of {count(found.devices)} {found.kind} devices misses what its dependents need: it stands at "
-            f"{standing.shown} and needs {evidence.needed(standing)}. {detail}, {apart}."
+            f"{status.shown} and needs {evidence.needed(status)}. {detail}, {apart}."
         ),
         p_value=found.chance,
         estimate=Estimate(
@@ -257,7 +257,7 @@ def _class(found: Measured) -> Suspect:
         sure=found.chance < SURE,
         first_failure=moment(int(seen.spells.start[rest].min())),
         last_failure=moment(int(seen.spells.end[rest].max())),
-        says=f"misses {evidence.needed(standing)}: {detail}, {apart}",
+        phrase=f"misses {evidence.needed(status)}: {detail}, {apart}",
     )
 
 
@@ -289,7 +289,7 @@ def _summary(found: Measured, row: int, repeats: bool) -> str:
 
 
 def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> str:
-    seen, standing = found.seen, found.standing
+    seen, status = found.seen, found.status
     times = int(seen.count[row])
     share = float(seen.lost[row]) / float(seen.lost.sum())
     spent = (
@@ -306,7 +306,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
         others = len(set(np.flatnonzero(found.repeaters).tolist()) & group.rows) - 1
         device = "other such device" if others == 1 else "other such devices"
         why += f", and it shares {group.label} = {group.value} with {others} {device}"
-    return f"{spent}{why}. The class stands at {standing.shown} and needs {evidence.needed(standing)}."
+    return f"{spent}{why}. The class stands at {status.shown} and needs {evidence.needed(status)}."
 
 
 _MOST_UNKNOWN = 0.05

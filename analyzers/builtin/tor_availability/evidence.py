@@ -28,8 +28,8 @@ _BARS = 60
 _GROUPS = 12
 
 
-def needed(standing: TargetComparison) -> str:
-    return show_availability(standing.required)
+def needed(status: TargetComparison) -> str:
+    return show_availability(status.required)
 
 
 def pieces(window: Window, found: Measured) -> tuple[Evidence, ...]:
@@ -43,20 +43,20 @@ def pieces(window: Window, found: Measured) -> tuple[Evidence, ...]:
 
 
 def _target_evidence(found: Measured) -> Evidence:
-    standing, seen = found.standing, found.seen
+    status, seen = found.status, found.seen
     low = "no bound without an outage" if found.low is None else show_availability(found.low)
     verdict = (
-        f"yes: dependents at {show_availability(availability_of(standing.target_nines))} would spend more "
+        f"yes: dependents at {show_availability(availability_of(status.target_nines))} would spend more "
         "than a tenth of their budget on it"
-        if standing.on_critical_path
+        if status.on_critical_path
         else "no"
     )
     rows = (
         ("component", f"device_class/{found.kind}"),
-        ("availability", standing.shown),
+        ("availability", status.shown),
         ("95 % interval", f"{low} to {show_availability(found.high)}"),
-        ("required (one nine more than the dependents)", needed(standing)),
-        ("budget used", f"{standing.budget_used:.3g} times"),
+        ("required (one nine more than the dependents)", needed(status)),
+        ("budget used", f"{status.budget_used:.3g} times"),
         ("on the critical path", verdict),
         ("devices", count(found.devices)),
         ("days", f"{seen.period / 1440:.4g}"),
@@ -66,7 +66,7 @@ def _target_evidence(found: Measured) -> Evidence:
         ("availability if those still last", found.worst.shown),
         ("out, unplanned", show_minutes(float(seen.lost.sum()))),
         ("out, planned (not counted)", show_minutes(float(seen.planned.sum()))),
-        ("down per device and year", show_minutes(standing.minutes_per_year)),
+        ("down per device and year", show_minutes(status.minutes_per_year)),
     )
     return table(f"Availability of {found.kind} devices", ("of the class", "figure"), rows)
 
@@ -92,7 +92,7 @@ def _by_cause(found: Measured) -> Evidence:
 def _ranked(found: Measured) -> list[int]:
     lost, names = found.seen.lost, found.seen.devices
     blamed = np.zeros(len(names), dtype=bool)
-    if not found.standing.met:
+    if not found.status.met:
         blamed = found.outstanding
     order = sorted(range(len(names)), key=lambda row: (not blamed[row], -lost[row], names[row]))
     most = max(_WORST, int(blamed.sum()))
@@ -190,11 +190,11 @@ def _worst_chart(found: Measured) -> Evidence:
 
 
 def _account(window: Window, found: Measured) -> str:
-    seen, standing = found.seen, found.standing
+    seen, status = found.seen, found.status
     months = seen.period / MONTH_MINUTES
     parts = [
         f"1 - minutes out / (devices x minutes) = 1 - {seen.lost.sum():.6g} / ({count(found.devices)} x "
-        f"{seen.period:.6g}) = {standing.shown}."
+        f"{seen.period:.6g}) = {status.shown}."
     ]
     if len(seen.spells):
         rate = len(seen.spells) / found.devices / months
@@ -207,12 +207,12 @@ def _account(window: Window, found: Measured) -> str:
             f"In the terms of the talk: {percent(rate)} of the devices go out in 30 days, for {mix} on average."
         )
     parts.append(
-        f"Dependents with {standing.target_nines:g} nines need {needed(standing)} of what they stand on (one nine "
+        f"Dependents with {status.target_nines:g} nines need {needed(status)} of what they stand on (one nine "
         "more: The Calculus of Service Availability, ACM Queue 2017; Deepview's authors, NetAI 2018). The interval is "
         "that of Fay and Feuer (1997); it treats outages that begin within one minute as one event and allows for one "
         "more that lasts twice as long as the longest."
     )
-    if not standing.met:
+    if not status.met:
         parts.append(
             "Devices that go out more often than chance allows, or one that lost most by an outage far longer than the "
             "others, are named; the class is, if what the others lost is improbable "

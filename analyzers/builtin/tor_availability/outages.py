@@ -295,7 +295,7 @@ class Measured:
     end: datetime
     devices: int
     seen: Outages
-    standing: TargetComparison
+    status: TargetComparison
     worst: TargetComparison
     low: float | None
     high: float
@@ -311,4 +311,4 @@ class Measured:
 
     @property
     def surely_missed(self) -> bool:
-        return self.high < self.standing.required
+        return self.high < self.status.required

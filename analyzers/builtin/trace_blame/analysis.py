@@ -166,7 +166,7 @@ def _suspect(
         sure=one.odds - doubts >= float(params["sure_margin"]),
         first_failure=_moment(signs.first, window),
         last_failure=_moment(signs.last, window),
-        says=sentence_of(facts),
+        phrase=sentence_of(facts),
     )
 
 

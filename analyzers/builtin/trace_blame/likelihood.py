@@ -268,14 +268,14 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
     own, way, odd = weighed.own, weighed.way, weighed.odd
     own_at = seen.own.server[own.place]
     client, server = seen.way.client[way.place], seen.way.server[way.place]
-    asker, asked = seen.shapes.client[odd.place], seen.shapes.server[odd.place]
+    asker, requested = seen.shapes.client[odd.place], seen.shapes.server[odd.place]
     caller, callee = seen.call.client[weighed.call.place], seen.call.server[weighed.call.place]
     present = ~gone[caller] & ~gone[callee]
     free = ~gone[own_at] & ~_retrying(seen, weighed, gone)[own_at]
     own_support = np.where(_waiting(seen, odd)[own_at], np.minimum(own.support, 0.0), own.support)
-    clear, alone = ~gone[client] & ~gone[server], ~gone[asker] & ~gone[asked]
+    clear, alone = ~gone[client] & ~gone[server], ~gone[asker] & ~gone[requested]
     # Only by failing does the called change what its caller does: a call that is not made is the caller's doing.
-    between = (asker != asked) & (2 * odd.failed >= odd.unseen)
+    between = (asker != requested) & (2 * odd.failed >= odd.unseen)
     above = gone | seen.reach[:, gone].any(axis=1)
     alone &= ~above[asker]
     plain = alone & ~seen.shapes.asks[odd.place]
@@ -290,7 +290,7 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
         _claims(caller[present], OUT, weighed.call.support[present]),
         _claims(asker[alone & ~between], NEW, new[alone & ~between]),
         _claims(asker[alone & between], OUT, odd.new[alone & between]),
-        _claims(asked[alone & between], IN, odd.new[alone & between]),
+        _claims(requested[alone & between], IN, odd.new[alone & between]),
         _claims(asker[plain], MIX, mix[plain]),
         *_changed_mix_claims(seen, asker[plain], np.where(odd.erring, 0.0, mix)[plain], gone),
         *_logged(seen, weighed.logs, gone),
@@ -308,24 +308,24 @@ def _explained(seen: ObservedWindow, weighed: Weighed) -> Flags:
     fails more than usual: it need not say so in all of its spans, and they end as they do because of it.
     """
     odd, place = weighed.odd, seen.shapes
-    who = place.client[odd.place]
-    alone = who == place.server[odd.place]
+    client = place.client[odd.place]
+    alone = client == place.server[odd.place]
     worse = np.zeros(len(seen.spans.services), dtype=np.bool_)
     new = (2 * odd.failed >= odd.unseen) & (odd.new >= FAILING)
     more: Flags = np.asarray(new | (odd.erring & (odd.mix >= FAILING)))
-    worse[who[alone & more]] = True
+    worse[client[alone & more]] = True
     below: Flags = np.asarray(seen.reach[:, worse].any(axis=1))
-    return np.asarray(~more & below[who])
+    return np.asarray(~more & below[client])
 
 
 def _waiting(seen: ObservedWindow, odd: Odd) -> Flags:
     """By service, whether it calls, directly or not, one whose own spans end otherwise than before: then it takes
     longer itself, since it may wait before it tries again, and that says nothing of it.
     """
-    who = seen.shapes.client[odd.place]
-    speaking = (who == seen.shapes.server[odd.place]) & (np.maximum(odd.new, odd.mix) >= FAILING)
+    client = seen.shapes.client[odd.place]
+    speaking = (client == seen.shapes.server[odd.place]) & (np.maximum(odd.new, odd.mix) >= FAILING)
     changed = np.zeros(len(seen.spans.services), dtype=np.bool_)
-    changed[who[speaking]] = True
+    changed[client[speaking]] = True
     return np.asarray(seen.reach[:, changed].any(axis=1))
 
 
@@ -391,8 +391,8 @@ def claims_of_instances(
     """The same for every instance in `of`, from its own spans alone; here `service` numbers instances."""
     gone = np.zeros(len(seen.spans.services), dtype=np.bool_)
     gone[list(without)] = True
-    asked = np.zeros(len(seen.spans.instances), dtype=np.bool_)
-    asked[of] = True
+    requested = np.zeros(len(seen.spans.instances), dtype=np.bool_)
+    requested[of] = True
     since = weighed.since
     rows = []
     for table, normal, common, group, side in (
@@ -403,12 +403,12 @@ def claims_of_instances(
         clear = ~(gone[table.client] | gone[table.server])[table.place]
         if group == OWN:
             clear &= ~_retrying(seen, weighed, gone)[table.server][table.place]
-        at = np.flatnonzero(_now(seen, table, since) & asked[side] & clear)
+        at = np.flatnonzero(_now(seen, table, since) & requested[side] & clear)
         change, cell = changes(table, normal, at, common, side)
         rows.append(_claims(side[cell], group, change.support))
     done = seen.shapes
     alone = (done.client == done.server)[done.place]
-    at = np.flatnonzero(_now(seen, done, since) & asked[done.instance] & alone)
+    at = np.flatnonzero(_now(seen, done, since) & requested[done.instance] & alone)
     odd, cell = oddities(done, seen.habits, at, by_instance=True)
     rows.append(_claims(done.instance[cell], NEW, odd.new))
     if seen.logs:
@@ -444,8 +444,8 @@ def claims_of_others(
     return _joined(rows)
 
 
-def _claims(who: Ints, group: int, support: Floats) -> Claims:
-    return Claims(who.astype(np.int64), np.full(len(who), group), support)
+def _claims(subject: Ints, group: int, support: Floats) -> Claims:
+    return Claims(subject.astype(np.int64), np.full(len(subject), group), support)
 
 
 def _joined(rows: list[Claims]) -> Claims:

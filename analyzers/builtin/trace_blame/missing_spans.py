@@ -68,14 +68,14 @@ def _callees(spans: Spans, timing: Timing) -> Ints:
     past = np.flatnonzero((spans.era < spans.eras - 1) & timing.whole)
     recorded = np.bincount(spans.operation[past], minlength=operations)
     callers = past[timing.called[past] >= 0]
-    asked = np.bincount(spans.operation[callers], minlength=operations)
+    requested = np.bincount(spans.operation[callers], minlength=operations)
     pair, count = np.unique(
         spans.operation[callers] * operations + spans.operation[timing.called[callers]], return_counts=True
     )
     order = np.lexsort((pair, count))  # the most frequent is written last
     callee = np.full(operations, -1, dtype=np.int64)
     callee[pair[order] // max(1, operations)] = pair[order] % max(1, operations)
-    return np.where((asked >= ASKS * recorded) & (recorded >= FEWEST), callee, -1)
+    return np.where((requested >= ASKS * recorded) & (recorded >= FEWEST), callee, -1)
 
 
 def unanswered_calls(spans: Spans, silence: Silence, resolution_us: float) -> Times:
@@ -86,9 +86,9 @@ def unanswered_calls(spans: Spans, silence: Silence, resolution_us: float) -> Ti
     """
     now = spans.era == spans.eras - 1
     mute = silence.unanswered & ~spans.error & now
-    asked = np.zeros(len(spans.operations), dtype=np.bool_)
-    asked[spans.operation[mute]] = True
-    rows = np.flatnonzero(mute | (silence.answered & ~now & asked[spans.operation]))
+    requested = np.zeros(len(spans.operations), dtype=np.bool_)
+    requested[spans.operation[mute]] = True
+    rows = np.flatnonzero(mute | (silence.answered & ~now & requested[spans.operation]))
     service_of = np.zeros(len(spans.operations), dtype=np.int64)
     service_of[spans.operation] = spans.service
     operation = spans.operation[rows]

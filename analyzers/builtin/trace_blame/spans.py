@@ -182,9 +182,9 @@ COARSEST_US, EVENLY = 1_000_000, 0.99
 
 def clock_step(spans: Spans) -> int:
     """Microseconds that the clocks count in: the largest power of ten that divides nearly all durations."""
-    asked = spans.duration[spans.duration > 0]
+    requested = spans.duration[spans.duration > 0]
     step = 1
-    while len(asked) and step < COARSEST_US and (asked % (step * 10) == 0).mean() >= EVENLY:
+    while len(requested) and step < COARSEST_US and (requested % (step * 10) == 0).mean() >= EVENLY:
         step *= 10
     return step
 
@@ -279,10 +279,10 @@ def _waiting(spans: Spans, caller: Flags, leaf: Flags) -> Ints:
     groups, group = np.unique(place, return_inverse=True)
     awaited = np.zeros(len(groups), dtype=np.bool_)
     awaited[group[caller]] = True
-    asked = np.flatnonzero(leaf & awaited[group])
-    if not len(asked):
+    requested = np.flatnonzero(leaf & awaited[group])
+    if not len(requested):
         return waits
-    used = np.concatenate([np.flatnonzero(caller), asked])
+    used = np.concatenate([np.flatnonzero(caller), requested])
     first = np.full(len(groups), np.iinfo(np.int64).max)
     np.minimum.at(first, group[used], spans.start[used])
     begin = np.minimum(spans.start - first[group], 10**12)
@@ -291,7 +291,11 @@ def _waiting(spans: Spans, caller: Flags, leaf: Flags) -> Ints:
     ahead = np.concatenate([[0], np.cumsum(room + 1)])[:-1]
     begin = begin + ahead[group]
     starts, ends = _disjoint(begin[caller], begin[caller] + spans.duration[caller])
-    return _put(waits, asked, _overlap(starts, ends, begin[asked], begin[asked] + spans.duration[asked]))
+    return _put(
+        waits,
+        requested,
+        _overlap(starts, ends, begin[requested], begin[requested] + spans.duration[requested]),
+    )
 
 
 def _put(into: Ints, rows: Ints, values: Ints) -> Ints:

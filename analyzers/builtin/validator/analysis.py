@@ -129,7 +129,7 @@ def _shifted(found: Sequence[Shift], window: Window, lowered_to: float) -> Itera
             sure=score >= SURE,
             first_failure=min((first for first, _ in measured), default=None),
             last_failure=max((last for _, last in measured), default=None),
-            says=sentence,
+            phrase=sentence,
         )
 
 
@@ -248,7 +248,7 @@ def _suspects(
             sure=score is None or score >= SURE,
             first_failure=min((first for first, _ in times), default=None),
             last_failure=max((last for _, last in times), default=None),
-            says=sentence,
+            phrase=sentence,
         )
 
 
@@ -260,7 +260,12 @@ def _violating(wrong: Sequence[Violation], outcome: Outcome, shifted: Set[str]) 
         if nodes:
             sentence = _rules_summary(one, len(nodes))
             yield Suspect(
-                nodes[0], None, f"{nodes[0]} {sentence}.", ambiguous_with=nodes[1:], sure=True, says=sentence
+                nodes[0],
+                None,
+                f"{nodes[0]} {sentence}.",
+                ambiguous_with=nodes[1:],
+                sure=True,
+                phrase=sentence,
             )
 
 

@@ -193,8 +193,8 @@ def _present(seen: Observed) -> tuple[float, float]:
     lost to tell.
     """
     failing = seen.failing
-    asked = failing.per_component(np.ones(failing.rows), seen.components)
-    busiest = np.argsort(-asked, kind="stable")[:_BUSIEST]
+    requested = failing.per_component(np.ones(failing.rows), seen.components)
+    busiest = np.argsort(-requested, kind="stable")[:_BUSIEST]
     groups = [(failing.row[failing.column == c], float(seen.carried[c])) for c in busiest.tolist()]
     groups.append((np.arange(failing.rows), seen.sent))
     known: list[tuple[float, float]] = []

@@ -101,9 +101,9 @@ def _change(rates: Rates, rng: np.random.Generator, number: int, day: datetime) 
             "reviewers": float(reviewers),
         },
     }
-    told = bad and rng.random() >= rates.noise
+    visible = bad and rng.random() >= rates.noise
     known = at + timedelta(hours=float(rng.exponential(6)))
-    return Made(row, at, p, told, known, bool(rng.random() < 0.4))
+    return Made(row, at, p, visible, known, bool(rng.random() < 0.4))
 
 
 def outcomes_of(made: list[Made], until: datetime) -> Iterator[Row]:

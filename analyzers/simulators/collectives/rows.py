@@ -72,16 +72,16 @@ def disturbed(
     `unheard` is how many reports of a part in a row are lost, the first among them."""
     rank = columns["rank"]
     struck = rank == rng.choice(np.unique(rank))
-    kept = np.ones(len(rank), dtype=np.bool_)
+    retained = np.ones(len(rank), dtype=np.bool_)
     changed = dict(columns)
     if event == "missing_rows":
         changed["unheard"] = rng.geometric(1 - share, len(rank)) - 1
     if event == "agent_crash":
-        kept = ~struck | (columns["shown"] < start)
+        retained = ~struck | (columns["shown"] < start)
     if event == "clock_step":
         step = np.where(struck & (columns["shown"] >= start), -4.0, 0.0)
         changed |= {"start": columns["start"] + step, "end": columns["end"] + step}
-    return {name: column[kept] for name, column in changed.items()}
+    return {name: column[retained] for name, column in changed.items()}
 
 
 def window(
@@ -138,9 +138,9 @@ def _reports(columns: Columns, start: float, end: float) -> tuple[NDArray[np.int
     parts, numbers = [np.flatnonzero(launched)], [np.zeros(int(launched.sum()), dtype=np.int64)]
     for at in np.flatnonzero((shown < end) & (over > end)).tolist():
         first = max(1, int(unheard[at]), int(np.ceil((start - shown[at]) / POLL)))
-        told = np.arange(first, int(np.ceil((end - shown[at]) / POLL)))
-        parts.append(np.full(len(told), at))
-        numbers.append(told)
+        polls = np.arange(first, int(np.ceil((end - shown[at]) / POLL)))
+        parts.append(np.full(len(polls), at))
+        numbers.append(polls)
     return np.concatenate(parts), np.concatenate(numbers)
 
 
@@ -217,8 +217,8 @@ def collective_scenario(
     faults = (draw(job, rng, kind, onset),) if kind else ()
     columns = recorded(job, rng, seconds, (*faults, *happening(job, rng, event, onset)))
     columns = disturbed(columns, rng, event, onset)
-    kept = columns["shown"] < seconds
-    columns = {key: column[kept] for key, column in columns.items()}
+    retained = columns["shown"] < seconds
+    columns = {key: column[retained] for key, column in columns.items()}
     rows = collective_rows(columns, until=seconds)
     start, end = _stamp(-SKEW - 1), _stamp(seconds + SKEW + 1)
     truth: dict[str, Any] = {"scenario": name, "seed": seed, "start": start, "end": end}

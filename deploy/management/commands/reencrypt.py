@@ -60,5 +60,5 @@ def _authenticators() -> int:
     return len(rows)
 
 
-def _anew(kept: bytes) -> bytes:
-    return encryption.encrypt(encryption.decrypt(kept))
+def _anew(encrypted: bytes) -> bytes:
+    return encryption.encrypt(encryption.decrypt(encrypted))

@@ -33,25 +33,25 @@ class Command(LineCommand):
         actions = parser.add_subparsers(dest="action", required=True)
         listed = actions.add_parser("list")
         listed.add_argument("--all", action="store_true", help="also of resolved incidents")
-        asked = actions.add_parser("request")
-        asked.add_argument("number", metavar="NUMBER", help="of the incident")
-        asked.add_argument("--reason", required=True, help="shown to the operators of the cluster")
-        asked.add_argument("--component", help="one that the incident blames; default: the leading one")
-        asked.add_argument("--node", help="where neither placement nor topology says it")
-        asked.add_argument("--target", help='webhook that carries it; default: the only one; "": none')
-        asked.add_argument(
+        requesting = actions.add_parser("request")
+        requesting.add_argument("number", metavar="NUMBER", help="of the incident")
+        requesting.add_argument("--reason", required=True, help="shown to the operators of the cluster")
+        requesting.add_argument("--component", help="one that the incident blames; default: the leading one")
+        requesting.add_argument("--node", help="where neither placement nor topology says it")
+        requesting.add_argument("--target", help='webhook that carries it; default: the only one; "": none')
+        requesting.add_argument(
             "--proof",
             action=BooleanOptionalAction,
             help="resolve only with proof of repair; default: DOSSIER_REPAIR_PROOF_REQUIRED",
         )
-        told = actions.add_parser("answer")
-        told.add_argument("number", metavar="NUMBER", help="of the incident")
-        told.add_argument("said", choices=ANSWERS)
-        told.add_argument("--by", help="person or system that did it; default: you")
-        told.add_argument("--part", help="with replaced: the new part or its serial number")
-        told.add_argument("--note", default="")
-        told.add_argument("--at", metavar="T", help="RFC 3339; default: now")
-        for action in (listed, asked, told):
+        answering = actions.add_parser("answer")
+        answering.add_argument("number", metavar="NUMBER", help="of the incident")
+        answering.add_argument("answer", choices=ANSWERS)
+        answering.add_argument("--by", help="person or system that did it; default: you")
+        answering.add_argument("--part", help="with replaced: the new part or its serial number")
+        answering.add_argument("--note", default="")
+        answering.add_argument("--at", metavar="T", help="RFC 3339; default: now")
+        for action in (listed, requesting, answering):
             action.add_argument("--json", action="store_true", help="print JSON")
 
     def work(self, **options: Any) -> None:
@@ -73,12 +73,12 @@ class Command(LineCommand):
         if options["action"] == "list":
             return handed_over(resolved=options["all"])
         state = queries.get(options["number"]).incident
-        who = shell_operator()
+        actor = shell_operator()
         if options["action"] == "request":
             done = commands.hand_to_cluster(
                 state.id,
                 options["reason"],
-                who,
+                actor,
                 component=options["component"],
                 node=options["node"],
                 target=options["target"],
@@ -90,9 +90,9 @@ class Command(LineCommand):
             done = commands.answer(
                 state.id,
                 state.remediation.request,
-                options["said"],
-                options["by"] or who.actor.partition(":")[2],
-                who,
+                options["answer"],
+                options["by"] or actor.actor.partition(":")[2],
+                actor,
                 note=options["note"],
                 at=_time(options["at"]),
                 part=options["part"],

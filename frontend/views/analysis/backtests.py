@@ -49,7 +49,7 @@ def backtests(request: HttpRequest) -> HttpResponse:
         "rows": rows,
         "list": pager,
         "analyzers": analyzers.analyzers(),
-        "asked": name,
+        "requested": name,
         "busy": any(not one.is_over for one in rows),
     }
     return show(request, "frontend/analysis/backtests/backtests.html", context, section="analyzers")
@@ -68,10 +68,10 @@ def start_backtest(request: HttpRequest, name: str) -> HttpResponse:
     context = context_of(request)
     allow("analyze", context)
     form = typed_in(request)
-    asked, problems = _backtest_request(analyzer, against, form)
-    if asked is not None:
+    requested, problems = _backtest_request(analyzer, against, form)
+    if requested is not None:
         try:
-            row = requests.request_backtest(asked, context.actor, timezone.now())
+            row = requests.request_backtest(requested, context.actor, timezone.now())
         except InvalidBacktestError as error:
             problems[error.field] = str(error)
         else:
@@ -227,8 +227,8 @@ def _backtest_request(
     params, wrong = param_form.read(analyzer, form)
     problems = {f"{param_form.PREFIX}{name}": reason for name, reason in wrong.items()}
     if against is not None:
-        asked = BacktestRequest(analyzer.name, against.start, against.end, params, against=against.pk)
-        return (None, problems) if problems else (asked, {})
+        requested = BacktestRequest(analyzer.name, against.start, against.end, params, against=against.pk)
+        return (None, problems) if problems else (requested, {})
     read: dict[str, Any] = {}
     for name in ("start", "end", *_SPANS):
         try:

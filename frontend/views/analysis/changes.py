@@ -57,13 +57,13 @@ def changes(request: HttpRequest) -> HttpResponse:
 @require_POST
 def outcome(request: HttpRequest) -> HttpResponse:
     form = typed_in(request)
-    change, said = form.get("change", ""), form.get("outcome", "")
+    change, answer = form.get("change", ""), form.get("outcome", "")
     try:
-        record_outcome(change, said, form.get("region", ""), context_of(request))
+        record_outcome(change, answer, form.get("region", ""), context_of(request))
     except CommandRefusedError as error:
         messages.error(request, error.reason)
     else:
-        messages.success(request, f"{change}: {WORDS[said]}. Recorded.")
+        messages.success(request, f"{change}: {WORDS[answer]}. Recorded.")
     return HttpResponseRedirect(safe_next(request, reverse("changes")))
 
 

@@ -96,7 +96,7 @@ def components(request: HttpRequest) -> HttpResponse:
         "known": len(topology.names),
         "rows": _opened(topology, trouble, shown) if not searching else _rows(topology, trouble, shown),
         "list": pager,
-        "kept": _query(region, there, at),
+        "carried": _query(region, there, at),
     }
     return show(request, "frontend/components/components.html", context, section="components")
 
@@ -123,7 +123,7 @@ def contained(request: HttpRequest) -> HttpResponse:
         "total": len(names),
         "rows": _rows(topology, trouble, shown),
         "list": pager,
-        "kept": _query(region, there, at),
+        "carried": _query(region, there, at),
     }
     return show(request, "frontend/components/contained.html", context, section="components")
 
@@ -158,7 +158,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "failures": failures_of([*incidents.unresolved, *incidents.past], _place(at)),
         "changes": changes_about(it, at),
         "team_names": {team.slug: team.name for team in queries.teams()},
-        "kept": _query(region, there, at),
+        "carried": _query(region, there, at),
         "seen": topology.knows(it) or placed is not None or bool(incidents.unresolved or incidents.past),
     }
     return show(request, "frontend/components/component.html", context, section="components")
@@ -231,8 +231,8 @@ def _where(name: str, there: Sequence[str], at: datetime) -> str:
 
 
 def _region(request: HttpRequest, there: Sequence[str], chosen: str = "") -> str:
-    asked = check_line("region", chosen or request.GET.get("region", ""), blank=True)
-    return asked or (there[0] if there else "default")
+    requested = check_line("region", chosen or request.GET.get("region", ""), blank=True)
+    return requested or (there[0] if there else "default")
 
 
 def _moment(request: HttpRequest) -> datetime | None:

@@ -46,17 +46,17 @@ class Crumb:
 @page
 @require_safe
 def grid(request: HttpRequest) -> HttpResponse:
-    asked = grid_query_from(request.GET.dict(), request.GET.getlist("within"))
+    requested = grid_query_from(request.GET.dict(), request.GET.getlist("within"))
     context: dict[str, Any] = {
         "windows": [(minutes, WORDS[minutes]) for minutes in WINDOWS],
-        "window": int(asked.window.total_seconds() // 60),
-        "spans": sorted({*SPANS, asked.steps}),
-        "count": asked.steps,
-        "asked": asked,
-        "crumbs": _crumbs(request, asked.within),
+        "window": int(requested.window.total_seconds() // 60),
+        "spans": sorted({*SPANS, requested.steps}),
+        "count": requested.steps,
+        "requested": requested,
+        "crumbs": _crumbs(request, requested.within),
     }
     try:
-        found = grid_of(asked)
+        found = grid_of(requested)
     except PathSumsTooSlow as error:
         return show(
             request,
@@ -68,7 +68,7 @@ def grid(request: HttpRequest) -> HttpResponse:
     context["grid"] = found
     if found.crossing is not None:
         context |= _shown(request, found)
-    live = "" if asked.end else "incidents runs"
+    live = "" if requested.end else "incidents runs"
     return show(request, "frontend/components/grid.html", context, section="grid", watch=live)
 
 

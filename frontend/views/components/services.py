@@ -84,20 +84,20 @@ def _text(why: Any) -> str:
 
 
 def _shown(request: HttpRequest, edited: str, typed: dict[str, Any], errors: dict[str, str]) -> HttpResponse:
-    asked = {name: request.GET.get(name, "").strip() for name in ("component", "region")}
-    radius, problem = _radius(asked)
-    asking = rights(request)
+    requested = {name: request.GET.get(name, "").strip() for name in ("component", "region")}
+    radius, problem = _radius(requested)
+    allowed = rights(request)
     every = list(Service.objects.select_related("team").prefetch_related("depends_on", "routes"))
     context = {
         "services": every,
         "list": listed(request, every, _words, lambda row: (row.slug,)),
-        "teams": own_teams(asking),
-        "rights": asking,
+        "teams": own_teams(allowed),
+        "rights": allowed,
         "regions": regions(),
         "edited": edited,
         "typed": typed,
         "errors": errors,
-        "asked": asked,
+        "requested": requested,
         "radius": radius,
         "problem": problem,
     }
@@ -110,13 +110,13 @@ def _words(row: Service) -> str:
     return " ".join((row.name, row.slug, row.description, team, *row.patterns))
 
 
-def _radius(asked: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
+def _radius(requested: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
     """What fails with the component that was asked for, or why that cannot be said."""
-    if not asked["component"]:
+    if not requested["component"]:
         return None, ""
     try:
-        component = check_component("component", asked["component"])
-        region = check_line("region", asked["region"] or "default")
+        component = check_component("component", requested["component"])
+        region = check_line("region", requested["region"] or "default")
     except InvalidValueError as error:
         return None, error.reason
     radius = blast_radius(component, region, datetime.now(UTC))

@@ -83,7 +83,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "matching": total,
         "most_at_once": bulk.MOST_AT_ONCE,
         "here": request.GET.urlencode(),
-        "kept": [
+        "carried": [
             (name, value)
             for name, value in request.GET.items()
             if name not in ("as_of", "at", "cursor", "group", "in")

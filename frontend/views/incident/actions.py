@@ -76,15 +76,15 @@ def _handed_to_cluster(incident_id: str, form: Form, context: Context) -> comman
 
 def _answered(incident_id: str, form: Form, context: Context) -> commands.CommandResult:
     """By the person who fills the form in; the new part counts where one was replaced."""
-    said = form.get("said", "")
+    answer = form.get("answer", "")
     return remediation.answer(
         incident_id,
         form.get("request", ""),
-        said,
+        answer,
         context.actor.removeprefix("user:"),
         context,
         note=form.get("note", ""),
-        part=(str(form.get("part", "")).strip() or None) if said == "replaced" else None,
+        part=(str(form.get("part", "")).strip() or None) if answer == "replaced" else None,
     )
 
 
@@ -218,6 +218,6 @@ def undone_words(events: Sequence[Event], number: int) -> str:
 
 def safe_next(request: HttpRequest, default: str) -> str:
     """Where the form asks to go afterwards, if it is a page of ours."""
-    asked = request.POST.get("next", "")
-    safe = url_has_allowed_host_and_scheme(asked, allowed_hosts=None) and asked.startswith("/")
-    return asked if safe else default
+    address = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(address, allowed_hosts=None) and address.startswith("/")
+    return address if safe else default

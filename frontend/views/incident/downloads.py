@@ -79,7 +79,7 @@ def inputs(request: HttpRequest, id: UUID) -> HttpResponse:
         {"name": name, "rows": one.rows, "unmatched": one.unmatched, "table": _first(one)}
         for name, one in (sums or {}).items()
     ]
-    context = {"run": run, "kept": sums is not None, "sums": shown, "most": ROWS}
+    context = {"run": run, "stored": sums is not None, "sums": shown, "most": ROWS}
     return show(request, "frontend/incident/inputs.html", context, section="runs")
 
 

@@ -98,10 +98,10 @@ def _way_of_a_node(state: queries.Incident, name: str | None) -> dict[str, Any]:
     return remediation_context(state, name) if state.remediation or blamed_nodes(state) else {}
 
 
-def _moment_words(asked: str, at: str) -> str:
+def _moment_words(listed: str, at: str) -> str:
     """The time that an address asks for; of a position the time of the event that it shows last."""
     try:
-        return exact(parse_rfc3339(asked.replace(" ", "+")))
+        return exact(parse_rfc3339(listed.replace(" ", "+")))
     except (ValueError, OverflowError):
         return exact(at)
 
@@ -178,7 +178,7 @@ class ListContext:
     tail: str = ""
     words: str = ""
     back: str = ""
-    standing: queries.ListPosition | None = None
+    position: queries.ListPosition | None = None
     previous: str = ""
     next: str = ""
 
@@ -190,14 +190,14 @@ def of_list(listing: Listing, given: QueryDict) -> str:
 
 def among(request: HttpRequest, number: int) -> ListContext:
     """Of the list that the address of an incident names. A list that makes no sense is none: the incident is shown."""
-    asked = request.GET.get(LIST, "")
-    if not asked or len(asked) > _LONGEST or "\0" in asked:
+    listed = request.GET.get(LIST, "")
+    if not listed or len(listed) > _LONGEST or "\0" in listed:
         return ListContext()
-    given = QueryDict(asked)
+    given = QueryDict(listed)
     at = request.GET.get(PLACE) or None
     try:
         listing = listing_of(request, given)
-        standing = None if listing.problems else _list_position(listing, number, at)
+        place = None if listing.problems else _list_position(listing, number, at)
     except InvalidValueError:
         return ListContext()
     query = carried(request)
@@ -205,10 +205,10 @@ def among(request: HttpRequest, number: int) -> ListContext:
         query=query,
         tail=query.replace("?", "&", 1),
         words=_words(listing),
-        back=_back(given, number, standing),
-        standing=standing,
-        previous=_beside(None if standing is None else standing.previous, asked, given),
-        next=_beside(None if standing is None else standing.next, asked, given),
+        back=_back(given, number, place),
+        position=place,
+        previous=_beside(None if place is None else place.previous, listed, given),
+        next=_beside(None if place is None else place.next, listed, given),
     )
 
 
@@ -227,19 +227,19 @@ def _list_position(listing: Listing, number: int, at: str | None) -> queries.Lis
     return queries.list_position(groups, listing.order, view, at, listing.as_of)
 
 
-def _beside(neighbour: queries.Neighbour | None, asked: str, given: QueryDict) -> str:
+def _beside(neighbour: queries.Neighbour | None, listed: str, given: QueryDict) -> str:
     if neighbour is None:
         return ""
     moment = given.get("as_of")
-    query = {LIST: asked, PLACE: neighbour.mark, **({"as_of": moment} if moment else {})}
+    query = {LIST: listed, PLACE: neighbour.mark, **({"as_of": moment} if moment else {})}
     return f"{reverse('incident', args=[neighbour.view.incident.number])}?{urlencode(query)}"
 
 
-def _back(given: QueryDict, number: int, standing: queries.ListPosition | None) -> str:
+def _back(given: QueryDict, number: int, place: queries.ListPosition | None) -> str:
     """To the row: on the first page, or on one that begins with it."""
     cursor = None
-    if standing is not None and standing.previous is not None and (standing.place or PAGE + 1) > PAGE:
-        cursor = standing.previous.mark
+    if place is not None and place.previous is not None and (place.place or PAGE + 1) > PAGE:
+        cursor = place.previous.mark
     return f"{reverse('inbox')}{address(given, cursor=cursor)}#t{number}"
 
 

@@ -51,7 +51,7 @@ def questions(request: HttpRequest, number: int) -> HttpResponse:
         "suspects": _shown(found.beliefs),
         "more": max(0, len(found.beliefs) - MOST_SUSPECTS),
         "steps": [_step(one) for one in reversed(found.moves)],
-        "asked": {one.question.id for one in found.pending},
+        "requested": {one.question.id for one in found.pending},
         "refused": refused,
     }
     return show(request, "frontend/incident/questions.html", context, section="inbox")

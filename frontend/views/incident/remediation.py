@@ -81,10 +81,10 @@ def _choices(state: Incident, name: str) -> dict[str, Any]:
 
 def steps(state: Incident, found: Remediation) -> Sequence[Step]:
     """Handed over, drained, replaced, returned, proved; a refusal or a failure stands where it happened."""
-    said = {one.said: one for one in found.answers}
+    answers = {one.answer: one for one in found.answers}
     made = [Step("Handed over", "done", found.requested_at, found.requested_by, _sent(state, found))]
     for what, title in (("drained", "Drained"), ("replaced", "Replaced"), ("returned", "Returned")):
-        answer = said.get(what)  # type: ignore[call-overload]
+        answer = answers.get(what)  # type: ignore[call-overload]
         if answer is not None:
             text = " ".join(filter(None, (f"{answer.part} is in." if answer.part else "", answer.note)))
             made.append(Step(title, "done", answer.at, answer.by, text))
@@ -94,7 +94,7 @@ def steps(state: Incident, found: Remediation) -> Sequence[Step]:
             made.append(Step(title, "open"))
     if found.stage in ("refused", "failed"):
         last = found.answers[-1]
-        made.append(Step(LABELS[last.said], "bad", last.at, last.by, last.note))
+        made.append(Step(LABELS[last.answer], "bad", last.at, last.by, last.note))
     made.append(_proved(found))
     return _with_present(made)
 
@@ -105,7 +105,7 @@ def _sent(state: Incident, found: Remediation) -> str:
         return "By hand, with the commands below."
     text = DELIVERIES[delivery.state].format(found.target)
     return f"{text[:1].upper()}{text[1:]}" + (
-        f": {delivery.said}" if delivery.state in ("failing", "given_up") else "."
+        f": {delivery.answer}" if delivery.state in ("failing", "given_up") else "."
     )
 
 

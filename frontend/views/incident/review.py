@@ -63,22 +63,24 @@ def review_act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
 
 
 def _do(verb: str, number: str, request: HttpRequest) -> None:
-    form, who = request.POST, context_of(request)
+    form, context = request.POST, context_of(request)
     match verb:
         case "draft":
-            commands.begin(number, who)
+            commands.begin(number, context)
         case "write":
             edition = str(form.get("edition", ""))
             text = str(form.get("text", "")).replace("\r\n", "\n")
-            commands.write(number, text, int(edition) if edition.isdecimal() else None, who)
+            commands.write(number, text, int(edition) if edition.isdecimal() else None, context)
         case "publish" | "withdraw":
-            commands.publish(number, verb == "publish", who)
+            commands.publish(number, verb == "publish", context)
         case "add":
-            commands.add_action(number, {name: form.get(name, "") for name in ("text", "owner", "due")}, who)
+            commands.add_action(
+                number, {name: form.get(name, "") for name in ("text", "owner", "due")}, context
+            )
         case "remove":
-            commands.remove_action(number, _id(form), who)
+            commands.remove_action(number, _id(form), context)
         case _:
-            commands.change_action(number, _id(form), {"done": verb == "done"}, who)
+            commands.change_action(number, _id(form), {"done": verb == "done"}, context)
 
 
 def _id(form: Any) -> int:

@@ -18,15 +18,15 @@ from incidents.domain.permissions import ForbiddenError
 @require_POST
 def split_off(request: HttpRequest, number: int) -> HttpResponse:
     """The alerts that were chosen open an incident, which is named with a way to take it back."""
-    asked, here = request.POST, f"{reverse('incident', args=[number])}{carried(request)}"
-    chosen = asked.getlist("alert")
+    form, here = request.POST, f"{reverse('incident', args=[number])}{carried(request)}"
+    chosen = form.getlist("alert")
     try:
         made = commands.split_off(
             queries.get(str(number)).incident.id,
             chosen,
             context_of(request),
-            str(asked.get("title", "")),
-            str(asked.get("reason", "")),
+            str(form.get("title", "")),
+            str(form.get("reason", "")),
         )
     except (CommandRefusedError, InvalidValueError) as error:
         reason = (
@@ -41,7 +41,7 @@ def split_off(request: HttpRequest, number: int) -> HttpResponse:
             if isinstance(error, CommandRefusedError)
             else 400
         )
-        typed = {"title": str(asked.get("title", "")), "reason": str(asked.get("reason", ""))}
+        typed = {"title": str(form.get("title", "")), "reason": str(form.get("reason", ""))}
         return render_incident(request, number, Problem("split_off", f"{reason}.", typed), status)
     count = f"{len(set(chosen))} alert{'' if len(set(chosen)) == 1 else 's'}"
     messages.success(

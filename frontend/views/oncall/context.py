@@ -35,7 +35,7 @@ def schedule_context(row: OnCallSchedule, now: datetime, me: str) -> dict[str, A
     mine = queries.turn_of(row, me, now, timedelta(weeks=WEEKS))
     return {
         "it": row,
-        "standing": known,
+        "status": known,
         "until": known.until and rota.written(known.until, zone),
         "mine": mine and _mine(mine, now, zone),
         "gaps": [

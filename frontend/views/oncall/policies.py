@@ -66,7 +66,7 @@ def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
 def _listed(
     request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[str, str], errors: dict[str, str]
 ) -> HttpResponse:
-    asking = rights(request)
+    allowed = rights(request)
     found = listed(request, list(all_policies()), _policy_summary, lambda row: (row.slug,))
     context = {
         "policies": [_shown(row) for row in found.rows],
@@ -74,9 +74,9 @@ def _listed(
         "edited": edited,
         "typed": typed,
         "errors": errors,
-        "teams": own_teams(asking),
+        "teams": own_teams(allowed),
         "example": EXAMPLE,
-        "rights": asking,
+        "rights": allowed,
     }
     return show(
         request, "frontend/oncall/policies.html", context, section="settings", status=400 if errors else 200

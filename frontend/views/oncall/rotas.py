@@ -188,15 +188,15 @@ def _form(
         if row
         else [],
     }
-    asking = rights(request)
+    allowed = rights(request)
     context = {
         "it": row,
         "typed": typed,
         "layers": shown,
         "errors": problems,
         "units": schedule_form.UNITS,
-        "teams": own_teams(asking),
-        "rights": asking,
+        "teams": own_teams(allowed),
+        "rights": allowed,
         "people": active_people(),
         "public": Calendar.objects.filter(person=None).defer("text"),
     }

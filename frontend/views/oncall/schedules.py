@@ -121,8 +121,8 @@ def feed(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def remove_feed(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     assert isinstance(request.user, AbstractBaseUser)
-    whose: AbstractBaseUser = request.user
-    return _taken_back(request, slug, lambda: commands.remove_feed(slug, str(id), whose, context_of(request)))
+    owner: AbstractBaseUser = request.user
+    return _taken_back(request, slug, lambda: commands.remove_feed(slug, str(id), owner, context_of(request)))
 
 
 def _taken_back(request: HttpRequest, slug: str, command: Callable[[], None]) -> HttpResponse:

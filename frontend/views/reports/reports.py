@@ -40,15 +40,15 @@ _FILES: dict[str | None, tuple[str, Callable[[dict[str, Any]], str]]] = {
 @page
 @require_safe
 def reports(request: HttpRequest) -> HttpResponse:
-    asked = request.GET.get("schedule", "").replace("\0", "")
+    chosen = request.GET.get("schedule", "").replace("\0", "")
     now = timezone.now()
     schedules = list(ReportSchedule.objects.prefetch_related("subscriptions"))
     schedules.sort(key=lambda one: (CADENCES.index(one.cadence), one.title))
-    shown = ProducedReport.objects.filter(schedule=asked) if asked else ProducedReport.objects.all()
+    shown = ProducedReport.objects.filter(schedule=chosen) if chosen else ProducedReport.objects.all()
     rows, pager = page_of_rows(request, shown, NEWEST)
     context = {
         "schedules": [(one, producing.current(one, now)) for one in schedules],
-        "asked": asked,
+        "requested": chosen,
         "reports": rows,
         "list": pager,
         "yesterday": (now - timedelta(days=1)).date().isoformat(),
@@ -121,16 +121,16 @@ def subscribe(request: HttpRequest, name: str) -> HttpResponse:
     schedule = ReportSchedule.objects.filter(name=name).first()
     if schedule is None:
         raise Http404(f"no report schedule {name}")
-    address, who = typed_in(request).get("address", "").strip(), context_of(request)
+    address, context = typed_in(request).get("address", "").strip(), context_of(request)
     if address != getattr(request.user, "email", ""):
         staff_only(request, "Only staff can subscribe or unsubscribe other addresses.")
     if "leave" in request.POST:
-        mail.unsubscribe(name, address, who)
+        mail.unsubscribe(name, address, context)
         messages.success(request, f"{address} no longer receives this report")
     else:
         try:
             validate_email(address)
-            mail.subscribe(schedule, address, who)
+            mail.subscribe(schedule, address, context)
             messages.success(request, f"{address} now receives this report")
         except ValidationError:
             messages.error(request, f"{address[:80]!r} is not an e-mail address, such as alice@example.com")

@@ -14,7 +14,7 @@ from frontend.views.restore import PAGES
 from incidents.audit.queries import NEWEST, AuditQuery, changes, differences, kinds
 from incidents.domain.values import InvalidValueError
 
-FILTERS = ("q", "kind", "who", "since", "until")
+FILTERS = ("q", "kind", "actor", "since", "until")
 
 
 @page
@@ -45,7 +45,7 @@ def _audit_query(typed: dict[str, str]) -> AuditQuery:
     since, until = _day("since", typed["since"]), _day("until", typed["until"])
     return AuditQuery(
         typed["kind"],
-        _actor(typed["who"]),
+        _actor(typed["actor"]),
         typed["q"],
         since and since[0],
         until and until[1],
@@ -65,6 +65,6 @@ def _day(name: str, text: str) -> tuple[datetime, datetime] | None:
     return day
 
 
-def _actor(who: str) -> str:
+def _actor(actor: str) -> str:
     """A bare name is meant as a person's."""
-    return who if not who or ":" in who else f"user:{who}"
+    return actor if not actor or ":" in actor else f"user:{actor}"

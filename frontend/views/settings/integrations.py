@@ -82,12 +82,12 @@ def integrations(request: HttpRequest) -> HttpResponse:
     return _listed(request, made=(name, secret, [sender]))
 
 
-def make_key(sender: Sender, name: str, expires_at: datetime | None, who: Context) -> str:
+def make_key(sender: Sender, name: str, expires_at: datetime | None, context: Context) -> str:
     """A key that does what this sender needs and no more. Raises KeyNameTakenError."""
     scopes = [sender.scope, *(["alerts"] if sender.slug == "otlp" else [])]
     endpoints = [sender.endpoint] if sender.endpoint and sender.scope == "alerts" else []
     return keys.create(
-        name, scopes, mapping=sender.mapping, endpoints=endpoints, expires_at=expires_at, who=who
+        name, scopes, mapping=sender.mapping, endpoints=endpoints, expires_at=expires_at, context=context
     )
 
 

@@ -68,11 +68,11 @@ def _listed(
     request: HttpRequest, errors: dict[str, str] | None = None, typed: dict[str, Any] | None = None
 ) -> HttpResponse:
     chosen = _team(request.GET.get("team", ""))
-    asking = person(user_name(request))
+    viewer = person(user_name(request))
     many = chosen is not None or Team.objects.count() > CARDS
     cards = [] if many else list(Team.objects.prefetch_related("memberships__user"))
     context = {
-        "teams": [_card(asking, team, list(team.memberships.all())) for team in cards],
+        "teams": [_card(viewer, team, list(team.memberships.all())) for team in cards],
         "among": Team.objects.annotate(people=Count("memberships")).order_by("name")
         if many and chosen is None
         else (),
@@ -118,8 +118,8 @@ def _members(request: HttpRequest, team: Team) -> dict[str, Any]:
     return {"teams": [_card(person(user_name(request)), team, found.rows)], "among": (), "list": found}
 
 
-def _card(asking: Person | None, team: Team, members: Sequence[Membership]) -> dict[str, Any]:
-    mine = asking is not None and may(asking, CONFIGURE, (team.slug,))
+def _card(viewer: Person | None, team: Team, members: Sequence[Membership]) -> dict[str, Any]:
+    mine = viewer is not None and may(viewer, CONFIGURE, (team.slug,))
     return {"it": team, "members": sorted(members, key=lambda one: one.user.username), "mine": mine}
 
 

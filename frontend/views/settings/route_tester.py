@@ -40,7 +40,7 @@ class Tested:
     """What was asked and what went wrong with it, by field; `pasted` says which alert of a payload is explained."""
 
     explained: Explanation | None
-    asked: dict[str, str]
+    fields: dict[str, str]
     problem: dict[str, str] = field(default_factory=dict)
     pasted: replay.Pasted | None = None
 
@@ -71,36 +71,36 @@ def tested(request: HttpRequest, table: RoutingTable) -> Tested:
     """What was asked in the address, or pasted into the form."""
     if request.POST.get("do") == PASTE:
         return _pasted(request, table)
-    asked = {name: request.GET.get(name, "").strip() for name in (*DESCRIBED, "alert")}
-    if not any(asked.values()):
-        return Tested(None, asked)
+    requested = {name: request.GET.get(name, "").strip() for name in (*DESCRIBED, "alert")}
+    if not any(requested.values()):
+        return Tested(None, requested)
     try:
-        if asked["alert"]:
-            explanation = replay.explain_alert(str(UUID(asked["alert"])), table).explanation
-            return Tested(explanation, {**asked, **_described(explanation.subject)})
-        given: dict[str, Any] = {name: asked[name] for name in DESCRIBED if asked[name]}
-        given["labels"] = _labels(asked["labels"])
+        if requested["alert"]:
+            explanation = replay.explain_alert(str(UUID(requested["alert"])), table).explanation
+            return Tested(explanation, {**requested, **_described(explanation.subject)})
+        given: dict[str, Any] = {name: requested[name] for name in DESCRIBED if requested[name]}
+        given["labels"] = _labels(requested["labels"])
         if "confidence" in given:
             given["confidence"] = _confidence(given["confidence"])
-        return Tested(explain(replay.subject_from(given, replay.now()), table), asked)
+        return Tested(explain(replay.subject_from(given, replay.now()), table), requested)
     except InvalidValueError as error:
-        return Tested(None, asked, {error.field.partition(".")[0]: error.reason})
+        return Tested(None, requested, {error.field.partition(".")[0]: error.reason})
     except ValueError:
-        return Tested(None, asked, {"alert": "must be the id of an alert"})
+        return Tested(None, requested, {"alert": "must be the id of an alert"})
     except replay.AlertNotFoundError:
-        return Tested(None, asked, {"alert": "no such alert"})
+        return Tested(None, requested, {"alert": "no such alert"})
 
 
 def _pasted(request: HttpRequest, table: RoutingTable) -> Tested:
-    asked = {name: request.POST.get(name, "") for name in PASTED}
+    form = {name: request.POST.get(name, "") for name in PASTED}
     try:
         explanation = replay.explain_pasted(
-            asked["endpoint"], asked["sender"].strip(), asked["payload"], replay.now(), table
+            form["endpoint"], form["sender"].strip(), form["payload"], replay.now(), table
         )
     except InvalidValueError as error:
-        return Tested(None, asked, {PASTE: str(error)})
+        return Tested(None, form, {PASTE: str(error)})
     return Tested(
-        explanation.explanation, {**asked, **_described(explanation.explanation.subject)}, pasted=explanation
+        explanation.explanation, {**form, **_described(explanation.explanation.subject)}, pasted=explanation
     )
 
 

@@ -135,9 +135,9 @@ def _shown(request: HttpRequest, shown: _Page) -> HttpResponse:
     table = routing_table()
     tried = tested(request, table)
     explained = tried.explained
-    asking = rights(request)
+    allowed = rights(request)
     levels = _levels(
-        table.rules, {} if explained is None else {one.rule: one for one in explained.rules}, asking
+        table.rules, {} if explained is None else {one.rule: one for one in explained.rules}, allowed
     )
     found = listed(request, levels, _words, _names)
     names = sorted(name for name in _extensible(levels) if name != shown.name)
@@ -149,13 +149,13 @@ def _shown(request: HttpRequest, shown: _Page) -> HttpResponse:
         "default": table.default,
         "passed_over": sorted(table.passed_over.items()),
         "services": sorted(table.services.values(), key=lambda one: one.slug),
-        "teams": own_teams(asking),
-        "rights": asking,
+        "teams": own_teams(allowed),
+        "rights": allowed,
         "names": names,
-        "may_add": asking.staff or bool(names),
+        "may_add": allowed.staff or bool(names),
         "severities": SEVERITIES,
         "explained": explained,
-        "asked": tried.asked,
+        "fields": tried.fields,
         "problem": tried.problem,
         "pasted": tried.pasted,
         "shared": tried.address,
@@ -169,7 +169,7 @@ def _shown(request: HttpRequest, shown: _Page) -> HttpResponse:
 
 
 def _levels(
-    rules: Any, tried: dict[str, Tried], asking: Rights, above: str | None = None
+    rules: Any, tried: dict[str, Tried], rights: Rights, above: str | None = None
 ) -> list[dict[str, Any]]:
     """Rules of one level as the page shows them; `above`: the team that has the incidents without them."""
     levels = []
@@ -184,9 +184,9 @@ def _levels(
                 "first": place == 0,
                 "last": place == len(rules) - 1,
                 # As `incidents.people.permissions.allow_route` has it.
-                "editable": asking.staff or (asking.over(above) and rule.team is not None and team == above),
-                "extensible": asking.over(team),
-                "children": _levels(rule.children, tried, asking, team),
+                "editable": rights.staff or (rights.over(above) and rule.team is not None and team == above),
+                "extensible": rights.over(team),
+                "children": _levels(rule.children, tried, rights, team),
             }
         )
     return levels

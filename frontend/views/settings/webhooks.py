@@ -71,9 +71,9 @@ def _listed(
 ) -> HttpResponse:
     """A secret that was made is in the answer to this request and nowhere else."""
     found = listed(request, list(Webhook.objects.all()), _words, lambda row: (row.name,), reverse("webhooks"))
-    standing = webhook_statuses(found.rows, SHOWN)
+    statuses = webhook_statuses(found.rows, SHOWN)
     context = {
-        "webhooks": [_shown(row, standing[row.pk]) for row in found.rows],
+        "webhooks": [_shown(row, statuses[row.pk]) for row in found.rows],
         "list": found,
         "secret": secret,
         "errors": errors or {},

@@ -123,7 +123,7 @@ def _words(line: tuple[str, Silence]) -> str:
 
 
 def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
-    holding, now = writing.suppressed_counts(), timezone.now()
+    suppressed, now = writing.suppressed_counts(), timezone.now()
     return [
         {
             "state": state,
@@ -132,7 +132,7 @@ def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
                 {
                     "it": row,
                     "matchers": [str(matcher) for matcher in writing.matchers_shown(row)],
-                    "suppressed": holding.get(str(row.pk), 0),
+                    "suppressed": suppressed.get(str(row.pk), 0),
                     "again": getattr(row, "recurrence", None),
                     "problem": writing.problem_of(row, now),
                     "span": writing.span_of(row, now),
@@ -188,10 +188,10 @@ def _create(request: HttpRequest) -> tuple[Silence | None, dict[str, str]]:
         starts = typed_start(form) if again is not None else None
         if not errors:
             ends = (starts or timezone.now()) + span
-            who, why = context_of(request), form.get("comment", "")
+            context, why = context_of(request), form.get("comment", "")
             view = _incident(form.get("incident", ""))
             of = () if view is None else (view.incident.id,)
-            made = writing.create_silence(matchers, starts, ends, user_name(request), why, who, again, of)
+            made = writing.create_silence(matchers, starts, ends, user_name(request), why, context, again, of)
             return made, {}
     except InvalidValueError as error:
         field = {"ends_at": "span"}.get(error.field, re.split(r"[.\[]", error.field)[0])

@@ -133,8 +133,8 @@ def _by_method(request: HttpRequest, views: Mapping[str, View], *args: str, **kw
     view = views.get(request.method or "")
     if view is not None:
         return view(request, *args, **kwargs)
-    asked = request.method == "OPTIONS"
-    answer = HttpResponse(status=200) if asked else _text(405, f"only {' and '.join(views)} here")
+    preflight = request.method == "OPTIONS"
+    answer = HttpResponse(status=200) if preflight else _text(405, f"only {' and '.join(views)} here")
     answer["Allow"] = ", ".join((*views, "OPTIONS"))
     return answer
 
@@ -187,9 +187,9 @@ def _configuration(teams: Iterable[str]) -> str:
 
 def _route(rule: Rule, indent: str) -> str | None:
     """A rule as a route; None for one that asks for more than labels, or that names no team."""
-    asked = replace(rule.when, labels=())
+    preflight = replace(rule.when, labels=())
     inner = [_route(child, f"{indent}  ") for child in rule.children]
-    if asked != ANYTHING or rule.team is None or any(one is None for one in inner):
+    if preflight != ANYTHING or rule.team is None or any(one is None for one in inner):
         return None
     matchers = ", ".join(json.dumps(str(matcher)) for matcher in rule.when.labels)
     return f"{indent}- receiver: {json.dumps(rule.team.slug)}\n{indent}  matchers: [{matchers}]\n" + (
@@ -305,7 +305,7 @@ def _fits(row: Silence, matchers: Iterable[Matcher]) -> bool:
 
 
 @_answers("incidents:write")
-def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
+def _post_silence(request: HttpRequest, actor: str) -> HttpResponse:
     body = read_object(request.body)
     matchers = matchers_from(body.get("matchers"))
     starts, ends = _time(body, "startsAt"), _time(body, "endsAt")
@@ -316,12 +316,12 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
         "matchers": [matcher.as_json() for matcher in matchers],
         "starts_at": max(starts, now),
         "ends_at": ends,
-        "created_by": check_text("createdBy", body.get("createdBy") or who, 255, blank=False),
+        "created_by": check_text("createdBy", body.get("createdBy") or actor, 255, blank=False),
         "comment": check_text("comment", body.get("comment", ""), 2_000),
         "annotations": check_annotations(body.get("annotations") or {}),
     }
     replaced = body.get("id") or ""
-    stored = _keep(None if not replaced else _find(str(replaced)), values, Context(f"key:{who}"))
+    stored = _keep(None if not replaced else _find(str(replaced)), values, Context(f"key:{actor}"))
     return in_json(MadeSilence(str(stored.pk)))
 
 
@@ -358,8 +358,8 @@ def _get_silence(request: HttpRequest, _: str, id: str) -> HttpResponse:  # noqa
 
 
 @_answers("incidents:write")
-def _end_silence(request: HttpRequest, who: str, id: str) -> HttpResponse:  # noqa: ARG001
-    end_silence(_find(id), Context(f"key:{who}"))
+def _end_silence(request: HttpRequest, actor: str, id: str) -> HttpResponse:  # noqa: ARG001
+    end_silence(_find(id), Context(f"key:{actor}"))
     return HttpResponse(status=200)
 
 

@@ -76,11 +76,11 @@ class ChangeRiskView(IncidentAPI):
     def post(self, request: Request) -> Response:
         """The probability that a planned change ends in an incident or a rollback, with the rule that it follows from
         and similar past changes."""
-        asked = PlannedShape(data=request.data)
-        asked.is_valid(raise_exception=True)
-        if unknown := sorted(set(request.data) - set(asked.fields)):
+        requested = PlannedShape(data=request.data)
+        requested.is_valid(raise_exception=True)
+        if unknown := sorted(set(request.data) - set(requested.fields)):
             raise InvalidValueError(unknown[0][:100], "is not a field of a planned change")
-        given = dict(asked.validated_data)
+        given = dict(requested.validated_data)
         if not EARLIEST <= given.get("time", EARLIEST) <= LATEST:
             raise InvalidValueError("time", f"must be from {EARLIEST:%Y} to {LATEST:%Y}")
         if wrong := [name for name, value in given.get("measures", {}).items() if not isfinite(value)]:
@@ -93,14 +93,14 @@ class ChangeRiskView(IncidentAPI):
         return Response(risk_of(planned_change(name, at, kind, **given), region).as_json())
 
 
-def region_of(asked: str) -> str:
+def region_of(requested: str) -> str:
     """The region asked for, or the only one. Raises InvalidValueError."""
     known = regions()
-    if asked and asked not in known:
-        raise InvalidValueError("region", f"no telemetry of {asked[:100]}")
-    if not asked and len(known) > 1:
+    if requested and requested not in known:
+        raise InvalidValueError("region", f"no telemetry of {requested[:100]}")
+    if not requested and len(known) > 1:
         raise InvalidValueError("region", f"must be one of {', '.join(known[:10])}")
-    return asked or (known[0] if known else "default")
+    return requested or (known[0] if known else "default")
 
 
 class ListedShape(s.Serializer[Any]):
@@ -169,8 +169,8 @@ class ChangeRisksView(IncidentAPI):
     )
     def get(self, request: Request) -> Response:
         """Changes ahead (the next one first), then past ones (the latest first), with risk, path and outcome."""
-        asked = parameters(request, "region", "limit")
-        found = risks(region_of(asked.get("region", "")), now_utc())
+        query = parameters(request, "region", "limit")
+        found = risks(region_of(query.get("region", "")), now_utc())
         stated = [
             {
                 "low": one.low,
@@ -189,7 +189,7 @@ class ChangeRisksView(IncidentAPI):
                 "usual": found.usual,
                 "reason": found.reason,
                 "reliability": stated,
-                "results": [one.as_json() for one in found.changes[: limit_of(asked)]],
+                "results": [one.as_json() for one in found.changes[: limit_of(query)]],
             }
         )
 
@@ -202,11 +202,11 @@ class ChangeOutcomesView(IncidentAPI):
     )
     def post(self, request: Request) -> Response:
         """Record what became of a change. `harmless` withdraws what was recorded before."""
-        asked = OutcomeShape(data=request.data)
-        asked.is_valid(raise_exception=True)
-        if unknown := sorted(set(request.data) - set(asked.fields)):
+        requested = OutcomeShape(data=request.data)
+        requested.is_valid(raise_exception=True)
+        if unknown := sorted(set(request.data) - set(requested.fields)):
             raise InvalidValueError(unknown[0][:100], "is not a field of an outcome")
-        given = dict(asked.validated_data)
+        given = dict(requested.validated_data)
         done = record_outcome(
             given["change"],
             given["outcome"],

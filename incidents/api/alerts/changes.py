@@ -113,11 +113,11 @@ class ChangesView(IncidentAPI):
     )
     def get(self, request: Request) -> Response:
         """Changes that senders told of, the latest first. They open no incident."""
-        asked = parameters(request, "since", "until", "name", "limit")
-        until = _time("until", asked["until"]) if "until" in asked else timezone.now()
-        since = _time("since", asked["since"]) if "since" in asked else _before(until)
-        names = [_name(asked["name"])] if "name" in asked else None
-        found = changes(since, until, names, limit_of(asked))
+        query = parameters(request, "since", "until", "name", "limit")
+        until = _time("until", query["until"]) if "until" in query else timezone.now()
+        since = _time("since", query["since"]) if "since" in query else _before(until)
+        names = [_name(query["name"])] if "name" in query else None
+        found = changes(since, until, names, limit_of(query))
         return Response({"results": [as_json(one) for one in found]})
 
 

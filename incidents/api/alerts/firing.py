@@ -164,9 +164,9 @@ def _shown(
             if not all(matcher.matches(labels) for matcher in wanted.matchers):
                 continue
             matched = matched_labels(labels, alert.alert.component, alert.integration, alert.alert.key)
-            holding = [silence.id for silence in in_force if silence.fits(matched)]
+            silencing = [silence.id for silence in in_force if silence.fits(matched)]
             inhibited_by = held.inhibited_by.get(alert.id, [])
-            one = _Shown(alert, receiver_of(alert), holding, inhibited_by, held.muted_by.get(alert.id, []))
+            one = _Shown(alert, receiver_of(alert), silencing, inhibited_by, held.muted_by.get(alert.id, []))
             if _is_wanted(one, wanted):
                 yield one
 

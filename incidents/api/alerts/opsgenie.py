@@ -202,9 +202,9 @@ def _list(request: HttpRequest, _: Key) -> HttpResponse:
 
 def _paging(request: HttpRequest, limit: int, offset: int, *, more: bool) -> Paging:
     def address(at: int) -> str:
-        asked = request.GET.copy()
-        asked["offset"], asked["limit"] = str(at), str(limit)
-        return f"{settings.PUBLIC_URL}/v2/alerts?{asked.urlencode()}"
+        requested = request.GET.copy()
+        requested["offset"], requested["limit"] = str(at), str(limit)
+        return f"{settings.PUBLIC_URL}/v2/alerts?{requested.urlencode()}"
 
     return Paging(address(0), address(offset + limit) if more else UNSET)
 

@@ -29,9 +29,9 @@ class MemberAlertsView(IncidentAPI):
     )
     def get(self, request: Request, reference: str) -> Any:
         """The alerts of an incident as they stand, or stood then: those that fire first, then the latest."""
-        asked = parameters(request, "cursor", "limit", "as_of")
-        limit, start = limit_of(asked), _start(asked)
-        as_of = queries.parse_moment(asked["as_of"]) if "as_of" in asked else None
+        query = parameters(request, "cursor", "limit", "as_of")
+        limit, start = limit_of(query), _start(query)
+        as_of = queries.parse_moment(query["as_of"]) if "as_of" in query else None
         found, count = queries.members(reference, limit, start, as_of)
         whys = queries.why_members(reference, [one.id for one in found])
         page = pagination.page_at(found, start, count, limit)
@@ -40,14 +40,14 @@ class MemberAlertsView(IncidentAPI):
             {
                 **pagination.as_json(page, results, request.build_absolute_uri()),
                 "count": count,
-                "settling": 0 if as_of else queries.being_settled(reference),
+                "pending_resolutions": 0 if as_of else queries.alerts_pending_resolution(reference),
             }
         )
 
 
-def _start(asked: Mapping[str, str]) -> int:
+def _start(query: Mapping[str, str]) -> int:
     try:
-        return pagination.parse_start(asked.get("cursor"))
+        return pagination.parse_start(query.get("cursor"))
     except pagination.PageError as error:
         raise InvalidValueError(error.field, error.reason) from error
 

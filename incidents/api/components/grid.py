@@ -119,10 +119,10 @@ class GridView(IncidentAPI):
     )
     def get(self, request: Request) -> Response:
         """Failures between any two kinds of component in consecutive steps of time, with what was blamed."""
-        asked = grid_query_from(
+        requested = grid_query_from(
             parameters(request, *PARAMETERS, "within"), request.query_params.getlist("within")
         )
         try:
-            return Response(as_json(grid_of(asked)))
+            return Response(as_json(grid_of(requested)))
         except PathSumsTooSlow as error:
             raise GridTimeoutError(f"The sums of the grid {error}.") from error

@@ -65,10 +65,10 @@ class BlastRadiusView(IncidentAPI):
     )
     def get(self, request: Request, component: str) -> Response:
         """What a component contains and what depends on it, at any remove, with the services of all of these."""
-        asked = parameters(request, "region", "at")
+        query = parameters(request, "region", "at")
         name = check_component("component", component)
-        region = check_line("region", asked.get("region", "default"))
-        at = time_of("at", asked["at"].replace(" ", "+")) if "at" in asked else None
+        region = check_line("region", query.get("region", "default"))
+        at = time_of("at", query["at"].replace(" ", "+")) if "at" in query else None
         return Response(blast_radius(name, region, at or datetime.now(UTC)))
 
 

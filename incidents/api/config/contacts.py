@@ -29,10 +29,10 @@ class ChannelFileSerializer(Strict, s.Serializer[ContactMethod]):
     span = s.IntegerField(required=False)
 
     def to_representation(self, row: ContactMethod) -> dict[str, Any]:
-        whose = ("CHANNEL", row.name) if row.user is None else ("METHOD", row.user.username, row.name)
+        prefix = ("CHANNEL", row.name) if row.user is None else ("METHOD", row.user.username, row.name)
         hidden = {
-            "address": reference(f"{whose[0]}_ADDRESS", *whose[1:]),
-            "secret": reference(f"{whose[0]}_SECRET", *whose[1:]) if row.secret else None,
+            "address": reference(f"{prefix[0]}_ADDRESS", *prefix[1:]),
+            "secret": reference(f"{prefix[0]}_SECRET", *prefix[1:]) if row.secret else None,
         }
         for name in self.context["view"].replaced.get(row.pk, ()):
             hidden[name] = f"{hidden[name]} (changed)"

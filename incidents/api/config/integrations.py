@@ -51,7 +51,7 @@ class IntegrationsFile(Catalog):
         row = serializer.instance
         try:
             if row is None:
-                keys.create(**given, who=self.context)
+                keys.create(**given, context=self.context)
             else:
                 keys.change(row.name, {k: v for k, v in given.items() if k != "name"}, self.context)
         except keys.KeyNameTakenError:

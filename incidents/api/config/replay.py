@@ -102,7 +102,7 @@ class ConfigurationReplay:
 def replay_configuration(
     document: Document,
     catalogs: Catalogs,
-    who: Context,
+    context: Context,
     span: tuple[datetime, datetime],
     *,
     environment: Mapping[str, str] | None = None,
@@ -120,7 +120,7 @@ def replay_configuration(
     changes = apply(
         document,
         catalogs,
-        who,
+        context,
         environment=environment,
         prune=prune,
         dry=True,
@@ -193,7 +193,7 @@ def _backtested(change: Change, start: datetime, end: datetime) -> Backtested:
 
 def _request(schedule: Mapping[str, Any], start: datetime, end: datetime) -> Any:
     span = SpanField()
-    asked = BacktestRequest(
+    requested = BacktestRequest(
         analyzer=schedule["analyzer"],
         start=start,
         end=end,
@@ -202,4 +202,4 @@ def _request(schedule: Mapping[str, Any], start: datetime, end: datetime) -> Any
         every=span.to_internal_value(schedule["every"]),
         regions=(schedule["region"],) if schedule.get("region") else (),
     )
-    return checked(asked, now_utc())[0]
+    return checked(requested, now_utc())[0]

@@ -41,9 +41,9 @@ class RestoreError(ValueError):
     """It is there, was never there, or cannot be as it was any more; the text says which."""
 
 
-def restore(kind: str, key: str, who: Context) -> str:
+def restore(kind: str, key: str, context: Context) -> str:
     """Make what was removed last under this key as it was; its name. Raises RestoreError, KeyError, ForbiddenError."""
-    view = RESTORABLE[kind].acting_for(who)
+    view = RESTORABLE[kind].acting_for(context)
     return made_again(kind, key, view.get_serializer, view.put)
 
 

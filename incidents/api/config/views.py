@@ -53,7 +53,7 @@ def exported(catalogs: Catalogs) -> dict[str, list[dict[str, Any]]]:
 def apply(
     document: Document,
     catalogs: Catalogs,
-    who: Context,
+    context: Context,
     *,
     environment: Mapping[str, str] | None = None,
     prune: bool = False,
@@ -65,7 +65,7 @@ def apply(
     `environment` holds the secrets that the document only names. `look` is called once it is so, also in a dry run.
     """
     done: list[Change] = []
-    views = {kind: catalogs[kind].acting_for(who) for kind in document.items}
+    views = {kind: catalogs[kind].acting_for(context) for kind in document.items}
     for view in views.values():
         view.environment = environment or {}
     try:

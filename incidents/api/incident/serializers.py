@@ -52,7 +52,7 @@ class OpinionShape(s.Serializer[Any]):
 
     analyzer = s.CharField()
     version = s.CharField()
-    says = s.ChoiceField(
+    stance = s.ChoiceField(
         choices=["blames", "blames_other", "saw_nothing", "no_longer_blames"],
         help_text="blames: names this incident's cause; blames_other: looked at it and names `component` instead;"
         " saw_nothing: looked at it and names nothing there; no_longer_blames: a later window of the same"
@@ -116,7 +116,7 @@ class RelatedShape(s.Serializer[Any]):
 class AnswerShape(s.Serializer[Any]):
     """What the cluster said of its node."""
 
-    said = s.ChoiceField(choices=ANSWERS)
+    answer = s.ChoiceField(choices=ANSWERS)
     at = s.DateTimeField()
     by = s.CharField(help_text="person or system that did it, as the answer names it")
     actor = s.CharField(help_text="who sent the answer: a person, or key:NAME")
@@ -440,7 +440,7 @@ class MemberAlertShape(s.Serializer[Any]):
 class MemberAlertPageShape(PageShape):
     results = MemberAlertShape(many=True)
     count = s.IntegerField(help_text="alerts of the incident in all")
-    settling = s.IntegerField(
+    pending_resolutions = s.IntegerField(
         help_text="of an incident that a person resolved: alerts that count as firing until their turn comes, some"
         " hundred at a time"
     )

@@ -121,20 +121,20 @@ def parameters(request: Request, *known: str) -> dict[str, str]:
     return {name: request.query_params[name] for name in request.query_params}
 
 
-def as_of_in(asked: Mapping[str, str]) -> Position | None:
-    return queries.parse_moment(asked["as_of"]) if "as_of" in asked else None
+def as_of_in(query: Mapping[str, str]) -> Position | None:
+    return queries.parse_moment(query["as_of"]) if "as_of" in query else None
 
 
-def _flag(asked: Mapping[str, str], name: str) -> bool:
-    value = asked.get(name, "false")
+def _flag(query: Mapping[str, str], name: str) -> bool:
+    value = query.get(name, "false")
     if value not in ("true", "false"):
         raise InvalidValueError(name, "must be true or false")
     return value == "true"
 
 
-def limit_of(asked: Mapping[str, str]) -> int:
+def limit_of(query: Mapping[str, str]) -> int:
     try:
-        return pagination.parse_limit(asked.get("limit"))
+        return pagination.parse_limit(query.get("limit"))
     except pagination.PageError as error:
         raise InvalidValueError(error.field, error.reason) from error
 
@@ -157,10 +157,10 @@ SEARCH = (
 )
 
 
-def _searched(request: Request, asked: Mapping[str, str]) -> Sequence[Filter]:
+def _searched(request: Request, requested: Mapping[str, str]) -> Sequence[Filter]:
     """The filters of `search`. Raises InvalidValueError with every word that cannot be read."""
     me = None if request.auth is not None else request.user.get_username()
-    found = query.search_query(asked.get("search", ""), timezone.now(), me, queries.team_slugs())
+    found = query.search_query(requested.get("search", ""), timezone.now(), me, queries.team_slugs())
     if found.problems:
         raise InvalidValueError("search", "; ".join(map(str, found.problems))[:1000])
     return found.filters
@@ -183,14 +183,14 @@ class IncidentsView(IncidentAPI):
     )
     def get(self, request: Request) -> Any:
         """Incidents that fit every filter; values of one filter, repeated, are alternatives."""
-        asked = parameters(request, *PARAMETERS, "search", "order", "cursor", "limit", "as_of")
-        given = {name: request.query_params.getlist(name) for name in asked if name in PARAMETERS}
-        as_of = as_of_in(asked)
+        query = parameters(request, *PARAMETERS, "search", "order", "cursor", "limit", "as_of")
+        given = {name: request.query_params.getlist(name) for name in query if name in PARAMETERS}
+        as_of = as_of_in(query)
         page = queries.list_incidents(
-            [*queries.parse_filters(given), *_searched(request, asked)],
-            order=asked.get("order", "newest"),
-            cursor=asked.get("cursor"),
-            limit=limit_of(asked),
+            [*queries.parse_filters(given), *_searched(request, query)],
+            order=query.get("order", "newest"),
+            cursor=query.get("cursor"),
+            limit=limit_of(query),
             as_of=as_of,
         )
         failures = failures_of(page.items, as_of)
@@ -218,9 +218,9 @@ class IncidentsView(IncidentAPI):
         key = request.auth
         region = (key.region or None) if isinstance(key, Key) else None
         report = Report(**fields(request, shapes.ReportShape), region=region)
-        who = context(request)
+        by = context(request)
         try:
-            result = commands.open_incident(report, who, _once(request, who.actor))
+            result = commands.open_incident(report, by, _once(request, by.actor))
         except commands.KeyReusedError as error:
             raise ConflictError(f"{error}; nothing was stored.") from None
         answer = _answer(result.incident.id, result.events)
@@ -265,9 +265,9 @@ class EventsView(IncidentAPI):
     )
     def get(self, request: Request, reference: str) -> Any:
         """The timeline, oldest first. Findings that join in a row are one line, unless `all=true`."""
-        asked = parameters(request, "as_of", "all")
-        view, as_of = queries.get(reference, as_of_in(asked)), as_of_in(asked)
-        if _flag(asked, "all"):
+        query = parameters(request, "as_of", "all")
+        view, as_of = queries.get(reference, as_of_in(query)), as_of_in(query)
+        if _flag(query, "all"):
             entries = [next_entry(None, event) for event in queries.incident_events(view.incident.id, as_of)]
         else:
             entries = queries.timeline(view.incident.id, as_of)
@@ -283,9 +283,9 @@ class EvidenceView(IncidentAPI):
     )
     def get(self, request: Request, reference: str) -> Any:
         """The evidence, oldest first: of each analyzer the first and the latest, unless `all=true`."""
-        asked = parameters(request, "as_of", "all")
-        view, as_of = queries.get(reference, as_of_in(asked)), as_of_in(asked)
-        pieces = queries.evidence(view.incident.id, as_of, everything=_flag(asked, "all"))
+        query = parameters(request, "as_of", "all")
+        view, as_of = queries.get(reference, as_of_in(query)), as_of_in(query)
+        pieces = queries.evidence(view.incident.id, as_of, everything=_flag(query, "all"))
         body = {"results": [_piece(view.incident.id, piece) for piece in pieces]}
         return tagged(request, body, _digest(body))
 
@@ -335,13 +335,13 @@ def _answer(incident_id: str, events: Sequence[Event]) -> Response:
 Command = Callable[[str, dict[str, Any], Request], CommandResult]
 
 
-def action(verb: str, says: str, shape: type[Serializer[Any]], command: Command) -> type[APIView]:
+def action(verb: str, text: str, shape: type[Serializer[Any]], command: Command) -> type[APIView]:
     """The view of one command: POST /incidents/{reference}/{verb}."""
 
     class ActionView(IncidentAPI):
         @extend_schema(
             operation_id=f"incidents_{verb}",
-            description=says,
+            description=text,
             parameters=[IF_MATCH],
             request=None if shape is shapes.NothingShape else shape,
             responses={

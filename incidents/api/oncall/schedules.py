@@ -52,7 +52,7 @@ class SchedulesView(Catalog):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         if self.action in ("create", "retrieve", "partial_update") and response.status_code < 300:
-            response.data = {**response.data, "standing": schedule_status(response.data["slug"])}
+            response.data = {**response.data, "status": schedule_status(response.data["slug"])}
         return super().finalize_response(request, response, *args, **kwargs)
 
 

@@ -102,8 +102,8 @@ class OnCallScheduleSerializer(Strict, s.ModelSerializer[OnCallSchedule]):
         except InvalidValueError as invalid:
             raise s.ValidationError({invalid.field: [invalid.reason]}) from None
         # Those who were there before and have left since are no reason to refuse a change: they are warned about.
-        kept = {person for layer in (before.layers if before else ()) for person in layer["people"]}
-        people = {person for layer in layers for person in layer.people} - kept
+        stored = {person for layer in (before.layers if before else ()) for person in layer["people"]}
+        people = {person for layer in layers for person in layer.people} - stored
         if missing := sorted(people - active(people)):
             raise s.ValidationError({"layers": [f"there is no {missing[0]!r} who may sign in"]})
         return attrs
@@ -127,10 +127,10 @@ class OnCallStatusShape(s.Serializer[Any]):
 class OnCallScheduleShape(OnCallScheduleSerializer):
     """A schedule and how it stands."""
 
-    standing = OnCallStatusShape(read_only=True)
+    status = OnCallStatusShape(read_only=True)
 
     class Meta(OnCallScheduleSerializer.Meta):
-        fields = (*OnCallScheduleSerializer.Meta.fields, "standing")  # type: ignore[assignment]
+        fields = (*OnCallScheduleSerializer.Meta.fields, "status")  # type: ignore[assignment]
 
 
 class CalendarSerializer(Strict, s.ModelSerializer[Calendar]):

@@ -215,10 +215,10 @@ class FeedView(OnCallAPI):
     @extend_schema(operation_id="schedules_remove_feed", responses={204: None, **ERRORS, **MISSING})
     def delete(self, request: Request, slug: str, id: str) -> Response:
         """Make a secret address of yours worthless; staff and keys with `admin` do that with anybody's."""
-        whose = None if HasScope(ADMIN).has_permission(request, self) else request.user
-        if not isinstance(whose, AbstractBaseUser | None):
+        owner = None if HasScope(ADMIN).has_permission(request, self) else request.user
+        if not isinstance(owner, AbstractBaseUser | None):
             raise NotFound("Of a key, only one with the scope admin removes addresses.")
-        commands.remove_feed(slug, id, whose, context(request))
+        commands.remove_feed(slug, id, owner, context(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -281,16 +281,16 @@ def _required_time(name: str, value: object) -> datetime:
     return moment
 
 
-def _moment(asked: dict[str, str], name: str, default: datetime) -> datetime:
-    moment = time_of(name, asked.get(name)) or default
+def _moment(query: dict[str, str], name: str, default: datetime) -> datetime:
+    moment = time_of(name, query.get(name)) or default
     if not FIRST <= moment <= LAST:
         raise InvalidValueError(name, f"must be from {FIRST.year} to {LAST.year}")
     return moment
 
 
-def _span(asked: dict[str, str]) -> tuple[datetime, datetime]:
-    start = _moment(asked, "from", timezone.now())
-    end = _moment(asked, "to", min(start + timedelta(days=28), LAST))
+def _span(query: dict[str, str]) -> tuple[datetime, datetime]:
+    start = _moment(query, "from", timezone.now())
+    end = _moment(query, "to", min(start + timedelta(days=28), LAST))
     if not start < end <= start + LONGEST:
         raise InvalidValueError("to", f"must be later than `from`, by at most {LONGEST.days} days")
     return start, end

@@ -55,7 +55,7 @@ class HandToClusterShape(s.Serializer[Any]):
 
 class RemediationAnswerShape(s.Serializer[Any]):
     request = s.CharField(max_length=64, help_text="id of the request, as the webhook brought it")
-    said = s.ChoiceField(choices=ANSWERS)
+    answer = s.ChoiceField(choices=ANSWERS)
     by = s.CharField(max_length=255, help_text="person or system that did it")
     note = s.CharField(required=False, max_length=2000)
     at = s.DateTimeField(required=False, help_text="when; default: now")
@@ -75,7 +75,7 @@ class CommandLineShape(s.Serializer[Any]):
 class DeliveryShape(s.Serializer[Any]):
     state = s.ChoiceField(choices=["waiting", "delivered", "failing", "given_up"])
     at = s.DateTimeField(allow_null=True)
-    said = s.CharField(help_text="the answer of the target, or why there was none")
+    answer = s.CharField(help_text="the answer of the target, or why there was none")
 
 
 class RemediationPageShape(s.Serializer[Any]):
@@ -162,7 +162,7 @@ class RemediationAnswersView(IncidentAPI):
         done = commands.answer(
             incident_id,
             body["request"],
-            body["said"],
+            body["answer"],
             body["by"],
             context(request),
             note=body.get("note", ""),

@@ -68,9 +68,9 @@ class SilencesView(IncidentAPI):
         wanted = parameters(request, "state").get("state")
         if wanted not in (None, *get_args(silences.State)):
             raise InvalidValueError("state", "must be active, pending, expired or unreadable")
-        holding = silences.suppressed_counts()
+        suppressed = silences.suppressed_counts()
         shown = [
-            _as_json(row, holding.get(str(row.pk), 0))
+            _as_json(row, suppressed.get(str(row.pk), 0))
             for row in Silence.objects.select_related("recurrence")[:MOST]
         ]
         return Response({"results": [one for one in shown if wanted in (None, one["state"])]})
@@ -87,9 +87,9 @@ class SilencesView(IncidentAPI):
         matchers = read_matchers(result) if isinstance(result, str) else result
         starts = None if "starts_at" not in body else _time(body, "starts_at")
         by, again = context(request), _again(body.get("recurrence"))
-        _, _, who = by.actor.partition(":")
+        _, _, name = by.actor.partition(":")
         ends = _time(body, "ends_at")
-        row = silences.create_silence(matchers, starts, ends, who, body["comment"], by, again)
+        row = silences.create_silence(matchers, starts, ends, name, body["comment"], by, again)
         return Response(_as_json(row, 0), status=status.HTTP_201_CREATED)
 
 

@@ -39,8 +39,8 @@ class People:
         for one in ids:
             if isinstance(one, str) and one in self.names:
                 return self.names[one]
-        told = next((str(one) for one in ids if one), "?")
-        self.draft.leave(where, f"the person {told} is in none of the files; add the list of users")
+        name = next((str(one) for one in ids if one), "?")
+        self.draft.leave(where, f"the person {name} is in none of the files; add the list of users")
         return None
 
 

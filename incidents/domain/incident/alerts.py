@@ -449,7 +449,7 @@ def _sentence(component: str, way: _Way) -> str:
 
 def is_blamed(opinions: Opinions) -> bool:
     """Whether an analyzer still says that the incident's cause has failed; a forecast explains nothing yet."""
-    return any(one.says == "blames" and not one.forecast for one in opinions.values())
+    return any(one.stance == "blames" and not one.forecast for one in opinions.values())
 
 
 def explains(state: Incident) -> bool:

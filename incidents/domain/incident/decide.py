@@ -393,7 +393,7 @@ def _note_opinion(state: Incident, command: c.NoteOpinion) -> Bodies:
         return []
     body = {
         "opinion": opinion.as_json(),
-        "previous": None if before is None else before.says,
+        "previous": None if before is None else before.stance,
         **reconsidered(state, {**state.opinions, opinion.analyzer: opinion}),
     }
     return [("incident.opinion_changed", body)]

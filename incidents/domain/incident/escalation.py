@@ -281,7 +281,7 @@ class StartEscalation:
 
     policy: Policy
     why: str
-    asked: bool = False
+    requested: bool = False
     overriding: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -351,9 +351,9 @@ def next_step(escalation: Escalation) -> Step | None:
 def start(state: Incident, command: StartEscalation) -> Bodies:
     refuse_resolved(state)
     events = override(command.overriding)
-    if command.asked and state.state == "snoozed":
+    if command.requested and state.state == "snoozed":
         events.append(("incident.unsnoozed", {"why": "escalated by hand", "undone": False}))
-    if command.asked and state.state == "acknowledged":
+    if command.requested and state.state == "acknowledged":
         events.append(("incident.unacknowledged", {"why": "escalated by hand"}))
     return [
         *events,

@@ -195,13 +195,13 @@ def _evidence_attached(state: Incident, event: Fact) -> Incident:
 
 
 def _acknowledged(state: Incident, event: Fact) -> Incident:
-    who = person(event.actor)
+    actor = person(event.actor)
     return replace(
         accounted(state, event.occurred_at),
         state="acknowledged",
         acknowledged_at=event.occurred_at,
-        acknowledged_by=who,
-        owner=state.owner or who,
+        acknowledged_by=actor,
+        owner=state.owner or actor,
         took_ownership=state.owner is None,
         **AWAKE,
     )

@@ -107,7 +107,7 @@ def finding_from(body: Mapping[str, Any]) -> Finding:
         ambiguous_with=tuple(sorted(suspect.get("ambiguous_with") or ())),
         score=suspect.get("score"),
         failure_rate=None if estimate is None else estimate["failure_rate"],
-        phrase=suspect.get("says") or (estimate or {}).get("phrase", FAILS),
+        phrase=suspect.get("phrase") or (estimate or {}).get("phrase", FAILS),
         forecast=bool(suspect.get("forecast")),
         indicator=suspect.get("indicator") or "",
         path=tuple(suspect.get("path") or ()),
@@ -345,8 +345,8 @@ def candidates(finding: Finding, incidents: Sequence[Incident], beside: Collecti
 
 def _possible(finding: Finding, incident: Incident, beside: Collection[Cause]) -> bool:
     own = incident.opinions.get(finding.analyzer)
-    told_apart = own is not None and has_blamed(own) and bool(own.cause & incident.cause)
-    if told_apart or any(cause & incident.cause for cause in beside):
+    distinguished = own is not None and has_blamed(own) and bool(own.cause & incident.cause)
+    if distinguished or any(cause & incident.cause for cause in beside):
         return False
     began = incident.failing_since or min(one.window_start for one in incident.opinions.values())
     return (

@@ -55,7 +55,7 @@ def can_be_mitigated(incident: Incident) -> bool:
     its component."""
     if incident.component is None or incident.merged_into is not None:
         return False
-    blames = any(name in TRAINING and one.says == "blames" for name, one in incident.opinions.items())
+    blames = any(name in TRAINING and one.stance == "blames" for name, one in incident.opinions.items())
     return blames or is_of_a_node(incident.component) or _kind(incident.component) in PROCESS_KINDS
 
 

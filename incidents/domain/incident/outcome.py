@@ -60,7 +60,7 @@ def analyzer_outcomes(state: Incident) -> list[AnalyzerOutcome]:
 
 def has_blamed(opinion: Opinion) -> bool:
     """Whether its last word on this incident's cause was a blame, still held or not."""
-    return opinion.says in ("blames", "no_longer_blames")
+    return opinion.stance in ("blames", "no_longer_blames")
 
 
 def failing_span(state: Incident, resolved_at: datetime) -> tuple[datetime, datetime]:

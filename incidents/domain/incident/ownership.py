@@ -50,9 +50,9 @@ def undo_hand_over(state: Incident) -> Bodies:
     """Only while nobody of the receiving team has done anything about it: then it is theirs to give back."""
     sent = _unanswered(state, "undo")
     if state.state != "open" or state.owner is not None:
-        who = state.acknowledged_by or state.owner
+        actor = state.acknowledged_by or state.owner
         raise CommandRefusedError(
-            f"{who} of {state.team} is already working on #{state.number}; ask them to reject the hand-over"
+            f"{actor} of {state.team} is already working on #{state.number}; ask them to reject the hand-over"
         )
     return [("incident.reassignment_undone", {"from": state.team, "to": sent.team})]
 

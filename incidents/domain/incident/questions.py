@@ -89,7 +89,7 @@ def groups_of(state: Incident) -> list[Group]:
     blaming = [
         one
         for one in state.opinions.values()
-        if one.says in ("blames", "blames_other") and one.component not in state.related
+        if one.stance in ("blames", "blames_other") and one.component not in state.related
     ]
     groups = [Group(tuple(sorted(one.cause)), one.score) for one in blaming if one.cause]
     if groups or state.component is None or state.reported_at is not None:
@@ -226,8 +226,8 @@ def probe_requested(state: Incident, event: Fact) -> Incident:
     over = {past.question.id for past in known.requested if past.until <= event.occurred_at} | {
         one.question.id
     }
-    kept = tuple(past for past in known.requested if past.question.id not in over)
-    return replace(state, questions=replace(known, requested=(*kept, one)))
+    pending = tuple(past for past in known.requested if past.question.id not in over)
+    return replace(state, questions=replace(known, requested=(*pending, one)))
 
 
 def answered(state: Incident, event: Fact) -> Incident:
@@ -252,9 +252,9 @@ def answered_sentence(name: str, body: Mapping[str, Any]) -> str:
     question = question_from(body["question"])
     words = {"positive": question.positive, "negative": f"not so: {question.positive}", "unclear": "unclear"}
     count = "" if body["sent"] is None else f" ({body['lost']} of {body['sent']} lost)"
-    who = f"{name}" if body["by"] == name or body["by"] == BY_ROWS else f"{body['by']} (sent by {name})"
-    who = "Telemetry" if body["by"] == BY_ROWS else who
-    return f"{who} answered “{question.text}”: {words[body['outcome']]}{count}. {moved_sentence(body)}"
+    actor = f"{name}" if body["by"] == name or body["by"] == BY_ROWS else f"{body['by']} (sent by {name})"
+    actor = "Telemetry" if body["by"] == BY_ROWS else actor
+    return f"{actor} answered “{question.text}”: {words[body['outcome']]}{count}. {moved_sentence(body)}"
 
 
 def moved_sentence(body: Mapping[str, Any]) -> str:

@@ -73,13 +73,13 @@ class HandToCluster:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRemediation:
-    """What the cluster did: `said` of a request, by whom, when (None: now), and for `replaced` the part that is in now.
+    """The answer of the cluster to a request, by whom, when (None: now), and for `replaced` the part that is in now.
 
     `part` is a component, or a serial number alone: then it is of the kind of the part before it.
     """
 
     request: str
-    said: AnswerKind
+    answer: AnswerKind
     by: str
     note: str = ""
     at: datetime | None = None
@@ -87,13 +87,13 @@ class AnswerRemediation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "request", check_line("request", self.request, 64))
-        if self.said not in ANSWERS:
-            raise InvalidValueError("said", f"must be one of {', '.join(ANSWERS)}")
+        if self.answer not in ANSWERS:
+            raise InvalidValueError("answer", f"must be one of {', '.join(ANSWERS)}")
         object.__setattr__(self, "by", check_line("by", self.by))
         object.__setattr__(self, "note", check_text("note", self.note, LONGEST_REASON))
         if self.part is not None:
             object.__setattr__(self, "part", check_line("part", self.part))
-            if self.said != "replaced":
+            if self.answer != "replaced":
                 raise InvalidValueError("part", "is only of a part that was replaced")
 
 
@@ -148,13 +148,13 @@ def answer_remediation(state: Incident, command: AnswerRemediation, now: datetim
     refuse_merged(state)
     found = _current_request(state, command.request)
     if command.at is not None and command.at > now + SKEW:
-        raise CommandRefusedError(f"{command.said} at {rfc3339(command.at)} is in the future")
+        raise CommandRefusedError(f"{command.answer} at {rfc3339(command.at)} is in the future")
     at = min(command.at or now, now)
     if found.last_at - SKEW <= at < found.last_at:
         at = found.last_at
     part = _part(found, command.part)
     replaced = found.part if part is not None else None
-    answer = Answer(command.said, at, command.by, "", command.note, part, replaced)
+    answer = Answer(command.answer, at, command.by, "", command.note, part, replaced)
     if not found.is_news(answer):
         return []
     if part is not None and part == found.part:
@@ -178,18 +178,18 @@ def _current_request(state: Incident, request: str) -> Remediation:
     return found
 
 
-def _part(found: Remediation, told: str | None) -> str | None:
+def _part(found: Remediation, given: str | None) -> str | None:
     """The new part as a component: a serial number alone is of the kind of the part before it."""
-    if told is None:
+    if given is None:
         return None
-    if "/" in told:
-        return check_component("part", told)
+    if "/" in given:
+        return check_component("part", given)
     if found.part is None:
         raise InvalidValueError(
             "part", "must be a component such as gpu/1652821001234: the node itself was handed over"
         )
     kind = found.part.partition("/")[0]
-    return check_component("part", f"{kind}/{told}")
+    return check_component("part", f"{kind}/{given}")
 
 
 def judge_repair(state: Incident, command: JudgeRepair) -> Bodies:
@@ -267,7 +267,7 @@ def refuse_unproved(state: Incident) -> None:
 # ----------------------------------------------------------------------------------------------------------
 def requested(state: Incident, event: Fact) -> Incident:
     body = event.body
-    asked = Remediation(
+    remediation = Remediation(
         request=body["request"],
         component=body["component"],
         node=body["node"],
@@ -278,14 +278,14 @@ def requested(state: Incident, event: Fact) -> Incident:
         requested_by=person(event.actor),
         proof_required=body["proof_required"],
     )
-    return replace(state, remediation=asked)
+    return replace(state, remediation=remediation)
 
 
 def answered(state: Incident, event: Fact) -> Incident:
     if (found := state.remediation) is None:
         return state
-    told = {name: value for name, value in event.body.items() if name not in ("request", "node")}
-    answer = answer_from({**told, "actor": person(event.actor)})
+    given = {name: value for name, value in event.body.items() if name not in ("request", "node")}
+    answer = answer_from({**given, "actor": person(event.actor)})
     return replace(state, remediation=found.with_answer(answer))
 
 
@@ -325,7 +325,7 @@ def answered_sentence(name: str, body: Mapping[str, Any]) -> str:
         "returned": f"{body['node']} returned",
         "refused": f"the cluster refused {body['node']}",
         "failed": f"the cluster gave up {body['node']}",
-    }[body["said"]]
+    }[body["answer"]]
     source = f" (sent by {name})" if name != body["by"] else ""
     note = f": {body['note']}" if body["note"] else ""
     return f"{phrase}, says {body['by']}{source}{note}"

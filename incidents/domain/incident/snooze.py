@@ -94,7 +94,7 @@ def _change(state: Incident, type_: str, body: Mapping[str, Any]) -> str | None:
     if type_ == "incident.finding_joined":
         analyzer = body["finding"]["analyzer"]
         before = state.opinions.get(analyzer)
-        if before is None or before.says != "blames":
+        if before is None or before.stance != "blames":
             return f"new finding of {analyzer}"
     return None
 

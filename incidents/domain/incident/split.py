@@ -130,14 +130,16 @@ def _count(number: int) -> str:
     return "an alert" if number == 1 else f"{number} alerts"
 
 
-def split_from_sentence(who: str, body: Mapping[str, Any]) -> str:
+def split_from_sentence(actor: str, body: Mapping[str, Any]) -> str:
     source = body["source"]
-    return f"{who} split {_count(len(body['alerts']))} off from #{source['number']} “{source['title']}”{_because(body)}"
+    alerts = _count(len(body["alerts"]))
+    return f"{actor} split {alerts} off from #{source['number']} “{source['title']}”{_because(body)}"
 
 
-def alerts_moved_sentence(who: str, body: Mapping[str, Any]) -> str:
+def alerts_moved_sentence(actor: str, body: Mapping[str, Any]) -> str:
     target = body["target"]
-    return f"{who} split {_count(len(body['alerts']))} off into #{target['number']} “{target['title']}”{_because(body)}"
+    alerts = _count(len(body["alerts"]))
+    return f"{actor} split {alerts} off into #{target['number']} “{target['title']}”{_because(body)}"
 
 
 def why_there(body: Mapping[str, Any]) -> str:

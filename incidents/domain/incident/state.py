@@ -80,7 +80,7 @@ class Opinion:
 
     analyzer: str
     version: str
-    says: OpinionKind
+    stance: OpinionKind
     component: str | None
     ambiguous_with: tuple[str, ...]
     score: float | None
@@ -106,13 +106,13 @@ class Opinion:
 
     @property
     def weight(self) -> int:
-        return _WEIGHT[self.says]
+        return _WEIGHT[self.stance]
 
     def as_json(self) -> dict[str, Any]:
         return {
             "analyzer": self.analyzer,
             "version": self.version,
-            "says": self.says,
+            "stance": self.stance,
             "component": self.component,
             "ambiguous_with": list(self.ambiguous_with),
             "score": self.score,
@@ -133,7 +133,7 @@ def opinion_from(body: Mapping[str, Any]) -> Opinion:
     return Opinion(
         analyzer=body["analyzer"],
         version=body["version"],
-        says=body["says"],
+        stance=body["stance"],
         component=body["component"],
         ambiguous_with=tuple(body["ambiguous_with"]),
         score=body["score"],
@@ -156,16 +156,16 @@ def blaming(before: Opinion | None, finding: Mapping[str, Any], leads: bool, at:
     One that merely meets the incident's group (`leads` false) names a neighbour; it does not take back what the
     same analyzer says of the cause itself.
     """
-    if not leads and before is not None and before.says == "blames":
+    if not leads and before is not None and before.stance == "blames":
         return before
-    says: OpinionKind = "blames" if leads else "blames_other"
+    stance: OpinionKind = "blames" if leads else "blames_other"
     schedule = finding["schedule"]
-    same = before.schedules if before is not None and before.says == says else ()
+    same = before.schedules if before is not None and before.stance == stance else ()
     first_at = None if before is None else before.first_at
     return Opinion(
         analyzer=finding["analyzer"],
         version=finding["version"],
-        says=says,
+        stance=stance,
         component=finding["component"],
         ambiguous_with=tuple(finding["ambiguous_with"]),
         score=finding["score"],
@@ -190,7 +190,7 @@ def without(before: Opinion, schedule: str) -> Opinion:
     if left or before.weight == 0:
         return replace(before, schedules=left)
     quiet: OpinionKind = "saw_nothing" if before.first_at is None else "no_longer_blames"
-    return replace(before, schedules=left, says=quiet)
+    return replace(before, schedules=left, stance=quiet)
 
 
 def after_word(before: Opinion | None, word: Stance) -> Opinion | None:
@@ -199,20 +199,20 @@ def after_word(before: Opinion | None, word: Stance) -> Opinion | None:
     A weaker word takes a stronger one back only if it comes from a schedule that said it, and from a later window:
     the hour that sees nothing does not contradict the day that does.
     """
-    says: OpinionKind = "blames_other" if word.component is not None else "saw_nothing"
+    stance: OpinionKind = "blames_other" if word.component is not None else "saw_nothing"
     if before is None:
-        return _spoken(word, says, None)
+        return _spoken(word, stance, None)
     if word.window_end <= before.window_end:
         return None
     taken_back = not before.schedules or word.schedule in before.schedules
-    if says == "saw_nothing":
+    if stance == "saw_nothing":
         if before.weight == 0 or not taken_back:
             return None
         if before.first_at is None:
-            return _spoken(word, says, None)
-        kept = _spoken(word, "no_longer_blames", before.first_at)
+            return _spoken(word, stance, None)
+        withdrawn = _spoken(word, "no_longer_blames", before.first_at)
         return replace(
-            kept,
+            withdrawn,
             component=before.component,
             ambiguous_with=before.ambiguous_with,
             score=before.score,
@@ -224,16 +224,16 @@ def after_word(before: Opinion | None, word: Stance) -> Opinion | None:
         )
     if before.weight > 0 and not taken_back:
         return None
-    if before.says == "blames_other" and before.component == word.component:
+    if before.stance == "blames_other" and before.component == word.component:
         return None
-    return _spoken(word, says, before.first_at)
+    return _spoken(word, stance, before.first_at)
 
 
-def _spoken(word: Stance, says: OpinionKind, first_at: datetime | None) -> Opinion:
+def _spoken(word: Stance, stance: OpinionKind, first_at: datetime | None) -> Opinion:
     return Opinion(
         analyzer=word.analyzer,
         version=word.version,
-        says=says,
+        stance=stance,
         component=word.component,
         ambiguous_with=word.ambiguous_with,
         score=word.score,
@@ -254,7 +254,7 @@ def agreeing(opinions: Opinions, cause: frozenset[str]) -> list[Opinion]:
     The one whose sentence the incident shows comes first: the highest score, then a known failure rate, then the name.
     Forecasts agree with one another only: they say nothing about a fault that is there.
     """
-    blames = [one for one in opinions.values() if one.says == "blames" and one.cause & cause]
+    blames = [one for one in opinions.values() if one.stance == "blames" and one.cause & cause]
     if not all(one.forecast for one in blames):
         blames = [one for one in blames if not one.forecast]
     if not blames:
@@ -573,12 +573,12 @@ def suppression_overridden(state: Incident, event: Fact) -> Incident:
         for one in event.body["covers"]
     )
     again = {(one.id, one.starts_at) for one in found}
-    kept = tuple(
+    withdrawn = tuple(
         one
         for one in state.overridden
         if (one.id, one.starts_at) not in again and one.until > event.occurred_at
     )
-    return replace(state, overridden=(*kept, *found))
+    return replace(state, overridden=(*withdrawn, *found))
 
 
 # Failure
@@ -656,7 +656,7 @@ def _blames(state: Incident) -> list[Opinion]:
 
 def _fails_in_latest_window(state: Incident) -> bool:
     # A run by hand has no schedule; no later window takes its word back.
-    by_hand = any(one.says == "blames" and not one.schedules for one in state.opinions.values())
+    by_hand = any(one.stance == "blames" and not one.schedules for one in state.opinions.values())
     if not state.blamed_by and not by_hand:
         return False
     if state.last_failure is None or state.last_blamed is None:

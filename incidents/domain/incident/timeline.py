@@ -192,9 +192,9 @@ def _no_longer_blamed(_: str, body: Mapping[str, Any]) -> str:
 def _opinion_changed(_: str, body: Mapping[str, Any]) -> str:
     opinion = body["opinion"]
     window = f"the window that ended {_minute(opinion['window']['end'])}"
-    if opinion["says"] == "blames_other":
+    if opinion["stance"] == "blames_other":
         return f"{opinion['analyzer']} suspects {opinion['component']} instead{_score(opinion)}"
-    if opinion["says"] == "no_longer_blames":
+    if opinion["stance"] == "no_longer_blames":
         return f"{opinion['analyzer']} no longer suspects this component in {window}"
     return f"{opinion['analyzer']} found nothing here in {window}"
 

@@ -57,10 +57,12 @@ class Attempts:
     def without(self, node: int) -> Attempts:
         """Those that the node took no part in."""
         rows = self.rows
-        kept = np.ones(len(self.tries), dtype=bool)
-        kept[rows[self.nodes == node]] = False
-        indptr = np.concatenate([[0], np.cumsum(self.sizes[kept])]).astype(np.int64)
-        return Attempts(indptr, self.nodes[kept[rows]], self.tries[kept], self.failures[kept], self.width)
+        retained = np.ones(len(self.tries), dtype=bool)
+        retained[rows[self.nodes == node]] = False
+        indptr = np.concatenate([[0], np.cumsum(self.sizes[retained])]).astype(np.int64)
+        return Attempts(
+            indptr, self.nodes[retained[rows]], self.tries[retained], self.failures[retained], self.width
+        )
 
     def usual(self) -> Floats:
         """The share of failures that is usual for each attempt, shape (attempts,): that of the attempts of about as

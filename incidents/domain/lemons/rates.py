@@ -59,8 +59,8 @@ def fit_null(counts: Floats, exposure: Floats) -> Null:
         rate, spread = float(weights @ rates), float(weights @ spreads)
         cut = np.maximum(quantile(FITTED, rate * exposure, spread), LEAST_CUT)
         weights = _weights(counts, exposure, rates, spreads, cut)
-    kept = weights > LEAST_WEIGHT
-    return Null(rates[kept], spreads[kept], weights[kept] / weights[kept].sum())
+    retained = weights > LEAST_WEIGHT
+    return Null(rates[retained], spreads[retained], weights[retained] / weights[retained].sum())
 
 
 def _weights(counts: Floats, exposure: Floats, rates: Floats, spreads: Floats, cut: Floats) -> Floats:

@@ -413,20 +413,20 @@ class Tried:
     """How one step of a call stands."""
 
     name: str
-    standing: DeliveryState
+    state: DeliveryState
     attempts: int = 0
 
 
 def is_stuck(steps: Sequence[Tried]) -> bool:
     """Whether nothing was sent, and all that was tried fails: then the next method is due at once."""
-    tried = [step for step in steps if step.standing == "given_up" or step.attempts]
-    failing = all(step.standing == "given_up" or step.attempts >= FALL_AFTER for step in tried)
-    return bool(tried) and failing and not any(step.standing in ("sent", "stopped") for step in steps)
+    tried = [step for step in steps if step.state == "given_up" or step.attempts]
+    failing = all(step.state == "given_up" or step.attempts >= FALL_AFTER for step in tried)
+    return bool(tried) and failing and not any(step.state in ("sent", "stopped") for step in steps)
 
 
 def outcome(steps: Sequence[Tried]) -> Literal["sent", "stopped", "given_up"] | None:
     """How a call ended; None while a step waits."""
-    states = {step.standing for step in steps}
+    states = {step.state for step in steps}
     if "waiting" in states:
         return None
     return "sent" if "sent" in states else "stopped" if "stopped" in states else "given_up"
@@ -585,9 +585,9 @@ def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
     )
 
 
-def test_message(id: str, who: str, base_url: str) -> Message:
+def test_message(id: str, person: str, base_url: str) -> Message:
     """What somebody sends to themselves to see that they can be reached."""
-    text = f"This is a Dossier test message for {who}. Incident notifications look like this. {base_url}"
+    text = f"This is a Dossier test message for {person}. Incident notifications look like this. {base_url}"
     body = {"id": id, "type": "test", "text": text, "incidents": [], "others": [], "total": 0}
     return Message("Dossier test message", f"{text}\n", text, None, body)
 

@@ -56,7 +56,7 @@ def check_node(name: str) -> str:
 class Answer:
     """An answer of the cluster. `by` is the person or system that it names, `actor` whoever sent it."""
 
-    said: AnswerKind
+    answer: AnswerKind
     at: datetime
     by: str
     actor: str
@@ -67,11 +67,11 @@ class Answer:
 
     def repeats(self, other: Answer) -> bool:
         """Whether `other` was recorded already as this one: the same fact, whoever sends it again."""
-        return (self.said, self.part) == (other.said, other.part)
+        return (self.answer, self.part) == (other.answer, other.part)
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "said": self.said,
+            "answer": self.answer,
             "at": rfc3339(self.at),
             "by": self.by,
             "actor": self.actor,
@@ -159,7 +159,7 @@ class Remediation:
         """The remediation once an answer is recorded."""
         return replace(
             self,
-            stage=answer.said,
+            stage=answer.answer,
             answers=(*self.answers, answer),
             part=answer.part or self.part,
             proof=None,
@@ -170,20 +170,20 @@ class Remediation:
         follow."""
         if any(one.repeats(answer) for one in self._current()):
             return False
-        if answer.said not in NEXT[self.stage]:
+        if answer.answer not in NEXT[self.stage]:
             follows = " or ".join(NEXT[self.stage]) or "nothing"
             raise CommandRefusedError(
-                f"{self.node} is {WORDS[self.stage]}: {answer.said} cannot follow that, {follows} can"
+                f"{self.node} is {WORDS[self.stage]}: {answer.answer} cannot follow that, {follows} can"
             )
         if answer.at < self.last_at:
             raise CommandRefusedError(
-                f"{answer.said} at {rfc3339(answer.at)} is before {WORDS[self.stage]} at {rfc3339(self.last_at)}"
+                f"{answer.answer} at {rfc3339(answer.at)} is before {WORDS[self.stage]} at {rfc3339(self.last_at)}"
             )
         return True
 
     def _current(self) -> tuple[Answer, ...]:
         """The answers since it last failed: what is said again after a failure is a new fact."""
-        failed = [i for i, one in enumerate(self.answers) if one.said == "failed"]
+        failed = [i for i, one in enumerate(self.answers) if one.answer == "failed"]
         return self.answers[failed[-1] :] if failed else self.answers
 
     def as_json(self) -> dict[str, Any]:

@@ -70,13 +70,13 @@ def claims_about(state: Incident) -> list[Claim]:
     blame nobody.
     """
     opinions = [one for one in state.opinions.values() if not one.forecast and one.component is not None]
-    agreeing = tuple(sorted(one.analyzer for one in opinions if one.says == "blames"))
+    agreeing = tuple(sorted(one.analyzer for one in opinions if one.stance == "blames"))
     claims: list[Claim] = []
     if agreeing and state.component is not None:
         claims.append(Claim((state.component, *state.ambiguous_with), state.confidence, agreeing))
     others: dict[tuple[str, ...], list[tuple[str, float | None]]] = {}
     for one in opinions:
-        if one.says == "blames_other":
+        if one.stance == "blames_other":
             others.setdefault(tuple(sorted(one.cause)), []).append((one.analyzer, one.score))
     for components, entry in sorted(others.items()):
         scores = [score for _, score in entry]
@@ -144,8 +144,8 @@ def _view(
 
 def _claim_sentence(claim: Claim, team: str, owners: Mapping[str, str]) -> str:
     names = [name for name in claim.components if owners[name] == team]
-    who = " and ".join(claim.by)
-    blames = f"{who} blame{'s' if len(claim.by) == 1 else ''} {names[0]}"
+    actor = " and ".join(claim.by)
+    blames = f"{actor} blame{'s' if len(claim.by) == 1 else ''} {names[0]}"
     more = f" and {len(names) - 1} more of theirs" if len(names) > 1 else ""
     rest = len(claim.components) - len(names)
     apart = f", indistinguishable from {rest} of other teams" if rest else ""

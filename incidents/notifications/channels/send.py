@@ -1,5 +1,5 @@
 """Send one message by the channel of its contact method: e-mail (the server of DOSSIER_EMAIL_URL), webhook (JSON
-by HTTP to allowed addresses, `incidents.security.outbound`) or Apprise. Runs in a thread of its lane and touches no
+by HTTP to allowed addresses, `incidents.security.outbound`) or Apprise. Runs in a thread of its queue and touches no
 database.
 """
 
@@ -116,5 +116,5 @@ def send(outgoing: Outgoing) -> Reply:
         return reply
     # Without its text, which may hold the address: plugins of Apprise are third-party code.
     kind = type(reply.error).__name__
-    log.error("sender failed", lane=outgoing.lane, error=kind)
+    log.error("sender failed", queue=outgoing.queue, error=kind)
     return no_answer(f"it could not be sent ({kind})")

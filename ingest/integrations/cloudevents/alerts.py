@@ -131,7 +131,7 @@ def _nvsentinel(event: Event) -> list[Alert]:
 class _Health:
     """A health event: what it says, and what all of its alerts have in common."""
 
-    told: Mapping[str, Any]
+    payload: Mapping[str, Any]
     event: Event
     node: str
     check: str
@@ -140,10 +140,10 @@ class _Health:
     at: datetime | None
 
     def text_of(self, field: str) -> str:
-        text = scalar(self.told.get(field))
+        text = scalar(self.payload.get(field))
         if field != "recommendedAction":
             return text
-        return scalar(self.told.get("customRecommendedAction")) or ACTIONS.get(text, text)
+        return scalar(self.payload.get("customRecommendedAction")) or ACTIONS.get(text, text)
 
     def component(self, kind: str, value: str) -> str | None:
         name = "-".join(_NOT_IN_NAME.sub("-", part) for part in (self.node, value) if part)
@@ -167,7 +167,7 @@ def _alert(health: _Health, kind: str, value: str, single: bool) -> Alert:
             component = f"gpu/{serial}"
             del labels["slot"]
     where = f"{kind} {value} of {health.node}" if value else health.node
-    severity: Severity = "critical" if health.told.get("isFatal") is True else "warning"
+    severity: Severity = "critical" if health.payload.get("isFatal") is True else "warning"
     lines = [message]
     for field, called_ in (("errorCode", "Error codes"), ("recommendedAction", "Recommended action")):
         lines += [f"{called_}: {words}"] if (words := health.text_of(field)) else []
@@ -181,7 +181,7 @@ def _alert(health: _Health, kind: str, value: str, single: bool) -> Alert:
         description=notes.text("the description", "\n".join(filter(None, lines))),
         labels=notes.labels(labels),
         starts_at=health.at,
-        notes=tuple(notes.told),
+        notes=tuple(notes.texts),
     )
 
 

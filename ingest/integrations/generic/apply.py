@@ -200,7 +200,7 @@ class _Reading:
                 for n, (href, text) in enumerate(self.how.links)
             ),
             starts_at=self._starts_at(),
-            notes=tuple(self.notes.told),
+            notes=tuple(self.notes.texts),
         )
 
     def status(self) -> Status | None:
@@ -221,7 +221,7 @@ class _Reading:
             self.unknown = self._text("status").strip()
             note = f"the status {shown(self.unknown)} is not known and was taken as firing"
             self.why["status"] += f"; {note}"
-            self.notes.told.append(f"{note}; put it into `words` of the status in the integration's mapping")
+            self.notes.texts.append(f"{note}; put it into `words` of the status in the integration's mapping")
         elif self.how.reads_titles:
             self.why["status"] += "; nothing says a status, so firing"
         else:
@@ -274,7 +274,7 @@ class _Reading:
         try:
             return _moment(text)
         except ValueError as error:
-            self.notes.told.append(f"starts_at {error}")
+            self.notes.texts.append(f"starts_at {error}")
             return None
 
     def _labels(self) -> dict[str, str]:

@@ -98,12 +98,12 @@ def alerts(request: Any, now: datetime, least: int = ERROR, counted: bool = Fals
     )
 
 
-def _xid(told: tuple[str, int, str], record: Any, resource: dict[str, str], now: datetime) -> Alert:
+def _xid(reported: tuple[str, int, str], record: Any, resource: dict[str, str], now: datetime) -> Alert:
     """The alert of an Xid line, whatever severity the kernel gave it."""
     node = resource.get("k8s.node.name") or resource.get("host.name") or instance_of(resource)
     time = int(record.time_unix_nano or record.observed_time_unix_nano)
     at = datetime.fromtimestamp(time // 1000 / 1e6, UTC) if time else None
-    address, xid, message = told
+    address, xid, message = reported
     return gpu.xid_alert(node, address, xid, message, at, now)
 
 
@@ -191,7 +191,7 @@ def _alert(one: _Record, expires_at: datetime, count: int) -> Alert:
     notes = Notes()
     first = one.text.strip().partition("\n")[0] or one.source or "an error without a text"
     if count > 1:
-        notes.told.append(f"{count} such records came in one request; the first is shown")
+        notes.texts.append(f"{count} such records came in one request; the first is shown")
     severity: Severity = "critical" if severity_number(one.record) >= FATAL else "error"
     trace = {"trace_id": one.record.trace_id.hex(), "span_id": one.record.span_id.hex()}
     labels = {
@@ -210,7 +210,7 @@ def _alert(one: _Record, expires_at: datetime, count: int) -> Alert:
         description=notes.text("description", _description(one)),
         labels=notes.labels(labels),
         expires_at=expires_at,
-        notes=tuple(notes.told),
+        notes=tuple(notes.texts),
     )
 
 

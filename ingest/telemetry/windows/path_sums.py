@@ -57,8 +57,8 @@ def path_sums(region: str, source: Source, steps: Steps) -> PathSums:
             number = region_number(region)
             progress = _progress_text(number, source, steps)
             key = f"{connection.settings_dict['NAME']} {number} {source} {steps} {progress}"
-            if (kept := _sums.get(key)) is not None:
-                return kept
+            if (stored := _sums.get(key)) is not None:
+                return stored
             found = _read(number, source, steps)
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
@@ -190,8 +190,8 @@ def _members(used: NDArray[np.generic]) -> Membership:
     """Sets never change, so their members are read once for as long as the same ones are asked for."""
     name = str(connection.settings_dict["NAME"])
     key = blake2b(used.astype(np.int64).tobytes() + name.encode(), digest_size=16).hexdigest()
-    if (kept := _sets.get(key)) is not None:
-        return kept
+    if (stored := _sets.get(key)) is not None:
+        return stored
     found = Membership(sets_of(used))
     _sets.put(key, found)
     return found

@@ -232,14 +232,16 @@ def plan(reduction: Reduction) -> Plan:
     for name in reduction.group_by:
         find(name, *NAMED, *NUMBERED, "components")
     _check_each(reduction, kind)
-    asked = reduction.aggregates.values()
+    aggregates = reduction.aggregates.values()
     distinct = [
-        find(one.field, *NAMED, *NUMBERED, "components") for one in asked if isinstance(one, CountDistinct)
+        find(one.field, *NAMED, *NUMBERED, "components")
+        for one in aggregates
+        if isinstance(one, CountDistinct)
     ]
-    sums = [find(one.field, *NUMERIC) for one in asked if isinstance(one, Sum)]
+    sums = [find(one.field, *NUMERIC) for one in aggregates if isinstance(one, Sum)]
     flags = [
         find(one.where, *NUMERIC)
-        for one in asked
+        for one in aggregates
         if isinstance(one, CountDistinct | CountWitnesses) and one.where is not None
     ]
     if reduction.where is not None:

@@ -108,7 +108,7 @@ def test_a_node_that_returns_with_the_slow_card_is_not_repaired() -> None:
     for _ in range(2):
         assert world.operator.step()
     found = world.remediation(path)
-    by_hand = {"request": found["request"], "said": "returned", "by": "dc-ops"}
+    by_hand = {"request": found["request"], "answer": "returned", "by": "dc-ops"}
     world.api.post(f"{path}/remediation/answers", by_hand)
     world.judged(6)
     assert world.remediation(path)["proof"]["verdict"] == "not_repaired"

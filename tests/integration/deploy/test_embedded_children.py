@@ -173,7 +173,7 @@ def test_an_error_in_a_forked_process_is_in_its_log(home: Path) -> None:
 
 def test_a_stopped_process_is_ended_and_its_restart_is_told(beating: Child) -> None:
     told = list[tuple[str, str]]()
-    beating.told = lambda name, _pid, reason, _pause: told.append((name, reason))
+    beating.on_end = lambda name, _pid, reason, _pause: told.append((name, reason))
     assert beating.process is not None
     beating.process.send_signal(signal.SIGSTOP)
     while beating.state != "ended":

@@ -45,7 +45,7 @@ def test_the_verdict_says_what_else_it_could_be_before_the_actions(alice: Client
     body = body_of(alice, "/incidents/1")
     assert body.index("indistinguishable") < body.index('data-act="acknowledge"')
     shown = context(alice, "/incidents/1")["alternatives"]
-    assert [(one.component, one.standing) for one in shown] == [("storage_cluster/s8", "indistinguishable")]
+    assert [(one.component, one.status) for one in shown] == [("storage_cluster/s8", "indistinguishable")]
 
 
 def test_a_suspect_shows_its_indicator_and_its_path(alice: Client) -> None:
@@ -59,7 +59,7 @@ def test_a_suspect_shows_its_indicator_and_its_path(alice: Client) -> None:
 def test_what_was_looked_into_is_cleared_with_its_figures(alice: Client) -> None:
     number = content.report_finding()
     shown = context(alice, f"/incidents/{number}")["alternatives"]
-    assert shown[0].standing == "cleared"
+    assert shown[0].status == "cleared"
     assert "failures lie on paths through" in shown[0].why
 
 
@@ -184,8 +184,8 @@ def test_a_past_moment_shows_who_was_to_be_called_then(alice: Client) -> None:
     number = opened()
     then = queries.timeline(str(number))[0].position
     commands.acknowledge(id_of(number), content.BOB)
-    assert context(alice, f"/incidents/{number}?as_of={then}")["plan"].says.startswith("Starting")
-    assert context(alice, f"/incidents/{number}")["plan"].says.startswith("Being worked on")
+    assert context(alice, f"/incidents/{number}?as_of={then}")["plan"].text.startswith("Starting")
+    assert context(alice, f"/incidents/{number}")["plan"].text.startswith("Being worked on")
 
 
 def test_what_fails_with_it_is_drawn_with_what_fires_there(alice: Client) -> None:

@@ -163,7 +163,7 @@ def test_history_is_frozen_too() -> None:
         (named(NAMED, chart("C", {"data": {"url": "x.json"}})), "loads remote data"),
         (named(NAMED, chart("C", {})), "is empty"),
         (quiet({"x": {1: 2}}), "key that is not a text"),
-        (named(replace(NAMED, says="fails.")), "without a full stop"),
+        (named(replace(NAMED, phrase="fails.")), "without a full stop"),
         (named(replace(NAMED, indicator="loss\nrate")), "indicator"),
         (named(replace(NAMED, path=("tor/a",))), "path of suspect tor/a"),
         (named(replace(NAMED, path=("tor/b", "tor/a"))), "path of suspect tor/a"),

@@ -74,7 +74,7 @@ def test_a_burn_in_that_is_not_judged_ends_without_a_proof(
 ) -> None:
     monkeypatch.setattr(Answers, "post_rows", lambda *_: "receipt")
     monkeypatch.setattr(demo.training, "back", None)  # and so again afterwards: the demo is of the module
-    returned = {"said": "returned", "at": demo.start.isoformat()}
+    returned = {"answer": "returned", "at": demo.start.isoformat()}
     found: dict[str, Any] = {"stage": "returned", "node": "gpu-0050", "proof": None, "answers": [returned]}
     said = operated(demo, monkeypatch, ticket(demo, remediation=found))
     assert said == (

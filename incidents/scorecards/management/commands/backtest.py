@@ -59,8 +59,8 @@ class Command(LineCommand):
 
     def work(self, **options: Any) -> None:
         try:
-            asked = self._replay_of(options)
-            done = backtest(asked, self._progress())
+            requested = self._replay_of(options)
+            done = backtest(requested, self._progress())
         except analyzers.RegistryError as error:
             raise CommandFailedError(str(error)) from error
         except (analyzers.UnknownAnalyzerError, InvalidParameterError, NothingToReplayError) as error:

@@ -47,7 +47,7 @@ class Command(BaseCommand):
                 region,
                 mapping,
                 expires_at=_expiry(options["expires"]),
-                who=Context("system:create_key"),
+                context=Context("system:create_key"),
             )
             self.stdout.write(secret)
         except (ValueError, OSError) as error:

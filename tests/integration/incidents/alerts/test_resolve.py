@@ -41,11 +41,11 @@ def firing() -> list[str]:
 
 
 def test_all_are_settled_in_parts_and_each_once_also_when_a_part_is_killed(storm: list[str]) -> None:
-    assert (queries.being_settled("1"), len(firing())) == (3, 3)
+    assert (queries.alerts_pending_resolution("1"), len(firing())) == (3, 3)
     with transaction.atomic():
         resolve.sweep(timezone.now())
         transaction.set_rollback(True)
-    assert (queries.being_settled("1"), len(firing())) == (3, 3)
+    assert (queries.alerts_pending_resolution("1"), len(firing())) == (3, 3)
     assert [sweep() for _ in range(3)] == [2, 1, 0]
     assert [[event.body["change"] for event in read_stream(f"alert/{id_}")] for id_ in storm] == [
         ["fired", "settled"]
@@ -56,7 +56,7 @@ def test_all_are_settled_in_parts_and_each_once_also_when_a_part_is_killed(storm
 def test_the_page_says_how_many_are_left_and_the_interface_too(client: Client) -> None:
     client.force_login(User.objects.create(username="alice", is_staff=True, is_superuser=True))
     assert "3 alerts of this incident are still being resolved" in client.get("/incidents/1").content.decode()
-    assert client.get("/api/v1/incidents/1/alerts").json()["settling"] == 3
+    assert client.get("/api/v1/incidents/1/alerts").json()["pending_resolutions"] == 3
 
 
 def test_what_still_fires_when_the_ticket_is_reopened_goes_on_in_it() -> None:

@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from incidents import commands, queries
-from incidents.alerts import resolve as settling
+from incidents.alerts import resolve as pending_resolutions
 from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.evolve import fold
@@ -165,7 +165,7 @@ class World:
 
     def settling(self, _: int) -> None:
         """Some of the alerts of an incident that was resolved."""
-        settling.sweep(self.now)
+        pending_resolutions.sweep(self.now)
 
     def wake(self, _: int) -> None:
         OF_TICKETS["due snoozes"](self.now)
@@ -197,7 +197,7 @@ class World:
     def settle(self) -> None:
         for _ in range(LONGEST):
             did = sum(iter(lambda: sweep(self.now), 0)) + deliver_due(self.now)
-            did += sum(iter(lambda: settling.sweep(self.now), 0))
+            did += sum(iter(lambda: pending_resolutions.sweep(self.now), 0))
             timers = EscalationRow.objects.exclude(due_at=None).order_by("due_at")
             if not did and not timers and not NotificationDelivery.objects.filter(state="waiting").exists():
                 return

@@ -104,7 +104,7 @@ def run(
 
 def says(number: int = 1) -> dict[str, tuple[str, str | None]]:
     opinions = queries.get(str(number)).incident.opinions
-    return {name: (one.says, one.component) for name, one in opinions.items()}
+    return {name: (one.stance, one.component) for name, one in opinions.items()}
 
 
 def resolve(cause: str, number: int = 1) -> None:

@@ -51,9 +51,9 @@ def test_a_receiver_that_never_answers_keeps_nobody_else_waiting(mails: MailSink
     person("alice")
     call(incident, "alice")
     until(lambda: deliverer.round(later(1)) >= 0 and len(mails.mails) == 1)
-    assert len(deliverer.lanes.full()) == 1
+    assert len(deliverer.pool.full()) == 1
     hooks.silent.set()
-    until(lambda: not deliverer.lanes.busy)
+    until(lambda: not deliverer.pool.busy)
 
 
 def test_a_lane_that_was_slow_to_fail_gets_one_message_at_a_time() -> None:
@@ -68,7 +68,7 @@ def test_a_lane_that_was_slow_to_fail_gets_one_message_at_a_time() -> None:
     (outgoing,) = claim(later(0), (), plenty)
     lanes.submit(outgoing)
     until(lambda: not lanes.busy)
-    assert lanes.room(outgoing.lane) == 1
+    assert lanes.room(outgoing.queue) == 1
 
 
 def test_two_processes_never_claim_the_same_message() -> None:

@@ -26,14 +26,14 @@ def test_a_schedule_is_kept_as_it_was_written() -> None:
 
 
 def test_a_schedule_says_how_it_stands() -> None:
-    standing = storage()["standing"]
+    standing = storage()["status"]
     assert {standing["person"], standing["then"]} == {"alice", "bob"}
     assert standing["gaps"] == standing["gone"] == []
 
 
 def test_a_schedule_with_a_gap_warns_of_it() -> None:
     ends = (NOW + 3 * DAY).replace(tzinfo=None, hour=12, minute=0, second=0).isoformat()
-    [gap] = storage(time_zone="UTC", layers=[{**LAYER, "end": ends}])["standing"]["gaps"]
+    [gap] = storage(time_zone="UTC", layers=[{**LAYER, "end": ends}])["status"]["gaps"]
     assert gap["start"] == f"{ends}Z"
 
 
@@ -141,7 +141,7 @@ def test_somebody_who_left_does_not_keep_a_schedule_from_being_changed() -> None
     storage()
     get_user_model().objects.filter(username="bob").update(is_active=False)
     answer = call("patch", "schedules/storage", {"layers": [{**LAYER, "turn": "1w"}]})
-    assert (answer.status_code, answer.json()["standing"]["gone"]) == (200, ["bob"])
+    assert (answer.status_code, answer.json()["status"]["gone"]) == (200, ["bob"])
 
 
 def test_gaps_are_a_metric() -> None:

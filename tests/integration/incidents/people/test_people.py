@@ -200,8 +200,8 @@ def test_the_audit_can_be_asked_for_a_kind_and_a_person(alice: Client) -> None:
     for query, there, away in (
         ("kind=team", "<strong>storage", "<strong>bob"),
         ("kind=user", "<strong>bob", "<strong>storage"),
-        ("who=alice", "<strong>bob", "changes."),
-        ("who=bob", "changes.", "<strong>storage"),
+        ("actor=alice", "<strong>bob", "changes."),
+        ("actor=bob", "changes.", "<strong>storage"),
         ("q=STOR", "<strong>storage", "<strong>bob"),
         ("since=2020-01-01", "<strong>bob", "changes."),
         ("until=2020-01-01", "changes.", "<strong>storage"),
@@ -232,7 +232,7 @@ def test_a_batch_that_is_handled_twice_is_kept_once() -> None:
     assert Change.objects.count() == 1
 
 
-@pytest.mark.parametrize("query", ["before=zzz", "kind=%00&who=%00"])
+@pytest.mark.parametrize("query", ["before=zzz", "kind=%00&actor=%00"])
 def test_nonsense_in_the_address_of_the_audit_breaks_nothing(alice: Client, query: str) -> None:
     assert alice.get(f"/settings/audit?{query}").status_code == 200
 

@@ -96,30 +96,30 @@ def test_a_node_is_handed_over_drained_replaced_and_returned(settings: Settings)
 
     told = {"request": request, "by": "dc-ops"}
     assert (
-        answers.post("/remediation/answers", **told, said="returned")
+        answers.post("/remediation/answers", **told, answer="returned")
         .json()["detail"]
         .endswith("returned cannot follow that, drained or refused or failed can")
     )
-    drained = answers.post("/remediation/answers", **told, said="drained")
+    drained = answers.post("/remediation/answers", **told, answer="drained")
     assert (drained.status_code, "Dossier-Receipt" in drained.headers) == (200, True)
-    again = answers.post("/remediation/answers", **told, said="drained")
+    again = answers.post("/remediation/answers", **told, answer="drained")
     assert (again.status_code, "Dossier-Receipt" in again.headers) == (200, False)
     window = MaintenanceWindow.objects.get()
     assert {"node/gpu-17", "slot/gpu-17:*", GPU} <= set(window.components)
     assert window.times.at(datetime.now(UTC))
     assert (
-        answers.post("/remediation/answers", **{**told, "request": "forged"}, said="replaced").status_code
+        answers.post("/remediation/answers", **{**told, "request": "forged"}, answer="replaced").status_code
         == 409
     )
     replaced = answers.post(
-        "/remediation/answers", **told, said="replaced", part="1652821009999", note="RMA 4711"
+        "/remediation/answers", **told, answer="replaced", part="1652821009999", note="RMA 4711"
     )
     assert replaced.json()["remediation"]["part"] == NEW
-    assert answers.post("/remediation/answers", **told, said="returned").status_code == 200
+    assert answers.post("/remediation/answers", **told, answer="returned").status_code == 200
     assert MaintenanceWindow.objects.get().times.at(datetime.now(UTC)) is None
 
     shown = asks.get()
-    assert (shown["remediation"]["stage"], [one["said"] for one in shown["remediation"]["answers"]]) == (
+    assert (shown["remediation"]["stage"], [one["answer"] for one in shown["remediation"]["answers"]]) == (
         "returned",
         ["drained", "replaced", "returned"],
     )
@@ -148,7 +148,7 @@ def test_hand_overs_need_their_scope_a_node_and_a_target() -> None:
     for scope in ("incidents:write", "remediation:answer"):
         assert Api(gpu, scope).post("/remediation", reason="Xid 79").status_code == 403
     asks = Api(gpu, "remediation:request", "incidents:read")
-    assert asks.post("/remediation/answers", request="x", said="drained", by="me").status_code == 403
+    assert asks.post("/remediation/answers", request="x", answer="drained", by="me").status_code == 403
     refused = asks.post("/remediation", reason="Xid 79").json()
     assert "neither placement nor topology says which node" in refused["errors"]["node"][0]
     assert (
@@ -179,7 +179,7 @@ def test_a_returned_part_is_proved_repaired_by_the_rows_that_come() -> None:
     asked = asks.post("/remediation", reason="Xid 79", node="gpu-17", proof_required=True).json()
     told = {"request": asked["remediation"]["request"], "by": "dc-ops"}
     for said in ("drained", "returned"):
-        assert asks.post("/remediation/answers", **told, said=said).status_code == 200
+        assert asks.post("/remediation/answers", **told, answer=said).status_code == 200
 
     def job(name: str, node: str, at: datetime, outcome: str) -> dict[str, Any]:
         start = (at - timedelta(minutes=1)).isoformat()

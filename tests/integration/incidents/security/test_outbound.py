@@ -131,7 +131,7 @@ def test_a_receiver_that_hangs_in_the_tls_handshake_is_left_at_the_deadline() ->
 
 def test_a_long_answer_is_cut() -> None:
     with http_sink(lambda _: (200, {}, b"a" * 1_000_000)) as sink:
-        assert post(sink.url, b"", kept=100).text == "a" * 100
+        assert post(sink.url, b"", most=100).text == "a" * 100
 
 
 @pytest.mark.parametrize(

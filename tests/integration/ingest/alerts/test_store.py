@@ -40,7 +40,7 @@ def alert(key: str = "disk7", status: Any = "firing", **more: Any) -> Alert:
 
 
 def outcomes(taken: DeliveryReceipt) -> list[str]:
-    return [told.outcome for told in taken.told]
+    return [told.outcome for told in taken.outcomes]
 
 
 def events() -> list[Event]:
@@ -53,7 +53,7 @@ def row(key: str = "disk7") -> CurrentAlert:
 
 
 def test_a_new_alert_is_an_event_in_a_stream_of_its_own() -> None:
-    (told,) = send(alert(component="disk/d7", labels={"rack": "r1"})).told
+    (told,) = send(alert(component="disk/d7", labels={"rack": "r1"})).outcomes
     (event,) = read_stream(f"alert/{told.alert}")
     assert (event.body["change"], event.body["status"], event.actor) == ("fired", "firing", "key:prometheus")
     assert (event.body["component"], event.body["labels"]) == ("disk/d7", {"rack": "r1"})
@@ -78,7 +78,7 @@ def test_an_alert_that_was_resolved_fires_again() -> None:
 def test_several_changes_in_one_delivery_are_as_many_events() -> None:
     taken = send(alert(), alert(status="resolved"), alert(severity="critical"), alert("disk8"))
     assert outcomes(taken) == ["fired", "resolved", "fired", "fired"]
-    assert [told.version for told in taken.told] == [1, 2, 3, 1]
+    assert [told.version for told in taken.outcomes] == [1, 2, 3, 1]
     assert (row().status, row().alert.severity) == ("firing", "critical")
     assert verify().events == 4
 
@@ -223,7 +223,7 @@ def test_partitions_wait_for_no_reader_and_make_no_sender_wait(
 
 
 def test_what_changed_between_reading_and_writing_makes_the_write_fail_and_writes_nothing() -> None:
-    (told,) = send(alert()).told
+    (told,) = send(alert()).outcomes
     now = datetime.now(UTC)
     for repeats in (alert(), alert(status="resolved")):  # one that would be counted, one that would change it
         batch = Batch(now, rows.existing([told.alert], hold=False), held=False)
@@ -246,7 +246,7 @@ def test_a_sender_that_was_overtaken_between_reading_and_writing_is_taken_all_th
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rows, "STRANGERS", 2**31)  # whatever was sent before, it is read
-    told = send(alert()).told
+    told = send(alert()).outcomes
     rows.forget([told[0].alert])
     read, overtaken = rows.existing, list[bool]()
 
@@ -334,13 +334,13 @@ def test_what_is_taken_for_new_and_is_not_is_read_after_all(
 def test_what_is_remembered_is_what_would_be_read() -> None:
     sent = alert(starts_at=NOON, component="disk/d7", expires_at=NOON + timedelta(days=900))
     for one in (sent, alert(status="resolved"), alert(), alert(severity="critical")):
-        (told,) = send(one).told
+        (told,) = send(one).outcomes
         assert rows.recalled([told.alert]) == rows.existing([told.alert], hold=False)
 
 
 def test_no_more_alerts_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "MOST", 3)
-    told = [send(alert(str(n))).told[0].alert for n in range(10)]
+    told = [send(alert(str(n))).outcomes[0].alert for n in range(10)]
     assert 1 <= len(rows.recalled(told)) <= 3
 
 

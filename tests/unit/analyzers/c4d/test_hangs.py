@@ -15,7 +15,7 @@ def test_the_rank_that_never_launched_what_all_others_wait_in_is_named() -> None
     verdict = verdict_of([*iterations(RANKS, 20), *blocked([r for r in RANKS if r != 3], 20)])
     (suspect,) = verdict["suspects"]
     assert (suspect["component"], suspect["indicator"]) == ("rank/3", "operation not launched")
-    assert "7 ranks" in suspect["says"]
+    assert "7 ranks" in suspect["phrase"]
 
 
 def test_peers_that_wait_for_the_culprit_in_another_communicator_are_not_blamed() -> None:
@@ -65,7 +65,7 @@ def test_another_operation_or_size_at_the_same_number_is_a_verdict_on_the_softwa
     verdict = verdict_of([*iterations(RANKS, 20), *blocked([r for r in RANKS if r != 5], 20), *odd])
     (suspect,) = verdict["suspects"]
     assert (suspect["component"], suspect["indicator"]) == ("rank/5", "operation mismatch")
-    assert "software" in suspect["says"]
+    assert "software" in suspect["phrase"]
 
 
 def test_ranks_that_enter_two_communicators_in_different_orders_wait_in_a_ring() -> None:

@@ -136,7 +136,7 @@ def test_the_rank_that_arrives_last_is_named_whatever_the_clocks_say() -> None:
     shifted = [replace(part, start=part.start - part.rank, end=(part.end or 0) - part.rank) for part in parts]
     (suspect,) = verdict_of(shifted)["suspects"]
     assert (suspect["component"], suspect["indicator"]) == ("rank/5", "late arrival")
-    assert "20 % of the time" in suspect["says"]
+    assert "20 % of the time" in suspect["phrase"]
 
 
 def test_a_rank_that_is_late_because_it_waited_elsewhere_is_not_named() -> None:

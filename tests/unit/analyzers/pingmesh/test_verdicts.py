@@ -87,7 +87,7 @@ def test_a_black_hole_is_put_down_to_its_switch(kind: str) -> None:
 
 def test_a_ticket_about_a_pod_that_is_down_says_so_in_its_title() -> None:
     (suspect,) = verdict_of(drawn(11, "pod_down").window)["suspects"]
-    assert suspect["says"] == "is down: 6 of its 6 servers are silent"
+    assert suspect["phrase"] == "is down: 6 of its 6 servers are silent"
 
 
 def test_reloads_above_the_budget_are_advised_to_wait() -> None:

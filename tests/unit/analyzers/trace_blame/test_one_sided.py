@@ -95,7 +95,7 @@ def test_a_service_that_is_slow_and_loses_its_spans_is_named() -> None:
     verdict = told(without(minute(Fault("network_delay", CART, None, 300_000.0)), CARTS))
     named = {verdict["suspects"][0]["component"], *verdict["suspects"][0]["ambiguous_with"]}
     assert named & {"service/cart", "service/shop"}
-    assert verdict["suspects"][0]["says"].startswith("is slow")
+    assert verdict["suspects"][0]["phrase"].startswith("is slow")
     assert verdict["suspects"][0]["estimate"]["failure_rate"] > 0.9
 
 
@@ -107,12 +107,12 @@ def test_calls_that_come_back_too_fast_to_have_been_served_still_count() -> None
 
 
 def test_a_title_says_how_many_times_the_normal_time() -> None:
-    says = told(minute(Fault("cpu_contention", CART, None, 12.0)))["suspects"][0]["says"]
+    says = told(minute(Fault("cpu_contention", CART, None, 12.0)))["suspects"][0]["phrase"]
     assert "times its normal time (" in says
     assert "%" not in says
 
 
 def test_a_title_says_which_share_ends_in_errors() -> None:
-    says = told(minute(Fault("exception", SHOP, None, 0.6)))["suspects"][0]["says"]
+    says = told(minute(Fault("exception", SHOP, None, 0.6)))["suspects"][0]["phrase"]
     assert says.startswith("fails: ")
     assert says.endswith("end in errors that none had before")

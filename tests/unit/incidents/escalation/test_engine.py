@@ -213,7 +213,7 @@ def test_a_person_has_the_next_step_taken_at_once() -> None:
 def test_a_ticket_that_a_person_escalates_waits_for_somebody_again(before: c.Command) -> None:
     ticket = climbing()
     ticket.do(before)
-    ticket.do(c.StartEscalation(policy(), "I need help", asked=True))
+    ticket.do(c.StartEscalation(policy(), "I need help", requested=True))
     assert ticket.state is not None
     assert ticket.state.state == "open"
     ticket.sweep()
@@ -224,7 +224,7 @@ def test_what_is_resolved_is_not_escalated() -> None:
     ticket = climbing()
     ticket.do(c.Resolve("none"))
     with pytest.raises(CommandRefusedError, match="resolved"):
-        ticket.do(c.StartEscalation(policy(), "I need help", asked=True))
+        ticket.do(c.StartEscalation(policy(), "I need help", requested=True))
 
 
 def test_a_step_that_is_claimed_twice_is_taken_once() -> None:

@@ -70,7 +70,7 @@ def test_a_related_component_that_is_named_again_agrees() -> None:
     state = joined(incident("skeletonhunter", NIC), says("c4d", RANK))
     assert state is not None
     again = after(c.JoinFinding(says("c4d", RANK, 0.95)), state=state)
-    assert {one.says for one in again.opinions.values()} == {"blames"}
+    assert {one.stance for one in again.opinions.values()} == {"blames"}
     assert (again.component, again.title) == (NIC, f"{NIC} is slow")
 
 

@@ -92,7 +92,7 @@ def test_a_finding_prefers_the_ticket_of_its_own_cause_to_one_that_took_another_
 def test_a_finding_of_a_merged_cause_blames_and_leaves_component_and_verdict() -> None:
     target = taken_in(other(first=blamed(finding())), target=after(opened(component="tor/t1")))
     later = after(c.JoinFinding(finding(run="run-2", score=0.99)), state=target)
-    assert (later.component, later.verdict, later.opinions["deepview"].says) == ("tor/t1", None, "blames")
+    assert (later.component, later.verdict, later.opinions["deepview"].stance) == ("tor/t1", None, "blames")
 
 
 def test_a_finding_after_the_target_was_resolved_is_a_new_matter() -> None:

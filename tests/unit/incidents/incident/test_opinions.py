@@ -31,7 +31,7 @@ def ticket(*commands: c.Command, score: float | None = 0.9) -> Incident:
 
 
 def says(state: Incident) -> dict[str, str]:
-    return {name: one.says for name, one in state.opinions.items()}
+    return {name: one.stance for name, one in state.opinions.items()}
 
 
 def test_one_score_alone_stays_what_it_is() -> None:

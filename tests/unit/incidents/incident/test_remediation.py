@@ -38,7 +38,7 @@ def handed(**fields: Any) -> c.HandToCluster:
 
 
 def said(what: Any, **fields: Any) -> c.AnswerRemediation:
-    return c.AnswerRemediation(**{"request": ASKED, "said": what, "by": "dc-ops", **fields})
+    return c.AnswerRemediation(**{"request": ASKED, "answer": what, "by": "dc-ops", **fields})
 
 
 def on_its_way(*answers: c.Command, **fields: Any) -> Incident:
@@ -130,7 +130,7 @@ def test_the_way_ends_with_the_new_part_watched() -> None:
     found = incident.remediation
     assert found is not None
     assert (found.stage, found.part, found.is_watched) == ("returned", NEW, True)
-    assert [(one.said, one.actor, one.replaced) for one in found.answers][1] == (
+    assert [(one.answer, one.actor, one.replaced) for one in found.answers][1] == (
         "replaced",
         "key:cluster",
         GPU,
@@ -149,7 +149,7 @@ def test_an_answer_out_of_order_is_refused_in_one_sentence(stage: str) -> None:
         "failed": [said("failed")],
     }
     incident = on_its_way(*ways[stage])
-    recorded = {one.said for one in ways[stage]}
+    recorded = {one.answer for one in ways[stage]}
     for what in ("drained", "replaced", "returned", "refused", "failed"):
         if what in NEXT[stage]:  # type: ignore[index]
             assert len(decide(incident, said(what), LATER)) == 1

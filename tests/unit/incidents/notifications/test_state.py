@@ -164,7 +164,7 @@ class Call:
 
     def carry_out(self) -> None:
         for _ in range(2_000):
-            waiting = [place for place, one in enumerate(self.tried) if one.standing == "waiting"]
+            waiting = [place for place, one in enumerate(self.tried) if one.state == "waiting"]
             if not waiting:
                 return
             place = min(waiting, key=lambda place: self.next[place])
@@ -201,7 +201,7 @@ class Call:
                 self.end(place, "given_up", why)
 
     def end(self, place: int, standing: d.DeliveryState, why: str) -> None:
-        self.tried[place] = replace(self.tried[place], standing=standing)
+        self.tried[place] = replace(self.tried[place], state=standing)
         self.reasons.append(why)
 
 

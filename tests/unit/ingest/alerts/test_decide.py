@@ -29,7 +29,7 @@ def said(status: Any = "firing", **more: Any) -> Alert:
         (None, said(), "fired"),
         (None, said("resolved", starts_at=None), "ignored"),
         (None, said("resolved"), "resolved"),
-        (known("resolved"), said("resolved", starts_at=LATER, says_again=True), "resolved"),
+        (known("resolved"), said("resolved", starts_at=LATER, resends=True), "resolved"),
         (known("resolved"), said("resolved", starts_at=LATER), "repeated"),
         (None, said("acknowledged"), "ignored"),
         (known(), said(), "repeated"),
@@ -73,7 +73,7 @@ def test_only_the_last_hour_is_remembered_and_no_more_than_so_often() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended", "says_again", "outcome"),
+    ("ended", "resends", "outcome"),
     [
         (NOON - LATE, True, "ignored"),
         (NOON - 2 * LATE, True, "fired"),
@@ -82,7 +82,7 @@ def test_only_the_last_hour_is_remembered_and_no_more_than_so_often() -> None:
     ],
 )
 def test_a_firing_that_is_said_again_long_after_its_end_goes_on(
-    ended: datetime, says_again: bool, outcome: str
+    ended: datetime, resends: bool, outcome: str
 ) -> None:
     before = known("resolved", changed_at=ended)
-    assert decide(before, said(says_again=says_again), NOON).outcome == outcome
+    assert decide(before, said(resends=resends), NOON).outcome == outcome

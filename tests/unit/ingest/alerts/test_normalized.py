@@ -54,7 +54,7 @@ def test_labels_name_the_narrowest_component(labels: dict[str, str], component: 
 def test_what_is_shortened_is_told() -> None:
     notes = Notes()
     assert len(notes.line("title", "x" * 1000)) == LONGEST_LINE
-    assert notes.told == ["title was shortened from 1000 to 300 characters"]
+    assert notes.texts == ["title was shortened from 1000 to 300 characters"]
 
 
 def test_control_characters_and_lone_surrogates_are_replaced() -> None:
@@ -65,7 +65,7 @@ def test_control_characters_and_lone_surrogates_are_replaced() -> None:
 def test_labels_beyond_the_limit_are_counted() -> None:
     notes = Notes()
     assert len(notes.labels({f"l{n:03}": n for n in range(MOST_LABELS + 7)})) == MOST_LABELS
-    assert notes.told == ["7 of 57 labels are in the payload only"]
+    assert notes.texts == ["7 of 57 labels are in the payload only"]
 
 
 def test_a_link_that_is_no_address_is_left_out() -> None:
@@ -73,7 +73,7 @@ def test_a_link_that_is_no_address_is_left_out() -> None:
     assert notes.links([("javascript:alert(1)", "x"), ("https://a/b", "b"), ("https://a/b", "again")]) == (
         {"href": "https://a/b", "text": "b"},
     )
-    assert "no http address" in notes.told[0]
+    assert "no http address" in notes.texts[0]
 
 
 @pytest.mark.parametrize(
