@@ -29,6 +29,7 @@ SCHEDULES = (
     ("pingmesh-10m", "pingmesh", 10 * MINUTE, 5 * MINUTE),
     ("c4d-1m", "c4d", MINUTE, 15 * SECOND),
     ("skeletonhunter-5m", "skeletonhunter", 5 * MINUTE, 5 * MINUTE),
+    ("perftracker-5m", "perftracker", 5 * MINUTE, 5 * MINUTE),
 )
 # A job that hangs costs by the second: its windows are not kept open for rows that arrive late.
 GRACE = {"c4d-1m": 2 * SECOND}
@@ -174,7 +175,7 @@ class Migration(migrations.Migration):
                 ("latest", models.DateTimeField(help_text="newest data time")),
                 ("first_arrived_at", models.DateTimeField()),
                 ("arrived_at", models.DateTimeField(help_text="when the newest data time came")),
-                ("heard_at", models.DateTimeField(help_text="when anything last came")),
+                ("last_received_at", models.DateTimeField(help_text="when anything last came")),
             ],
             options={
                 "constraints": [
@@ -273,6 +274,34 @@ class Migration(migrations.Migration):
                         condition=models.Q(("window_start__lt", models.F("window_end"))),
                         name="run_window_order",
                     ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ProbeRequest",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("region", models.CharField(max_length=600)),
+                ("incident", models.BigIntegerField(help_text="number of the incident")),
+                ("question", models.CharField(help_text="id of the question", max_length=40)),
+                ("src", models.CharField(max_length=600)),
+                ("dst", models.CharField(max_length=600)),
+                (
+                    "hops",
+                    models.JSONField(default=list, help_text="what the probes should pass; empty: any path"),
+                ),
+                ("packets", models.PositiveIntegerField()),
+                ("until", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["region", "until"], name="probe_request_region")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("incident", "question"), name="probe_request_once")
                 ],
             },
         ),

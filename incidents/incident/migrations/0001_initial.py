@@ -117,6 +117,10 @@ class Migration(migrations.Migration):
                     "cause",
                     django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), size=None),
                 ),
+                ("related", models.JSONField(default=dict)),
+                ("remediation", models.JSONField(null=True)),
+                ("questions", models.JSONField(null=True)),
+                ("proposals", models.JSONField(null=True)),
             ],
             options={
                 "db_table": "incident",
@@ -151,6 +155,21 @@ class Migration(migrations.Migration):
                         name="incident_group",
                     ),
                     django.contrib.postgres.indexes.GinIndex(fields=["cause"], name="incident_cause"),
+                    models.Index(
+                        condition=models.Q(("remediation__isnull", False)),
+                        fields=["number"],
+                        name="incident_remediation",
+                    ),
+                    models.Index(
+                        condition=models.Q(("questions__isnull", False)),
+                        fields=["number"],
+                        name="incident_questions",
+                    ),
+                    models.Index(
+                        condition=models.Q(("proposals__isnull", False)),
+                        fields=["number"],
+                        name="incident_proposals",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
@@ -168,12 +187,12 @@ class Migration(migrations.Migration):
                 ("incident", models.UUIDField()),
                 ("cause", models.TextField()),
                 ("position", models.CharField(max_length=36)),
-                ("said_at", models.DateTimeField()),
+                ("resolved_at", models.DateTimeField()),
             ],
             options={
                 "db_table": "incident_pending_alert_resolution",
                 "indexes": [
-                    models.Index(fields=["said_at", "incident", "alert"], name="pending_resolution_order")
+                    models.Index(fields=["resolved_at", "incident", "alert"], name="pending_resolution_order")
                 ],
             },
         ),

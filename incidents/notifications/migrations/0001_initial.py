@@ -138,7 +138,7 @@ class Migration(migrations.Migration):
                 ("source", models.CharField(max_length=7)),
                 ("label", models.TextField()),
                 ("kind", models.CharField(max_length=8)),
-                ("lane", models.TextField()),
+                ("queue", models.TextField()),
                 ("at", models.DateTimeField()),
                 ("next_at", models.DateTimeField()),
                 ("attempts", models.PositiveIntegerField(default=0)),

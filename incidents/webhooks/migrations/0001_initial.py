@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                 ("milliseconds", models.PositiveIntegerField()),
                 ("status", models.PositiveIntegerField(null=True)),
                 ("taken", models.BooleanField()),
-                ("said", models.TextField(blank=True, default="")),
+                ("answer", models.TextField(blank=True, default="")),
                 (
                     "webhook",
                     models.ForeignKey(

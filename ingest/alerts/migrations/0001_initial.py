@@ -67,7 +67,7 @@ CREATE TABLE alert_heartbeat (
     grace interval NOT NULL,
     severity text NOT NULL,
     component text,
-    heard_at timestamptz NOT NULL,
+    received_at timestamptz NOT NULL,
     missed boolean NOT NULL,
     PRIMARY KEY (integration, name)
 );
@@ -86,7 +86,9 @@ CREATE TABLE reported_change (
     notes text NOT NULL,
     at timestamptz NOT NULL,
     received_at timestamptz NOT NULL,
-    receipt uuid NOT NULL
+    receipt uuid NOT NULL,
+    validation text,
+    validated_at timestamptz
 );
 CREATE INDEX reported_change_at ON reported_change (at);
 CREATE INDEX reported_change_names ON reported_change USING gin (names);

@@ -31,6 +31,8 @@ CREATE TABLE telemetry_receipt (
     seq bigint NOT NULL
 );
 CREATE INDEX telemetry_receipt_clock ON telemetry_receipt (region, kind, last DESC, received_at);
+CREATE INDEX telemetry_receipt_order ON telemetry_receipt (region, kind, epoch, txid, seq)
+    INCLUDE (number, first, last);
 
 -- Receipts whose rows are being copied in several transactions: readers leave those rows out.
 CREATE TABLE telemetry_unfinished (
@@ -62,7 +64,8 @@ CREATE TABLE telemetry_path_outcome (
     "failures" integer NOT NULL,
     "weight" double precision NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_path_outcome_time ON telemetry_path_outcome USING brin ("time");
+CREATE INDEX telemetry_path_outcome_place ON telemetry_path_outcome
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 """
 
 PLACEMENT = """
@@ -101,7 +104,8 @@ CREATE TABLE telemetry_unit_failure (
     "unit" integer NOT NULL,
     "symptom" integer NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_unit_failure_time ON telemetry_unit_failure USING brin ("time");
+CREATE INDEX telemetry_unit_failure_place ON telemetry_unit_failure
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 """
 
 KINDS = """
@@ -115,7 +119,8 @@ CREATE TABLE telemetry_benchmark (
     "sku" integer NOT NULL,
     "values" double precision[] NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_benchmark_time ON telemetry_benchmark USING brin ("time");
+CREATE INDEX telemetry_benchmark_place ON telemetry_benchmark
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_node_incident (
     "time" timestamptz NOT NULL,
@@ -125,7 +130,8 @@ CREATE TABLE telemetry_node_incident (
     "kind" integer NOT NULL,
     "covariates" integer NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_node_incident_time ON telemetry_node_incident USING brin ("time");
+CREATE INDEX telemetry_node_incident_place ON telemetry_node_incident
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_observation (
     "time" timestamptz NOT NULL,
@@ -137,7 +143,8 @@ CREATE TABLE telemetry_observation (
     "status" integer NOT NULL,
     "score" double precision NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_observation_time ON telemetry_observation USING brin ("time");
+CREATE INDEX telemetry_observation_place ON telemetry_observation
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_outage (
     "time" timestamptz NOT NULL,
@@ -163,7 +170,8 @@ CREATE TABLE telemetry_probe (
     "layer" integer NOT NULL,
     "rtt_us" double precision[] NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_probe_time ON telemetry_probe USING brin ("time");
+CREATE INDEX telemetry_probe_place ON telemetry_probe
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_span (
     "time" timestamptz NOT NULL,
@@ -178,7 +186,8 @@ CREATE TABLE telemetry_span (
     "duration_us" double precision NOT NULL,
     "error" boolean NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_span_time ON telemetry_span USING brin ("time");
+CREATE INDEX telemetry_span_place ON telemetry_span
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_uptime (
     "time" timestamptz NOT NULL,
@@ -203,7 +212,8 @@ CREATE TABLE telemetry_metric (
     "labels" integer NOT NULL,
     "value" double precision NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_metric_time ON telemetry_metric USING brin ("time");
+CREATE INDEX telemetry_metric_place ON telemetry_metric
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 """
 
 LOG_COUNT = """
@@ -216,7 +226,8 @@ CREATE TABLE telemetry_log_count (
     "severity" integer NOT NULL,
     "count" integer NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_log_count_time ON telemetry_log_count USING brin ("time");
+CREATE INDEX telemetry_log_count_place ON telemetry_log_count
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 """
 
 TRAINING = """
@@ -238,7 +249,8 @@ CREATE TABLE telemetry_collective (
     "ranks" integer NOT NULL,
     "node" integer NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_collective_time ON telemetry_collective USING brin ("time");
+CREATE INDEX telemetry_collective_place ON telemetry_collective
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_endpoint (
     "time" timestamptz NOT NULL,
@@ -265,7 +277,8 @@ CREATE TABLE telemetry_flow_rule (
     "next" integer NOT NULL,
     "layer" integer NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_flow_rule_time ON telemetry_flow_rule USING brin ("time");
+CREATE INDEX telemetry_flow_rule_place ON telemetry_flow_rule
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_function_profile (
     "time" timestamptz NOT NULL,
@@ -281,7 +294,8 @@ CREATE TABLE telemetry_function_profile (
     "sigma" double precision NOT NULL,
     "window_s" double precision NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_function_profile_time ON telemetry_function_profile USING brin ("time");
+CREATE INDEX telemetry_function_profile_place ON telemetry_function_profile
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_job_attempt (
     "time" timestamptz NOT NULL,
@@ -292,7 +306,8 @@ CREATE TABLE telemetry_job_attempt (
     "start" timestamptz NOT NULL,
     "outcome" integer NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_job_attempt_time ON telemetry_job_attempt USING brin ("time");
+CREATE INDEX telemetry_job_attempt_place ON telemetry_job_attempt
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 
 CREATE TABLE telemetry_nic_traffic (
     "time" timestamptz NOT NULL,
@@ -305,7 +320,36 @@ CREATE TABLE telemetry_nic_traffic (
     "tx_bytes" double precision NOT NULL,
     "rx_bytes" double precision NOT NULL
 ) PARTITION BY RANGE ("time");
-CREATE INDEX telemetry_nic_traffic_time ON telemetry_nic_traffic USING brin ("time");
+CREATE INDEX telemetry_nic_traffic_place ON telemetry_nic_traffic
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
+"""
+
+CHANGES = """
+CREATE TABLE telemetry_change (
+    "time" timestamptz NOT NULL,
+    "receipt" bigint NOT NULL,
+    "region" integer NOT NULL,
+    "change" integer NOT NULL,
+    "kind" integer NOT NULL,
+    "targets" integer NOT NULL,
+    "author" integer NOT NULL,
+    "team" integer NOT NULL,
+    "settings" integer NOT NULL,
+    "measures" integer NOT NULL
+) PARTITION BY RANGE ("time");
+CREATE INDEX telemetry_change_place ON telemetry_change
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
+
+CREATE TABLE telemetry_change_outcome (
+    "time" timestamptz NOT NULL,
+    "receipt" bigint NOT NULL,
+    "region" integer NOT NULL,
+    "change" integer NOT NULL,
+    "outcome" integer NOT NULL,
+    "incident" integer NOT NULL
+) PARTITION BY RANGE ("time");
+CREATE INDEX telemetry_change_outcome_place ON telemetry_change_outcome
+    USING brin (region int4_minmax_multi_ops, "time") WITH (pages_per_range='8', autosummarize='true');
 """
 
 # By which a window finds the intervals that end after its start.
@@ -351,6 +395,7 @@ class Migration(migrations.Migration):
         migrations.RunSQL(METRIC),
         migrations.RunSQL(LOG_COUNT),
         migrations.RunSQL(TRAINING),
+        migrations.RunSQL(CHANGES),
         migrations.RunSQL(INDEXES),
         migrations.RunSQL(RECORD),
     ]
