@@ -367,8 +367,10 @@ def silence_incident(reference: str, ends_at: datetime, comment: object, context
     if not labels:
         raise CommandRefusedError(NOTHING_IN_COMMON)
     matchers = [Matcher(name, value).as_json() for name, value in labels.items()]
-    who = context.actor.partition(":")[2] or context.actor
-    return create_silence(matchers, None, ends_at, who, comment, context, incidents=(view.incident.id,))
+    silenced_by = context.actor.partition(":")[2] or context.actor
+    return create_silence(
+        matchers, None, ends_at, silenced_by, comment, context, incidents=(view.incident.id,)
+    )
 
 
 NOTHING_IN_COMMON: Final = (
