@@ -39,7 +39,7 @@ def changes_in(window: Window) -> list[Change]:
     """The changes of a window and its history by time, with the outcomes that rows tell. The last row of a change
     counts, and its first bad outcome after it was last called harmless, else its first outcome."""
     found: dict[str, Change] = {}
-    told = defaultdict[str, list[tuple[int, str]]](list)
+    reported = defaultdict[str, list[tuple[int, str]]](list)
     for one in (*window.history, window):
         sums = one.sums["changes"]
         targets = sums.keys["targets"]
@@ -56,8 +56,8 @@ def changes_in(window: Window) -> list[Change]:
         known = whole(outcomes, "time").tolist()
         pairs = zip(texts(outcomes, "change"), texts(outcomes, "outcome"), known, strict=True)
         for name, outcome, when in pairs:
-            told[name].append((when, outcome))
-    outcomes_by_name = {name: outcome_of(rows) for name, rows in told.items()}
+            reported[name].append((when, outcome))
+    outcomes_by_name = {name: outcome_of(rows) for name, rows in reported.items()}
     return in_order(
         replace(one, outcome=outcomes_by_name[name][0], known_at=max(outcomes_by_name[name][1], one.at))
         if name in outcomes_by_name
