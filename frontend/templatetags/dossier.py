@@ -24,7 +24,7 @@ from frontend.settings_map import groups_for, section_of
 from frontend.times import clock, exact_words, is_one_minute, span_to
 from incidents.domain.incident.alerts import is_storm
 from incidents.domain.incident.state import Failure, Incident
-from incidents.domain.oncall.span_text import lead_words
+from incidents.domain.oncall.spans import lead_words
 from ingest.queries import is_component
 
 register = template.Library()

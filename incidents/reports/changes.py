@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from incidents.domain.oncall.span_text import span_words
+from incidents.domain.oncall.spans import span_words
 
 Json = dict[str, Any]
 Body = Mapping[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from analyzers.commands import span_text
 from analyzers.queries import Share
-from incidents.domain.oncall.span_text import lead_words
+from incidents.domain.oncall.spans import lead_words
 from incidents.scorecards.backtest import STATUSES, Backtest
 
 MOST_LINES = 40

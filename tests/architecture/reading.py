@@ -13,11 +13,11 @@ LAYERS = ["deploy", "frontend", "incidents", "analyzers", "ingest"]
 
 @dataclass
 class Survey:
-    """Lines of each function, files that catch everything, classes as (name, file, names of their bases), and as (file,
-    name) modules' constants and variables: parameters, fields, and what statements assign at any depth.
+    """Files that catch everything, classes as (name, file, names of their bases), and as (file, name) functions,
+    modules' constants and variables: parameters, fields, and what statements assign at any depth.
     """
 
-    lengths: dict[str, int] = field(default_factory=dict)
+    functions: list[tuple[str, str]] = field(default_factory=list)
     broad: set[str] = field(default_factory=set)
     classes: list[tuple[str, str, list[str]]] = field(default_factory=list)
     constants: list[tuple[str, str]] = field(default_factory=list)
@@ -40,7 +40,7 @@ def survey() -> Survey:
         for node in statements(tree):
             found.variables |= {(file, name) for name in assigned(node)}
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found.lengths[f"{file}:{node.name}:{node.lineno}"] = (node.end_lineno or 0) - node.lineno + 1
+                found.functions.append((file, node.name))
                 given = node.args
                 found.variables |= {
                     (file, one.arg) for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)
@@ -62,8 +62,8 @@ def assigned(node: ast.AST) -> Iterator[str]:
 
 
 def catches_everything(handler: ast.ExceptHandler) -> bool:
-    kind = handler.type
-    return kind is None or (isinstance(kind, ast.Name) and kind.id in {"Exception", "BaseException"})
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or ast.unparse(kind) in {"Exception", "BaseException"} for kind in kinds)
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:

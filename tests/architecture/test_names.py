@@ -58,12 +58,17 @@ WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def test_no_name_has_a_word_of_the_old_dialect() -> None:
-    functions = [tuple(key.split(":")[:2]) for key in survey().lengths]
     classes = [(file, name) for name, file, _ in survey().classes]
     modules = [(str(path.relative_to(ROOT)), path.stem) for path in sources()]
     found = [
         (file, name, BANNED[word.lower()])
-        for file, name in [*functions, *classes, *modules, *survey().constants, *sorted(survey().variables)]
+        for file, name in [
+            *survey().functions,
+            *classes,
+            *modules,
+            *survey().constants,
+            *sorted(survey().variables),
+        ]
         for word in WORD.findall(name)
         if word.lower() in BANNED and name != "SEALED"
     ]

@@ -1,15 +1,72 @@
 """The shape of the tree, by its graph of imports and its folders. The order of packages is in `pyproject.toml`."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import grimp
 import pytest
 
-from tests.architecture.reading import LAYERS
+from tests.architecture.reading import LAYERS, sources
 from tests.places import ROOT, TESTS
 
 MODULES_PER_PACKAGE = 30
+TIERS = {
+    "rules": "incidents/domain",
+    "tables": "incidents",
+    "API": "incidents/api",
+    "pages": "frontend/views",
+    "templates": "frontend/templates/frontend",
+}
+"""Where a concept of incidents stands, under the same noun."""
+PACKAGES_PER_CONCEPT = 2
+"""Packages of a tier that have files of one concept: its own, and that of the aggregate (`incident`)."""
+FILES_PER_CONCEPT = 15
+"""Files of one concept on one tier."""
+LARGE = {
+    ("incident", "rules"): "the aggregate: a file for each group of commands and events",
+    ("incident", "templates"): "one page of many parts, each fetched alone",
+    ("reports", "tables"): "rules, tables, pictures, mail and API of reports stand in one package",
+}
+TOP_OF_INCIDENTS = {
+    "apps": "Django's registration",
+    "events": "event types of all concepts",
+    "commands": "facade: what changes an incident",
+    "queries": "facade: what is read of incidents",
+    "bulk": "facade: one command on several incidents",
+    "follower": "findings and alerts of the log, to all concepts",
+    "timers": "what time does to alerts and incidents",
+    "proposals": "a concept of one file",
+    "theories": "a concept of one file",
+}
+"""Modules beside the packages of `incidents`, each with its reason. A concept of several files is a package."""
+SHORT = 25
+"""Lines below which a file needs a reason."""
+SHORT_NAMES = {
+    "__main__.py": "Python runs it by name",
+    "apps.py": "Django's registration",
+    "calibration.py": "constants that were measured, beside the method that reads them",
+    "events.py": "the event types of a package, for all to import",
+    "models.py": "Django's tables",
+    "tasks.py": "Celery finds it by name",
+    "urls.py": "addresses of a package",
+}
+SHORT_PLACES = {
+    "ingest/telemetry/kinds": "a telemetry kind is one declaration, and one file",
+    "deploy/management/commands": "Django runs a command by the name of its file",
+}
+SHORT_FILES = {
+    "analyzers/builtin/tor_availability/analyzer.py": "each method has it: the entry point names it",
+    "analyzers/runs/system_checks.py": "Django's checks, imported when all apps are ready",
+    "deploy/offline.py": "a settings module, found by its name",
+    "deploy/version.py": "read before anything else is imported",
+    "frontend/views/settings/settings.py": "the first page of its area",
+    "incidents/domain/csv.py": "one guard for every CSV that leaves",
+    "incidents/domain/incident/flapping.py": "the rule of flap detection, which two packages apply",
+    "incidents/incident/telemetry_horizon.py": "keeps the analyzers out of the repository",
+    "ingest/api/redact.py": "imports nothing: loggers use it before Django is there",
+}
 
 
 def imports() -> dict[str, set[str]]:
@@ -49,3 +106,65 @@ def test_tests_stand_where_their_subject_stands(kind: str) -> None:
 
 def test_no_test_lies_about() -> None:
     assert [*(TESTS / "unit").glob("test_*.py"), *(TESTS / "integration").glob("test_*.py")] == []
+
+
+def concepts() -> set[str]:
+    """The nouns of incidents: its packages and modules, without the tiers, the facades and what serves all concepts."""
+    nouns = {
+        path.stem
+        for path in (ROOT / "incidents").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    of_one_file = {"proposals", "theories"}
+    return (
+        nouns - (TOP_OF_INCIDENTS.keys() - of_one_file) - {"__init__", "api", "domain", "security", "worker"}
+    )
+
+
+def files_of(concept: str, tier: str) -> Iterator[Path]:
+    """Paths below the tier's folder that have the noun, in either number, as the name of a folder or of the file."""
+    root = ROOT / TIERS[tier]
+    for path in [*root.rglob("*.py"), *root.rglob("*.html")]:
+        inside = path.relative_to(root)
+        names = {*inside.parts[:-1], path.stem}
+        aside = tier == "tables" and inside.parts[0] in {"api", "domain"}
+        other = aside or path.name == "__init__.py" or bool({"migrations", "management"} & names)
+        if not other and names & {concept, concept.removesuffix("s")}:
+            yield inside
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_concept_stands_in_at_most_two_packages_of_a_tier(tier: str) -> None:
+    packages = {
+        noun: {path.parts[0] for path in files_of(noun, tier) if path.parts[1:]} for noun in concepts()
+    }
+    assert {noun: found for noun, found in packages.items() if len(found) > PACKAGES_PER_CONCEPT} == {}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_concept_has_as_many_files_as_a_reader_can_survey(tier: str) -> None:
+    sizes = {noun: len(list(files_of(noun, tier))) for noun in concepts()}
+    large = {noun for noun, size in sizes.items() if size > FILES_PER_CONCEPT}
+    assert large == {noun for noun, where in LARGE if where == tier}
+
+
+def test_concepts_are_found_on_all_tiers() -> None:
+    """The measures above see files: a renamed folder would leave them with nothing to measure."""
+    found = {tier for tier in TIERS if sum(1 for noun in concepts() for _ in files_of(noun, tier)) > 10}
+    assert found == TIERS.keys()
+
+
+def test_modules_beside_the_packages_of_incidents_have_a_reason() -> None:
+    modules = {path.stem for path in (ROOT / "incidents").glob("*.py")} - {"__init__"}
+    assert modules == TOP_OF_INCIDENTS.keys()
+
+
+def test_a_short_file_has_a_reason() -> None:
+    short = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if path.name not in {"__init__.py", *SHORT_NAMES}
+        and str(path.parent.relative_to(ROOT)) not in SHORT_PLACES
+        and len(path.read_text().splitlines()) < SHORT
+    }
+    assert short == SHORT_FILES.keys()

@@ -73,3 +73,22 @@ def without(some: Sequence[Span], others: Sequence[Span]) -> list[Span]:
     edges = [ALWAYS[0], *(edge for span in others for edge in span), ALWAYS[1]]
     free = [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
     return common(some, free)
+
+
+# In words
+# ----------------------------------------------------------------------------------------------------------
+def span_words(seconds: float) -> str:
+    """`40 s`, `7 min`, `3.5 h`, `2.1 d`."""
+    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (129_600, 3600, "h")):
+        if seconds < limit:
+            shown = seconds / size
+            return f"{shown:.0f} {unit}" if unit != "h" else f"{shown:.1f} {unit}"
+    return f"{seconds / 86400:.1f} d"
+
+
+def lead_words(lead: timedelta | float | None) -> str:
+    """`12 min before the first report`, `3 min after it`: how long a blame came before or after it."""
+    if lead is None:
+        return "–"
+    seconds = lead.total_seconds() if isinstance(lead, timedelta) else lead
+    return f"{span_words(abs(seconds))} {'before the first report' if seconds > 0 else 'after it'}"

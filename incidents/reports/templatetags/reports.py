@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django import template
 
-from incidents.domain.oncall.span_text import lead_words, span_words
+from incidents.domain.oncall.spans import lead_words, span_words
 from incidents.domain.remediation.mitigation import NAMES
 
 register = template.Library()

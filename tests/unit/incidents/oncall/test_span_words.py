@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain.oncall.span_text import lead_words, span_words
+from incidents.domain.oncall.spans import lead_words, span_words
 
 
 @pytest.mark.parametrize(
