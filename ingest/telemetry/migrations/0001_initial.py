@@ -358,6 +358,26 @@ CREATE INDEX telemetry_outage_until ON telemetry_outage (region, "end");
 CREATE INDEX telemetry_uptime_until ON telemetry_uptime (region, "end");
 """
 
+# `heap`: the table of moved rows that is still to be dropped. `epoch` and `txid`: what the log held below them was seen
+# when the file was written.
+COLD = """
+CREATE TABLE telemetry_cold (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text COLLATE "C" NOT NULL,
+    start timestamptz NOT NULL,
+    until timestamptz NOT NULL,
+    state text COLLATE "C" NOT NULL CHECK (state IN ('writing', 'checked', 'cold', 'removing')),
+    file text NOT NULL UNIQUE,
+    heap text COLLATE "C",
+    rows bigint NOT NULL DEFAULT 0,
+    bytes bigint NOT NULL DEFAULT 0,
+    epoch integer,
+    txid xid8,
+    changed_at timestamptz NOT NULL
+);
+CREATE INDEX telemetry_cold_place ON telemetry_cold (kind, until);
+"""
+
 # Events and receipts with one statement: what `log_begin` does, whose arguments come first, and one receipt for each of
 # its events.
 RECORD = """CREATE FUNCTION telemetry_record(
@@ -397,5 +417,6 @@ class Migration(migrations.Migration):
         migrations.RunSQL(TRAINING),
         migrations.RunSQL(CHANGES),
         migrations.RunSQL(INDEXES),
+        migrations.RunSQL(COLD),
         migrations.RunSQL(RECORD),
     ]
