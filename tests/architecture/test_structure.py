@@ -37,6 +37,7 @@ TOP_OF_INCIDENTS = {
     "bulk": "facade: one command on several incidents",
     "follower": "findings and alerts of the log, to all concepts",
     "timers": "what time does to alerts and incidents",
+    "change_outcomes": "a concept of one file",
     "proposals": "a concept of one file",
     "theories": "a concept of one file",
 }
@@ -115,7 +116,7 @@ def concepts() -> set[str]:
         for path in (ROOT / "incidents").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    of_one_file = {"proposals", "theories"}
+    of_one_file = {"change_outcomes", "proposals", "theories"}
     return (
         nouns - (TOP_OF_INCIDENTS.keys() - of_one_file) - {"__init__", "api", "domain", "security", "worker"}
     )
