@@ -120,8 +120,8 @@ class IncidentCompareView(IncidentAPI):
     )
     def get(self, request: Request, reference: str) -> Response:
         """What changed of an incident between two times: fields, timeline, alerts."""
-        asked = parameters(request, "from", "to")
-        found = compare_incident(reference, span_from(asked.get("from", ""), asked.get("to", "")))
+        query = parameters(request, "from", "to")
+        found = compare_incident(reference, span_from(query.get("from", ""), query.get("to", "")))
         return Response(
             {
                 **_times(found.span),
@@ -161,9 +161,9 @@ class GridCompareView(IncidentAPI):
     )
     def get(self, request: Request) -> Response:
         """What changed of the grid: the window that ends at `from` beside the one that ends at `to`."""
-        asked = parameters(request, "from", "to", "within", *GRID)
-        span = span_from(asked.pop("from", ""), asked.pop("to", ""))
-        grid = grid_query_from(asked, request.query_params.getlist("within"))
+        query = parameters(request, "from", "to", "within", *GRID)
+        span = span_from(query.pop("from", ""), query.pop("to", ""))
+        grid = grid_query_from(query, request.query_params.getlist("within"))
         try:
             found = compare_grid(grid, span)
         except PathSumsTooSlow as error:
@@ -196,8 +196,8 @@ class ConfigurationCompareView(IncidentAPI):
     )
     def get(self, request: Request) -> Response:
         """What is configured otherwise at `to` than at `from`."""
-        asked = parameters(request, "from", "to")
-        found = compare_configuration(span_from(asked.get("from", ""), asked.get("to", "")))
+        query = parameters(request, "from", "to")
+        found = compare_configuration(span_from(query.get("from", ""), query.get("to", "")))
         objects = [
             {
                 "kind": one.kind,

@@ -157,13 +157,13 @@ class GridComparison:
         return bool(self.totals[0].carried and self.totals[1].carried)
 
 
-def compare_grid(asked: GridQuery, span: Span) -> GridComparison:
+def compare_grid(requested: GridQuery, span: Span) -> GridComparison:
     """Raises InvalidValueError for kinds that are not on the paths, PathSumsTooSlow."""
-    after = grid_of(replace(asked, steps=1, end=span.end, at=None))
+    after = grid_of(replace(requested, steps=1, end=span.end, at=None))
     if after.crossing is not None:  # the same axes, whatever would cross best at the other moment
         rows, columns = after.crossing.rows.kind, after.crossing.columns.kind
-        asked = replace(asked, region=after.region, rows=rows, columns=columns)
-    before = _grid_before(asked, span.start)
+        requested = replace(requested, region=after.region, rows=rows, columns=columns)
+    before = _grid_before(requested, span.start)
     sides = [_shares(one) for one in (before, after)]
     cells, count = cell_changes(sides[0][0], sides[1][0], MOST_CELLS)
     vanished, appeared = only_in(
@@ -183,14 +183,14 @@ def compare_grid(asked: GridQuery, span: Span) -> GridComparison:
     )
 
 
-def _grid_before(asked: GridQuery, end: datetime) -> Grid:
+def _grid_before(requested: GridQuery, end: datetime) -> Grid:
     """Empty where the paths of that time did not have these kinds."""
     try:
-        return grid_of(replace(asked, steps=1, end=end, at=None))
+        return grid_of(replace(requested, steps=1, end=end, at=None))
     except InvalidValueError as error:
         if error.field not in ("rows", "columns"):
             raise
-        return grid_of(replace(asked, steps=1, end=end, at=None, rows="", columns="", within=()))
+        return grid_of(replace(requested, steps=1, end=end, at=None, rows="", columns="", within=()))
 
 
 Shares = dict[tuple[str, str], Share]

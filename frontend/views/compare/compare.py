@@ -50,14 +50,14 @@ def compare_incident_page(request: HttpRequest, number: int) -> HttpResponse:
 @page
 @require_safe
 def compare_grid_page(request: HttpRequest) -> HttpResponse:
-    asked = grid_query_from(request.GET.dict(), request.GET.getlist("within"))
+    requested = grid_query_from(request.GET.dict(), request.GET.getlist("within"))
     names = ("region", "telemetry", "rows", "columns", "window", "within")
-    kept = [(name, value) for name in names for value in request.GET.getlist(name) if value]
+    stored = [(name, value) for name in names for value in request.GET.getlist(name) if value]
     return _compared(
         request,
         "frontend/compare/grid.html",
-        {"kept": kept, "back": reverse("grid"), "window": asked.window},
-        lambda span: compare_grid(asked, span),
+        {"kept": stored, "back": reverse("grid"), "window": requested.window},
+        lambda span: compare_grid(requested, span),
         "grid",
     )
 

@@ -190,8 +190,8 @@ def _address(request: HttpRequest, **changed: object) -> str:
 
 def _compared(request: HttpRequest, found: Grid) -> str:
     """The query of the comparison of the first step with the one that is shown."""
-    kept = ("region", "telemetry", "rows", "columns", "window", "within")
-    query = [(name, value) for name in kept for value in request.GET.getlist(name) if value]
+    stored = ("region", "telemetry", "rows", "columns", "window", "within")
+    query = [(name, value) for name in stored for value in request.GET.getlist(name) if value]
     first = 0 if found.at else -1
     start = found.steps[first][1] if first == 0 else found.steps[0][0]
     return urlencode([*query, ("from", _written(start)), ("to", _written(found.steps[found.at][1]))])
