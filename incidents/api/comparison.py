@@ -101,7 +101,7 @@ class ObjectChangeShape(s.Serializer[Any]):
     what = s.ChoiceField(choices=("created", "removed", "changed"))
     fields = DifferenceShape(many=True)  # type: ignore[assignment]
     changes = s.IntegerField()
-    who = s.ListField(child=s.CharField())
+    actors = s.ListField(child=s.CharField())
     at = s.DateTimeField(help_text="of the last change")
 
 
@@ -205,7 +205,7 @@ class ConfigurationCompareView(IncidentAPI):
                 "what": one.what,
                 "fields": _differences(one.fields),
                 "changes": one.changes,
-                "who": one.who,
+                "actors": one.actors,
                 "at": rfc3339(one.at),
             }
             for one in found.objects

@@ -232,7 +232,7 @@ class ObjectChange:
     what: str
     fields: Sequence[Difference]
     changes: int
-    who: Sequence[str]
+    actors: Sequence[str]
     at: datetime
 
 

@@ -22,6 +22,8 @@ TIERS = {
 """Where a concept of incidents stands, under the same noun."""
 PACKAGES_PER_CONCEPT = 2
 """Packages of a tier that have files of one concept: its own, and that of the aggregate (`incident`)."""
+SHOWN_WITH_OTHERS = {("incident", "templates"): "parts of incidents are on pages of components and of comparisons"}
+"""Concepts with files in more packages than that."""
 FILES_PER_CONCEPT = 15
 """Files of one concept on one tier."""
 LARGE = {
@@ -66,6 +68,7 @@ SHORT_FILES = {
     "incidents/domain/csv.py": "one guard for every CSV that leaves",
     "incidents/domain/incident/flapping.py": "the rule of flap detection, which two packages apply",
     "incidents/incident/telemetry_horizon.py": "keeps the analyzers out of the repository",
+    "ingest/telemetry/store/snapshot.py": "what readers of tables and of files share, without importing either",
     "ingest/api/redact.py": "imports nothing: loggers use it before Django is there",
 }
 
@@ -139,7 +142,8 @@ def test_a_concept_stands_in_at_most_two_packages_of_a_tier(tier: str) -> None:
     packages = {
         noun: {path.parts[0] for path in files_of(noun, tier) if path.parts[1:]} for noun in concepts()
     }
-    assert {noun: found for noun, found in packages.items() if len(found) > PACKAGES_PER_CONCEPT} == {}
+    spread = {noun for noun, found in packages.items() if len(found) > PACKAGES_PER_CONCEPT}
+    assert spread == {noun for noun, where in SHOWN_WITH_OTHERS if where == tier}
 
 
 @pytest.mark.parametrize("tier", TIERS)
