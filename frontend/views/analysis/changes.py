@@ -36,7 +36,7 @@ def changes(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     found = risks(region, now) if region else None
     lines = [one for one in found.changes if _is(one, which)] if found else []
-    rows = listed(request, lines, _words, lambda one: (one.change.name,), kept=("region", "outcome"))
+    rows = listed(request, lines, _words, lambda one: (one.change.name,), carried=("region", "outcome"))
     causes = caused(region, now - timedelta(days=DAYS), now) if region else {}
     context = {
         "risks": found,
