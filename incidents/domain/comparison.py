@@ -65,7 +65,7 @@ def compared_fields(incident: Mapping[str, Any]) -> dict[str, Any]:
     for one in incident["opinions"]:
         score = "" if one["score"] is None else f", {one['score']:.1%}"
         about = f" {one['component']}" if one["component"] else ""
-        fields[f"opinion of {one['analyzer']}"] = f"{one['says']}{about}{score}"
+        fields[f"opinion of {one['analyzer']}"] = f"{one['stance']}{about}{score}"
     return fields
 
 

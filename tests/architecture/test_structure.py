@@ -22,7 +22,9 @@ TIERS = {
 """Where a concept of incidents stands, under the same noun."""
 PACKAGES_PER_CONCEPT = 2
 """Packages of a tier that have files of one concept: its own, and that of the aggregate (`incident`)."""
-SHOWN_WITH_OTHERS = {("incident", "templates"): "parts of incidents are on pages of components and of comparisons"}
+SHOWN_WITH_OTHERS = {
+    ("incident", "templates"): "parts of incidents are on pages of components and of comparisons"
+}
 """Concepts with files in more packages than that."""
 FILES_PER_CONCEPT = 15
 """Files of one concept on one tier."""
