@@ -82,9 +82,9 @@ def composed(plan: Plan, rng: np.random.Generator) -> Arrivals:
         times = _renewals(rng, rates[number], cvs[number], edges)
         at.append(times)
         client.append(np.full(len(times), number))
-    times, who = np.concatenate(at), np.concatenate(client)
+    times, sender = np.concatenate(at), np.concatenate(client)
     order = np.argsort(times, kind="stable")
-    return Arrivals(times[order], who[order], _sizes(plan, rng, who[order]))
+    return Arrivals(times[order], sender[order], _sizes(plan, rng, sender[order]))
 
 
 def poisson(plan: Plan, rng: np.random.Generator, like: Arrivals) -> Arrivals:

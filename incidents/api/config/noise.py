@@ -187,8 +187,8 @@ class NoiseView(IncidentAPI):
         return Response(as_json(noise(end - timedelta(days=days), end)))
 
 
-def days_from(asked: Mapping[str, str]) -> int:
-    text = asked.get("days") or str(DAYS)
+def days_from(query: Mapping[str, str]) -> int:
+    text = query.get("days") or str(DAYS)
     if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST_DAYS):
         raise InvalidValueError("days", f"must be a number from 1 to {MOST_DAYS}")
     return int(text)
