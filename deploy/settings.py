@@ -231,6 +231,15 @@ OUTBOUND_ALLOWED_NETWORKS = env.networks(
     "networks of the house that webhooks may be sent to, say `10.20.0.0/16,fd12::/16`; public addresses always may",
 )
 
+SLACK_API_URL = (
+    env.address(
+        "DOSSIER_SLACK_API_URL",
+        "https://slack.com/api",
+        "address of Slack's Web API; another one for GovSlack",
+    )
+    + "/"
+)
+
 # Remediation ------------------------------------------------------------------------------------
 REPAIR_PROOF_REQUIRED = env.boolean(
     "DOSSIER_REPAIR_PROOF_REQUIRED",
@@ -348,6 +357,7 @@ INSTALLED_APPS = [
     "incidents.scorecards",
     "incidents.reports",
     "incidents.webhooks",
+    "incidents.chat",
     "incidents.audit",
     "incidents.notifications",
     "incidents.worker",

@@ -90,6 +90,7 @@ GROUPS: Final = (
                 "Services that receive incident events, with delivery status.",
                 staff=True,
             ),
+            Section("chat", "Chat", "Slack workspaces with messages of incidents.", staff=True),
         ),
     ),
     Group(

@@ -29,6 +29,7 @@ from frontend.views.reports import reports
 from frontend.views.reports import schedules as report_schedules
 from frontend.views.settings import (
     audit,
+    chat,
     integrations,
     notifications,
     people,
@@ -153,6 +154,9 @@ urlpatterns = [
     path("settings/audit", audit.audit, name="audit"),
     path("settings/webhooks", webhooks.webhooks, name="webhooks"),
     path("settings/webhooks/<slug:name>/<slug:verb>", webhooks.act, name="webhook_act"),
+    path("settings/chat", chat.chat, name="chat"),
+    path("settings/chat/<slug:name>/<slug:verb>", chat.act, name="chat_act"),
+    path("chat/link/<str:token>", chat.link, name="chat_link"),
     path("settings/restore", restore.put_back, name="put_back"),
     path("teams", teams.teams, name="teams"),
     path("teams/<slug:slug>/remove", teams.remove_team, name="remove_team"),

@@ -27,6 +27,7 @@ from deploy import broker, env, privileges, processes
 from deploy.accounts import proxy_is_not_counted
 from deploy.observability import metrics
 from deploy.version import VERSION
+from incidents.chat.queries import broken_workspaces, unreadable_workspaces
 from incidents.escalation.queries import called_but_unreachable
 from incidents.notifications import key
 from incidents.notifications.queries import LONGEST_SILENCE, overdue, silences
@@ -139,7 +140,7 @@ def _lost_analyzers() -> dict[str, str]:
 
 
 def secrets() -> str | None:
-    """Contact methods, channels and webhooks to which nothing is sent, by name: for staff."""
+    """Contact methods, channels, webhooks and chats to which nothing is sent, by name: for staff."""
 
     def probe() -> str | None:
         lost = _recently_unreadable()
@@ -169,7 +170,11 @@ def _recently_unreadable() -> list[str]:
     """What cannot be decrypted; each address is decrypted for it."""
     return _recently(
         "secrets",
-        lambda: [*key.unreadable(), *(f"webhook {name}" for name in unreadable_webhooks())],
+        lambda: [
+            *key.unreadable(),
+            *(f"webhook {name}" for name in unreadable_webhooks()),
+            *(f"chat workspace {name}" for name in unreadable_workspaces()),
+        ],
         (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS),
     )
 
@@ -236,6 +241,7 @@ def advice() -> list[str]:
         found.append(
             f"telemetry: old rows should have moved into files {waits.total_seconds() / 3600:.0f} hours ago"
         )
+    found += [f"chat workspace {one}" for one in broken_workspaces()]
     if called := called_but_unreachable():
         shown = [f"{name} ({why})" for name, why in list(called.items())[:5]]
         more = f" and {len(called) - 5} more" if len(called) > 5 else ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from django.urls import path
 
+from incidents.api import chat
 from incidents.api.alerts import alertmanager, opsgenie
 
 urlpatterns = [
+    path("chat/slack/<slug:name>", chat.slack, name="chat-slack"),
     path("api/v2/alerts", alertmanager.alerts, name="alertmanager-alerts"),
     path("api/v2/alerts/groups", alertmanager.groups, name="alertmanager-groups"),
     path("api/v2/status", alertmanager.status, name="alertmanager-status"),

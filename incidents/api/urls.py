@@ -16,6 +16,7 @@ from incidents.api.alerts.change_validation import ChangeValidationView
 from incidents.api.alerts.changes import ChangesView, IncidentChangesView
 from incidents.api.alerts.receipts import ReceiptView
 from incidents.api.alerts.views import MemberAlertsView
+from incidents.api.chat import ChatWorkspacesView
 from incidents.api.comparison import ConfigurationCompareView, GridCompareView, IncidentCompareView
 from incidents.api.components.grid import GridView
 from incidents.api.components.views import BlastRadiusView
@@ -225,6 +226,7 @@ router.register("schedules", SchedulesView, basename="schedules")
 router.register("calendars", CalendarsView, basename="calendars")
 router.register("users", UsersView, basename="users")
 router.register("webhooks", WebhooksView, basename="webhooks")
+router.register("chat_workspaces", ChatWorkspacesView, basename="chat_workspaces")
 router.register("maintenance", MaintenanceView, basename="maintenance")
 router.register("saved_views", SavedViewsView, basename="saved_views")
 router.register("inhibitions", InhibitionsView, basename="inhibitions")

@@ -166,6 +166,7 @@ FULL: Final = (
     Screen("maintenance", "/settings/maintenance"),
     Screen("inhibitions", "/settings/inhibitions"),
     Screen("webhooks", "/settings/webhooks"),
+    Screen("chat", "/settings/chat"),
     Screen("audit", "/settings/audit"),
 )
 README: Final = (

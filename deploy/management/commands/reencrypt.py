@@ -9,6 +9,7 @@ from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from incidents.chat.models import ChatWorkspace
 from incidents.notifications import key
 from incidents.notifications.models import ContactMethod
 from incidents.security import encryption
@@ -26,7 +27,7 @@ class Command(BaseCommand):
         try:
             with transaction.atomic():
                 key.reencrypt_secrets()
-                count = _methods() + _webhooks() + _authenticators()
+                count = _methods() + _webhooks() + _workspaces() + _authenticators()
         except encryption.DecryptionError as error:
             raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_FALLBACKS.") from None
         self.stdout.write(f"{count} sealed anew.")
@@ -47,6 +48,15 @@ def _webhooks() -> int:
         row.secret = _anew(bytes(row.secret))
         row.previous_secret = None if row.previous_secret is None else _anew(bytes(row.previous_secret))
         row.save(update_fields=("secret", "previous_secret"))
+    return len(rows)
+
+
+def _workspaces() -> int:
+    rows = list(ChatWorkspace.objects.select_for_update())
+    for row in rows:
+        if not row.readable:
+            raise encryption.DecryptionError(f"the token of {row.name} was sealed under another key")
+        row.save(update_fields=("token", "signing_secret"))
     return len(rows)
 
 

@@ -1,0 +1,161 @@
+"""Workspaces of a chat service as /api/v1/chat_workspaces, and the address that Slack sends to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers as s
+from rest_framework.decorators import action
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from incidents.api.editable import Catalog
+from incidents.api.incident.serializers import ProblemShape, Strict
+from incidents.api.incident.views import ConflictError
+from incidents.api.inputs import context
+from incidents.chat import commands, requests
+from incidents.chat.models import ChatWorkspace
+from incidents.chat.queries import lag_of
+from incidents.chat.slack import SlackError
+from incidents.domain.values import SEVERITIES, InvalidValueError
+from ingest.api.authentication import HasScope
+from ingest.api.pagination import Pages
+from ingest.api.problem_details import problem
+
+CHANNEL = r"^[CGD][A-Z0-9]{4,38}$"
+
+
+class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
+    token = s.RegexField(
+        r"^xoxb-[A-Za-z0-9-]{10,500}$",
+        write_only=True,
+        help_text="bot token; stored encrypted, never shown",
+        error_messages={"invalid": "must be a bot token, which begins with xoxb-"},
+    )
+    signing_secret = s.RegexField(
+        r"^[0-9a-f]{16,128}$",
+        write_only=True,
+        help_text="of the app's basic information; stored encrypted, never shown",
+        error_messages={"invalid": "must be the signing secret of the app: hexadecimal digits"},
+    )
+    channel = s.RegexField(
+        CHANNEL,
+        required=False,
+        allow_blank=True,
+        help_text="id of the channel of teams that `rooms` does not name; empty for none",
+        error_messages={"invalid": "must be the id of a channel, such as C0123456789; its details show it"},
+    )
+    rooms = s.DictField(
+        child=s.RegexField(CHANNEL, error_messages={"invalid": "must be the id of a channel"}),
+        required=False,
+        help_text="channel id by slug of the team",
+    )
+    least = s.ChoiceField(choices=SEVERITIES, required=False, help_text="lowest severity that has a message")
+    accounts = s.SerializerMethodField(help_text="linked chat accounts")
+    lag_seconds = s.SerializerMethodField(help_text="age of the oldest event that the messages do not show")
+
+    class Meta:
+        model = ChatWorkspace
+        fields = (
+            "name", "token", "signing_secret", "channel", "rooms", "least", "active", "error", "retry_at",
+            "last_success", "accounts", "lag_seconds",
+        )  # fmt: skip
+        read_only_fields = ("error", "retry_at", "last_success")
+        extra_kwargs: ClassVar[dict[str, Any]] = {
+            "active": {"help_text": "false stops messages and requests"}
+        }
+
+    def get_accounts(self, row: ChatWorkspace) -> int:
+        return row.accounts.count()
+
+    def get_lag_seconds(self, row: ChatWorkspace) -> float:
+        return lag_of(row)
+
+    def validate_name(self, name: str) -> str:
+        if self.instance is not None and name != self.instance.name:
+            raise s.ValidationError("is part of the address that the app has, and stays")
+        return name
+
+
+class ChatTestShape(s.Serializer[Any]):
+    channel = s.CharField(help_text="id of the channel that has the message")
+
+
+class ByName(Pages):
+    ordering = ("name",)
+    page_size = 100
+
+
+ANSWERS = {
+    400: OpenApiResponse(ProblemShape, "Wrong: `errors` names field and reason."),
+    404: OpenApiResponse(ProblemShape, "There is no such workspace."),
+    409: OpenApiResponse(ProblemShape, "It cannot be now: `detail` says why."),
+}
+
+
+class ChatWorkspacesView(Catalog):
+    """Slack workspaces with messages of incidents."""
+
+    kind = commands.KIND
+    queryset = ChatWorkspace.objects.all()
+    serializer_class = ChatWorkspaceSerializer
+    pagination_class = ByName
+    lookup_field = "name"
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("admin")]
+
+    def perform_create(self, serializer: BaseSerializer[ChatWorkspace]) -> None:
+        try:
+            serializer.instance = commands.create(serializer.validated_data, self.context)
+        except commands.TooManyWorkspacesError as error:
+            raise ConflictError(f"{error}.") from None
+        except InvalidValueError as error:
+            raise s.ValidationError({error.field: [error.reason]}) from None
+
+    def perform_update(self, serializer: BaseSerializer[ChatWorkspace]) -> None:
+        assert serializer.instance is not None
+        try:
+            row = commands.change(serializer.instance, serializer.validated_data, self.context)
+        except InvalidValueError as error:
+            raise s.ValidationError({error.field: [error.reason]}) from None
+        serializer.instance = row
+
+    def perform_destroy(self, instance: ChatWorkspace) -> None:
+        commands.remove(instance, self.context)
+
+    @extend_schema(
+        operation_id="chat_workspaces_test", request=None, responses={200: ChatTestShape, **ANSWERS}
+    )
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, name: str) -> Response:
+        """Post a test message to the default channel."""
+        del name
+        try:
+            channel = commands.test(self.get_object(), context(request).actor)
+        except SlackError as error:
+            raise ConflictError(f"Not sent: {error}.") from None
+        return Response({"channel": channel})
+
+
+@csrf_exempt  # the signature is the proof
+@require_POST
+def slack(request: HttpRequest, name: str) -> HttpResponse:
+    """Events, buttons, dialogs and slash commands of a workspace."""
+    if int(request.headers.get("Content-Length") or 0) > requests.LARGEST:
+        return problem(413, "Payload Too Large", f"A request has at most {requests.LARGEST} bytes.")
+    headers = {key.lower(): value for key, value in request.headers.items()}
+    try:
+        reply = requests.answer(name, headers, request.content_type or "", request.body)
+    except requests.ChatRequestRefusedError as refused:
+        return problem(refused.status, "Request refused", str(refused))
+    if reply.body is None:
+        return HttpResponse(status=200)
+    return HttpResponse(json.dumps(reply.body), content_type="application/json")

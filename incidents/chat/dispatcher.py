@@ -1,0 +1,254 @@
+"""Messages of incidents in chat: one an incident and channel, updated as it changes, its thread the timeline.
+
+Reads the log for each workspace from its own place, as webhooks do. A message shows the incident as it stands, so
+several events are one update; a thread has a reply for each event that concerns people. The place is written down after
+sending: a process that dies between the two may repeat one message or reply.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
+
+from incidents.chat import slack
+from incidents.chat.models import ChatMessage, ChatReceipt, ChatWorkspace
+from incidents.chat.slack import SlackError
+from incidents.domain import chat
+from incidents.domain.incident.evolve import EVENT_TYPES
+from incidents.domain.incident.state import Incident
+from incidents.domain.values import check_severity
+from incidents.incident.models import IncidentRow
+from incidents.incident.projection import state_of
+from incidents.worker.parts import Failure, attempt
+from ingest.commands import database_is_lost
+from ingest.queries import Event, now_utc, read_all, watermark
+
+BATCH: Final = 200
+"""Events of the log that a round takes on."""
+IDLE: Final = 0.5
+"""Seconds between looks when nothing was due."""
+PAUSES: Final = (2.0, 5.0, 15.0, 60.0, 300.0)
+"""Seconds after the first, second, … failure in a row."""
+MOST_NEW: Final = 60
+"""New messages of a workspace within `NEW_WITHIN`; a storm beyond that is one message with a link to the inbox."""
+NEW_WITHIN: Final = timedelta(minutes=10)
+RECEIPTS_FOR: Final = timedelta(days=1)
+
+log = structlog.get_logger("chat")
+
+
+def run(stop: threading.Event, idle: float = IDLE) -> None:
+    """Send until `stop` is set. Survives a database that goes away."""
+    while not stop.is_set():
+        try:
+            did = step(now_utc())
+        except (OperationalError, InterfaceError) as error:
+            log.warning("database away", error=str(error).strip())
+            connection.close()
+            did = 0
+        if not did:
+            stop.wait(idle)
+
+
+def step(now: datetime) -> int:
+    """One round of each workspace that is due and that no other process sends for; how many events it took on."""
+    did = 0
+    for workspace in ChatWorkspace.objects.filter(active=True):
+        if workspace.retry_at is not None and now < workspace.retry_at <= now + timedelta(hours=1):
+            continue
+        with _Lock(workspace.pk) as held:
+            if not held:
+                continue
+            workspace.refresh_from_db()
+            done = attempt(lambda row=workspace: _round(row, now))  # type: ignore[misc]
+            if not isinstance(done, Failure):
+                did += done
+            elif database_is_lost(done.error):
+                raise done.error
+            else:
+                _failed(workspace, done.error, now)
+    return did
+
+
+def _round(workspace: ChatWorkspace, now: datetime) -> int:
+    mark = watermark()
+    events = read_all(workspace.place, BATCH, EVENT_TYPES, upto=mark)
+    reached = events[-1].position if len(events) == BATCH else max(mark, workspace.place)
+    for stream, found in _by_stream(events).items():
+        _show(workspace, stream, found, now)
+    if events or now - (workspace.last_success or now) > timedelta(minutes=1):
+        ChatReceipt.objects.filter(workspace=workspace, at__lt=now - RECEIPTS_FOR).delete()
+    _move(workspace, str(reached), sent=bool(events), now=now)
+    return len(events)
+
+
+def _move(workspace: ChatWorkspace, reached: str, *, sent: bool, now: datetime) -> None:
+    """The place of a workspace that was not changed meanwhile, written down where something was sent."""
+    if not sent and not workspace.failures:
+        return
+    ChatWorkspace.objects.filter(pk=workspace.pk, position=workspace.position).update(
+        position=reached, failures=0, retry_at=None, error=workspace.error, last_success=now
+    )
+
+
+def _by_stream(events: Sequence[Event]) -> dict[str, list[Event]]:
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        found.setdefault(event.stream, []).append(event)
+    return found
+
+
+def _show(workspace: ChatWorkspace, stream: str, events: Sequence[Event], now: datetime) -> None:
+    """Post or update the messages of an incident, then reply in their threads. A channel that refuses is noted and
+    passed over: the other incidents go on."""
+    row = IncidentRow.objects.filter(pk=UUID(stream.partition("/")[2])).first()
+    if row is None:
+        return
+    state = state_of(row)
+    try:
+        for message in _messages(workspace, state, events, now):
+            _reply(workspace, message, events)
+    except SlackError as error:
+        if error.meaning in ("later", "token"):
+            raise
+        workspace.error = f"#{state.number} not shown: {error}"[:1_000]
+        log.warning("incident not shown", workspace=workspace.name, incident=state.number, error=str(error))
+    else:
+        workspace.error = ""
+
+
+def _messages(
+    workspace: ChatWorkspace, state: Incident, events: Sequence[Event], now: datetime
+) -> list[ChatMessage]:
+    """Those of the incident, as it stands now; one is posted where it has none in the channel of its team."""
+    url = f"{settings.PUBLIC_URL}/incidents/{state.number}"
+    blocks, text = chat.message(state, url), chat.fallback(state)
+    digest = hashlib.sha256(json.dumps([blocks, text], sort_keys=True).encode()).hexdigest()
+    shown = list(ChatMessage.objects.filter(workspace=workspace, incident=state.id).order_by("pk"))
+    for message in list(shown):
+        if message.digest != digest and not _update(workspace, message, blocks, text, digest):
+            shown.remove(message)
+    room = chat.room_for(
+        state.team,
+        state.severity,
+        workspace.rooms,
+        workspace.channel,
+        check_severity("least", workspace.least),
+    )
+    is_over = state.state == "resolved" or state.merged_into is not None
+    if room and not is_over and all(one.channel != room for one in shown) and _may_post(workspace, room, now):
+        answer = slack.call(
+            workspace, "chat.postMessage", channel=room, blocks=blocks, text=text, unfurl_links=False
+        )
+        shown.append(
+            ChatMessage.objects.create(
+                workspace=workspace,
+                incident=state.id,
+                channel=room,
+                ts=str(answer["ts"]),
+                version=events[0].version if events[0].version == 1 else events[0].version - 1,
+                digest=digest,
+                posted_at=now,
+            )
+        )
+    return shown
+
+
+def _update(
+    workspace: ChatWorkspace, message: ChatMessage, blocks: list[chat.Block], text: str, digest: str
+) -> bool:
+    """Whether the message is there still; one that was deleted in the chat is forgotten."""
+    try:
+        slack.call(workspace, "chat.update", channel=message.channel, ts=message.ts, blocks=blocks, text=text)
+    except SlackError as error:
+        if error.meaning != "message":
+            raise
+        message.delete()
+        return False
+    message.digest = digest
+    message.save(update_fields=["digest"])
+    return True
+
+
+def _may_post(workspace: ChatWorkspace, room: str, now: datetime) -> bool:
+    """Whether a new incident has a message of its own; the first that has none in a storm is announced."""
+    if workspace.limited_until is not None and now < workspace.limited_until <= now + NEW_WITHIN:
+        return False
+    if workspace.messages.filter(posted_at__gt=now - NEW_WITHIN).count() < MOST_NEW:
+        return True
+    workspace.limited_until = now + NEW_WITHIN
+    workspace.save(update_fields=["limited_until"])
+    text = (
+        f"More than {MOST_NEW} incidents in {int(NEW_WITHIN.total_seconds() // 60)} minutes. New ones are in the inbox"
+        f" only for as long: {settings.PUBLIC_URL}"
+    )
+    slack.call(workspace, "chat.postMessage", channel=room, text=text)
+    return False
+
+
+def _reply(workspace: ChatWorkspace, message: ChatMessage, events: Sequence[Event]) -> None:
+    for event in events:
+        if event.version <= message.version:
+            continue
+        text = None if _is_own_comment(workspace, event) else chat.reply(event)
+        if text is not None:
+            slack.call(
+                workspace, "chat.postMessage", channel=message.channel, thread_ts=message.ts, text=text
+            )
+        message.version = event.version
+        message.save(update_fields=["version"])
+
+
+def trace_of(workspace: ChatWorkspace, request: str) -> str:
+    """The trace of what a request of the chat does, by which its own comments are known."""
+    return f"slack:{workspace.name}:{request}"
+
+
+def _is_own_comment(workspace: ChatWorkspace, event: Event) -> bool:
+    """Whether it was written in this workspace, where it stands in the thread already."""
+    return event.type == "incident.commented" and (event.trace or "").startswith(trace_of(workspace, ""))
+
+
+def _failed(workspace: ChatWorkspace, error: Exception, now: datetime) -> None:
+    """Left alone for a while, its place kept: what it missed is shown later."""
+    wait = PAUSES[min(workspace.failures, len(PAUSES) - 1)]
+    if isinstance(error, SlackError):
+        wait = max(wait, min(error.wait or 0.0, PAUSES[-1]))
+        why = str(error)
+        log.warning("workspace failed", workspace=workspace.name, error=why, seconds=wait)
+    else:
+        why = f"{type(error).__name__}: {error}"
+        log.error("workspace failed", workspace=workspace.name, exc_info=error)
+    ChatWorkspace.objects.filter(pk=workspace.pk, position=workspace.position).update(
+        failures=workspace.failures + 1, retry_at=now + timedelta(seconds=wait), error=why[:1_000]
+    )
+
+
+class _Lock:
+    """A lock of this session, so that one process sends for a workspace at a time; whether it was to be had."""
+
+    def __init__(self, key: int) -> None:
+        self._name = f"chat {key}"
+        self._held = False
+
+    def __enter__(self) -> bool:
+        self._held = self._ask("pg_try_advisory_lock")
+        return self._held
+
+    def __exit__(self, *_: object) -> None:
+        if self._held and connection.connection is not None:
+            self._ask("pg_advisory_unlock")
+
+    def _ask(self, function: str) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {function}(hashtextextended(%s, 0))", (self._name,))
+            return bool(cursor.fetchone()[0])
