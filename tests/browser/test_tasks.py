@@ -246,7 +246,7 @@ def test_what_changed_since_an_event_takes_one_click_on_the_timeline(console: Co
     page = console.open(f"/incidents/{number}")
     commands.set_severity(content.ticket_id(number), "critical", content.BOB)
     hand = Hand(page)
-    hand.click(page.get_by_role("link", name="since", exact=True).last)
+    hand.click(page.locator(".timeline .at a", has_text="since").last)
     expect(page.get_by_role("row", name="severity error critical")).to_be_visible()
     assert hand.inputs <= 1
     assert violations(page) == []
