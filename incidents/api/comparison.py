@@ -28,8 +28,10 @@ from incidents.domain.values import rfc3339
 from ingest.queries import PathSumsTooSlow
 
 TIMES = [
-    OpenApiParameter("from", str, required=True, description="an RFC 3339 time, the first of the two"),
-    OpenApiParameter("to", str, description="an RFC 3339 time after it; default: now"),
+    OpenApiParameter(
+        "from", str, required=True, description="an RFC 3339 time or a log position, the first of the two"
+    ),
+    OpenApiParameter("to", str, description="an RFC 3339 time or a log position after it; default: now"),
 ]
 
 

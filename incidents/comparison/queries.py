@@ -24,7 +24,7 @@ from incidents.domain.comparison import (
 from incidents.domain.components.grid_query import GridQuery
 from incidents.domain.values import InvalidValueError, parse_rfc3339, rfc3339
 from incidents.incident.view import failure_shown
-from ingest.queries import Alert, position_at
+from ingest.queries import Alert, Position, moment_of, position_at
 
 MOST_ALERTS: Final = 500
 """Alerts of an incident that are compared at each moment, those that fire first."""
@@ -40,6 +40,9 @@ class Span:
 
     start: datetime
     end: datetime
+    first: Position | None = None
+    second: Position | None = None
+    """In the log, where a moment was given by its position: an event is recorded after it happened."""
 
 
 def span_from(start: str, end: str) -> Span:
@@ -47,9 +50,22 @@ def span_from(start: str, end: str) -> Span:
     now = timezone.now()
     if not start:
         raise InvalidValueError("from", "must be given: the first of the two times")
-    found = Span(_time("from", start), _time("to", end) if end else now)
+    first, second = _position(start), _position(end)
+    found = Span(
+        _time("from", start) if first is None else moment_of(first) or now,
+        (_time("to", end) if second is None else moment_of(second) or now) if end else now,
+        first,
+        second,
+    )
     check_order(found.start, found.end, now)
     return found
+
+
+def _position(text: str) -> Position | None:
+    try:
+        return Position.parse(text)
+    except ValueError:
+        return None
 
 
 def _time(name: str, text: str) -> datetime:
@@ -57,7 +73,7 @@ def _time(name: str, text: str) -> datetime:
         # An offset's plus that was not percent-encoded arrives as a space.
         return parse_rfc3339(text.replace(" ", "+"))
     except (ValueError, OverflowError):
-        reason = "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
+        reason = "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z, or a log position"
         raise InvalidValueError(name, reason) from None
 
 
@@ -82,7 +98,7 @@ class IncidentComparison:
 
 def compare_incident(reference: str, span: Span) -> IncidentComparison:
     """Raises IncidentNotFoundError, and InvalidValueError where the incident was opened after the second moment."""
-    first, second = position_at(span.start), position_at(span.end)
+    first, second = span.first or position_at(span.start), span.second or position_at(span.end)
     now = queries.get(reference).incident
     try:
         after = queries.get(reference, second)

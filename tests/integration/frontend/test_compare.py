@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from incidents import commands
+from incidents import commands, queries
 from incidents.audit.models import Change
 from incidents.commands import Report
 from incidents.domain.values import rfc3339
@@ -56,6 +56,15 @@ def test_an_incident_is_compared_field_by_field_with_the_events_between(alice: C
     body = alice.get(f"/incidents/{number}/compare?{asked(first)}").content.decode()
     assert "<del>error</del>" in body
     assert "<ins>critical</ins>" in body
+
+
+def test_a_log_position_is_the_moment_after_its_event(alice: Client) -> None:
+    number, id_ = opened()
+    position = queries.get(str(number)).position
+    commands.set_severity(id_, "critical", BOB)
+    answer = alice.get(f"/api/v1/incidents/{number}/compare?from={position}").json()
+    assert answer["opened"] is False
+    assert answer["fields"] == [{"field": "severity", "before": "error", "after": "critical"}]
 
 
 def test_two_times_between_which_nothing_happened_say_so(alice: Client) -> None:
