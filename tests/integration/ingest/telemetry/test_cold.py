@@ -27,8 +27,17 @@ from ingest.telemetry.cold.move import Moved, move_old
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store import tables
 from ingest.telemetry.windows.late_rows import late_rows
+from ingest.telemetry.windows.offline import reduce
 from ingest.telemetry.windows.sums import dumps
-from tests.integration.ingest.telemetry.test_readers import END, EVERYTHING, START, World, store, worlds
+from tests.integration.ingest.telemetry.test_readers import (
+    END,
+    EVERYTHING,
+    START,
+    World,
+    store,
+    table,
+    worlds,
+)
 from tests.places import ROOT
 
 pytestmark = pytest.mark.usefixtures("cold")
@@ -67,6 +76,7 @@ def on_disk(cold: Path) -> list[Path]:
     return sorted(cold.rglob("*.parquet"))
 
 
+@pytest.mark.usefixtures("a_partition_a_kind")
 @trials(
     max_examples=3,
     deadline=None,
@@ -84,17 +94,15 @@ def test_windows_have_the_same_bytes_over_postgres_files_and_both(world: World, 
     assert dumps(read_window(EVERYTHING, region, START, END)) == first
     for kind, rows in world.items():
         store(kind, rows[cut:], region)
-    mixed = dumps(read_window(EVERYTHING, region, START, END))
     assert dumps(read_window(EVERYTHING, region, START, END, position)) == first
-    move_old(LATER, HOT)
-    assert dumps(read_window(EVERYTHING, region, START, END)) == mixed
-    assert dumps(read_window(EVERYTHING, region, START, END, position)) == first
-    again = f"{region} in Postgres"
-    for kind, rows in world.items():
-        store(kind, rows[:cut], again)
-        store(kind, rows[cut:], again)
-    assert dumps(read_window(EVERYTHING, again, START, END)) == mixed
-    move_old(LATER, HOT)
+    tables = {kind: table(kind, rows, region) for kind, rows in world.items()}
+    assert dumps(read_window(EVERYTHING, region, START, END)) == dumps(reduce(EVERYTHING, tables, START, END))
+
+
+@pytest.fixture
+def a_partition_a_kind(settings: Settings) -> None:
+    """Each partition costs a move."""
+    settings.TELEMETRY_PARTITION_INTERVAL = timedelta(days=1)
 
 
 def test_a_partition_becomes_a_file_and_leaves_postgres(cold: Path) -> None:
