@@ -26,8 +26,17 @@ from ingest.telemetry.cold.files import ColdStorageError
 from ingest.telemetry.cold.move import Moved, move_old
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store import tables
+from ingest.telemetry.windows import path_sums as grid_sums
 from ingest.telemetry.windows.late_rows import late_rows
 from ingest.telemetry.windows.offline import reduce
+from ingest.telemetry.windows.pair_grid import Steps
+from ingest.telemetry.windows.part_rows import (
+    benchmark_results,
+    other_attempts,
+    part_attempts,
+    probed_paths,
+)
+from ingest.telemetry.windows.path_sums import path_sums
 from ingest.telemetry.windows.sums import dumps
 from tests.integration.ingest.telemetry.test_readers import (
     END,
@@ -272,3 +281,50 @@ def test_a_bucket_takes_files_like_a_directory(bucket: str, settings: Settings) 
     settings.TELEMETRY_RETENTION = LATER - END - timedelta(hours=1)
     move_old(LATER)
     assert move_old(LATER + timedelta(hours=1)).deleted == 2
+
+
+def test_reads_of_single_parts_and_of_the_grid_find_rows_in_files() -> None:
+    common = {"time": START, "components": ["host/1", "tor/a"], "attempts": 9, "failures": 2, "weight": 1.0}
+    store("path_outcome", [common, {**common, "components": ["host/2", "tor/a"]}], "default")
+    fail(3)
+    run = {
+        "time": START,
+        "node": "host/1",
+        "benchmark": "gemm",
+        "metric": "fp16",
+        "values": [1.5, 2.0],
+        "sku": "x",
+    }
+    store("benchmark", [run], "default")
+    probe = {
+        "time": START,
+        "src": "host/1",
+        "dst": "host/2",
+        "sent": 3,
+        "lost": 1,
+        "rtt_us": [1.0],
+        "hops": ["tor/a"],
+    }
+    store("probe", [probe, {**probe, "rtt_us": []}], "default")
+    attempt = {"start": START - HOT, "end": START, "job": "j", "nodes": ["host/1"], "outcome": "failed"}
+    store("job_attempt", [attempt], "default")
+
+    def found() -> list[Any]:
+        window = ("default", ["host/1"], START, END)
+        grid = path_sums("default", "path_outcome", Steps(START, HOT, 1))
+        return [
+            part_attempts("path_outcome", *window),
+            other_attempts("path_outcome", *window),
+            part_attempts("job_attempt", *window),
+            benchmark_results(*window),
+            probed_paths(*window),
+            sorted(grid.carried.tolist()),
+            sorted(grid.failed.tolist()),
+        ]
+
+    before = found()
+    assert all(before)
+    move_old(LATER, HOT)
+    assert [tables.existing(KINDS[kind]) for kind in ("path_outcome", "probe", "benchmark")] == [[], [], []]
+    grid_sums._sums._held.clear()
+    assert found() == before
