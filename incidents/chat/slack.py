@@ -36,7 +36,7 @@ _CURES: Final[Mapping[Meaning, str]] = {
 
 class SlackError(Exception):
     """A request that failed. `meaning`: try later, the token is wrong, the channel is, the message is gone, or it is
-    refused for good. `wait`: seconds that Slack asked for."""
+    refused for good. `wait`: seconds that Slack wants."""
 
     def __init__(self, meaning: Meaning, why: str, wait: float | None = None) -> None:
         cure = _CURES.get(meaning)
@@ -64,6 +64,6 @@ def _meant(error: SlackApiError) -> SlackError:
     response = error.response
     code = str(response.get("error") or f"response {response.status_code}")[:100]
     if response.status_code == 429 or response.status_code >= 500:
-        asked = str(response.headers.get("Retry-After") or response.headers.get("retry-after") or "")
-        return SlackError("later", code, float(asked) if asked.isdigit() else None)
+        seconds = str(response.headers.get("Retry-After") or response.headers.get("retry-after") or "")
+        return SlackError("later", code, float(seconds) if seconds.isdigit() else None)
     return SlackError(_MEANINGS.get(code, "refused"), code)

@@ -119,21 +119,21 @@ def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     row = ChatWorkspace.objects.filter(name=name).first()
     if row is None or verb not in ("test", "switch", "remove", "unlink"):
         raise Http404("no such workspace")
-    who = context_of(request)
+    context = context_of(request)
     try:
         if verb == "test":
-            messages.success(request, f"{row.name}: test message posted to {commands.test(row, who.actor)}.")
+            messages.success(request, f"{row.name}: test message posted to {commands.test(row, context.actor)}.")
         elif verb == "switch":
-            commands.change(row, {"active": not row.active}, who)
+            commands.change(row, {"active": not row.active}, context)
             messages.success(request, f"{row.name} {'disabled' if row.active else 'enabled'}.")
         elif verb == "unlink":
             for account in row.accounts.filter(chat_user=request.POST.get("chat_user", "")):
-                commands.unlink(account, who)
+                commands.unlink(account, context)
                 messages.success(
                     request, f"{account.user.get_username()} is no longer linked to {account.chat_user}."
                 )
         else:
-            commands.remove(row, who)
+            commands.remove(row, context)
             messages.success(
                 request, f"{row.name} removed. Its messages stay in the chat and change no more."
             )
