@@ -122,7 +122,9 @@ def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     context = context_of(request)
     try:
         if verb == "test":
-            messages.success(request, f"{row.name}: test message posted to {commands.test(row, context.actor)}.")
+            messages.success(
+                request, f"{row.name}: test message posted to {commands.test(row, context.actor)}."
+            )
         elif verb == "switch":
             commands.change(row, {"active": not row.active}, context)
             messages.success(request, f"{row.name} {'disabled' if row.active else 'enabled'}.")
