@@ -358,6 +358,7 @@ INSTALLED_APPS = [
     "incidents.reports",
     "incidents.webhooks",
     "incidents.chat",
+    "incidents.data_sources",
     "incidents.audit",
     "incidents.notifications",
     "incidents.worker",

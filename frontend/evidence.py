@@ -297,15 +297,17 @@ class Strip:
 
 
 def strip_of(
-    state: Incident, failure: Failure, began: Beginning, spans: Sequence[Slice], end: datetime
+    state: Incident, failure: Failure, began: Beginning | None, spans: Sequence[Slice], end: datetime
 ) -> Strip:
-    """From the first moment that is known of to `end`; without `spans` the bar lasts as long as the failure did."""
-    marks = [("change", one.change.summary, one.change.at) for one in began.changes]
-    onset = began.onset
-    first = onset.at if onset.low is not None else state.failing_since or onset.at
+    """From the first moment that is known of to `end`; without `spans` the bar lasts as long as the failure did.
+
+    `began` None: onset and changes are not looked up, the first failure stands for the onset.
+    """
+    marks = [] if began is None else [("change", one.change.summary, one.change.at) for one in began.changes]
+    first, source = _onset_shown(state, began)
     last = end if failure.state == "failing" else state.last_failure or first
     if first < state.opened_at:
-        marks.append(("onset", ONSETS.get(onset.source, "first failure"), first))
+        marks.append(("onset", ONSETS.get(source, "first failure"), first))
     marks += [
         (name, name, at)
         for name, at in (
@@ -334,3 +336,11 @@ def strip_of(
         bars.append(bar(Slice(failure.since, end, 0.0, most), most, "missing"))
     ordered = sorted(marks, key=lambda one: one[2])
     return Strip(bars, [Mark(kind, text, at, place(at)) for kind, text, at in ordered], start, end)
+
+
+def _onset_shown(state: Incident, began: Beginning | None) -> tuple[datetime, str]:
+    """The moment of the onset on the strip, and the source that dates it."""
+    if began is None:
+        return state.failing_since or state.opened_at, "failure"
+    onset = began.onset
+    return (onset.at if onset.low is not None else state.failing_since or onset.at), onset.source

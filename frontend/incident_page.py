@@ -35,14 +35,12 @@ from incidents.commands import InvalidValueError
 from incidents.domain.escalation.policy import Step, spoken
 from incidents.domain.incident.state import Failure, Overridden
 from incidents.domain.incident.timeline import KINDS, kind_of
-from incidents.domain.similarity.team_odds import TeamView
 from incidents.domain.values import rfc3339
 from incidents.escalation.queries import LATE, EscalationStatus, Next, escalation_status, escalation_status_at
 from incidents.incident.view import Shared, failure_shown, moment
 from incidents.notifications.queries import failed_calls, unreachable
-from incidents.onsets.queries import Beginning, beginning
-from incidents.queries import Entry, Incident, Opinion, View, accounted, views_of_teams
-from incidents.scorecards.queries import Card, scorecards
+from incidents.onsets.queries import Beginning
+from incidents.queries import Entry, Incident, Opinion, View
 from incidents.suppression.suppressor import overridden
 from ingest.api.pagination import PageError, page_at, parse_start
 from ingest.queries import Alert, Position
@@ -70,21 +68,14 @@ KIND_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class OpinionRecord:
-    """The opinion of an analyzer and its scorecard."""
-
-    opinion: Opinion
-    card: Card
-
-
-@dataclass(frozen=True, slots=True)
 class IncidentPage:
-    """Everything that the page of an incident shows to every reader, now or as of a log position.
+    """Everything that the page of an incident shows to every reader, now or as of a log position, but for its
+    `frontend.incident_details`.
 
     `suspects` are those of the latest run that blames the cause, its own first; `current` and `older` are groups of
     evidence; `evidence_version` changes with them. `moments` are the stops of the time slider, `moment_place` is the
-    index of the one shown. `not_reached` maps a person to the reason. `shared`, `pending_resolutions`, `overridden` and
-    `team_views` are empty for a past moment.
+    index of the one shown. `not_reached` maps a person to the reason. `shared`, `pending_resolutions` and `overridden`
+    are empty for a past moment.
     """
 
     incident: Incident
@@ -97,12 +88,11 @@ class IncidentPage:
     current: Sequence[Group]
     older: Sequence[Group]
     evidence_version: str
-    opinions: Sequence[OpinionRecord]
+    opinions: Sequence[Opinion]
     alerts: AlertList
     joins: Sequence[tuple[str, int]]
     shared: Shared | None
     pending_resolutions: int
-    beginning: Beginning
     history: History
     moments: Sequence[Mapping[str, str]]
     moment_place: int
@@ -111,10 +101,7 @@ class IncidentPage:
     not_reached: Mapping[str, str]
     anybody_reached: bool
     overridden: Sequence[Overridden]
-    ownership: OwnershipTimes
     team_names: Mapping[str, str]
-    own_view: TeamView | None
-    team_views: Sequence[TeamView]
     strip: Strip
 
     @property
@@ -129,7 +116,7 @@ class IncidentPage:
     @property
     def agree(self) -> int:
         """Number of analyzers that blame the cause."""
-        return sum(one.opinion.stance == "blames" for one in self.opinions)
+        return sum(one.stance == "blames" for one in self.opinions)
 
 
 def incident_page(
@@ -149,10 +136,7 @@ def incident_page(
     examined = examine(view, entries, as_of)
     found = escalation_status(state, now) if as_of is None else escalation_status_at(state.id, as_of)
     failed, reached = failed_calls(state.id, None if as_of is None else moment(as_of))
-    views = [] if as_of else views_of_teams(state)
-    failure, began = failure_shown(view, as_of), beginning(state, as_of)
-    then = state.resolved_at or (moment(as_of) if as_of else now)
-    bars = slices((piece for group in examined.current for piece in group.pieces), state.cause)
+    failure = failure_shown(view, as_of)
     return IncidentPage(
         incident=state,
         position_of_view=view.position,
@@ -164,14 +148,13 @@ def incident_page(
         current=examined.current,
         older=examined.older,
         evidence_version=f"{as_of}-{'-'.join(_version(group) for group in (*examined.current, *examined.older))}",
-        opinions=_opinions(view),
+        opinions=view.opinions,
         alerts=shown,
         joins=Counter(one.why for one in shown.alerts if one.why).most_common(MOST_JOINS),
         shared=None if as_of else _shared(reference, state, shown),
         pending_resolutions=0
         if as_of or state.state != "resolved"
         else queries.alerts_pending_resolution(reference),
-        beginning=began,
         history=history(entries, kinds),
         moments=result,
         moment_place=place_of(result, as_of),
@@ -180,12 +163,23 @@ def incident_page(
         not_reached=failed,
         anybody_reached=reached,
         overridden=[] if as_of else overridden(state.id, now),
-        ownership=ownership_times(state, entries[-1].last_at if as_of else now),
         team_names={team.slug: team.name for team in queries.teams()},
-        own_view=next((one for one in views if one.team == state.team), None),
-        team_views=[one for one in views if one.team != state.team],
-        strip=strip_of(state, failure, began, bars or counted(shown.spans(then)), then),
+        strip=strip_shown(state, failure, None, examined, shown, as_of),
     )
+
+
+def strip_shown(
+    state: Incident,
+    failure: Failure,
+    began: Beginning | None,
+    examined: Examined,
+    alerts: AlertList,
+    as_of: Position | None,
+) -> Strip:
+    """The strip chart of an incident: its failures as an analyzer counted them, else its firing alerts."""
+    then = state.resolved_at or (moment(as_of) if as_of else timezone.now())
+    bars = slices((piece for group in examined.current for piece in group.pieces), state.cause)
+    return strip_of(state, failure, began, bars or counted(alerts.spans(then)), then)
 
 
 # Suspects and evidence
@@ -265,12 +259,6 @@ def _suspects(
         for suspect in verdict["suspects"]
     ]
     return sorted(suspects, key=lambda suspect: (not suspect["own"], suspect["rank"]))
-
-
-def _opinions(view: View) -> list[OpinionRecord]:
-    opinions = view.opinions
-    cards = scorecards([one.analyzer for one in opinions], waiting=False) if opinions else {}
-    return [OpinionRecord(one, cards[one.analyzer]) for one in opinions]
 
 
 # Alerts
@@ -544,27 +532,3 @@ def _place(found: EscalationStatus) -> str:
 
 def _missing(following: Next | None) -> str:
     return "; ".join(f"{target}: {why}" for target, why in following.unreachable) if following else ""
-
-
-# Time per team and owner
-# ----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class OwnershipTimes:
-    """Seconds by team and by owner up to now, the longest first; who has it now is marked by `team` and `owner`."""
-
-    teams: tuple[tuple[str, float], ...]
-    owners: tuple[tuple[str, float], ...]
-
-    @property
-    def moved(self) -> bool:
-        return len(self.teams) > 1
-
-
-def ownership_times(state: Incident, now: datetime) -> OwnershipTimes:
-    """What is counted in the incident, and for one that is open the time since."""
-    counted = accounted(state, now)
-    return OwnershipTimes(_longest(counted.team_seconds), _longest(counted.owner_seconds))
-
-
-def _longest(counted: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted(counted.items(), key=lambda one: (-one[1], one[0])))

@@ -72,6 +72,12 @@ GROUPS: Final = (
                 within=frozenset({"integration", "integration_mapping"}),
             ),
             Section(
+                "data_sources",
+                "Data sources",
+                "Prometheus servers that draw the metric of an alert.",
+                staff=True,
+            ),
+            Section(
                 "silences", "Silences", "Suppress matching alerts for a time; list of suppressed alerts."
             ),
             Section(

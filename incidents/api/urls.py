@@ -21,6 +21,7 @@ from incidents.api.comparison import ConfigurationCompareView, GridCompareView, 
 from incidents.api.components.grid import GridView
 from incidents.api.components.views import BlastRadiusView
 from incidents.api.config.noise import NoiseView
+from incidents.api.data_sources import DataSourcesView
 from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.bulk import BulkView
@@ -225,6 +226,7 @@ router.register("routes", RoutesView, basename="routes")
 router.register("schedules", SchedulesView, basename="schedules")
 router.register("calendars", CalendarsView, basename="calendars")
 router.register("users", UsersView, basename="users")
+router.register("data_sources", DataSourcesView, basename="data_sources")
 router.register("webhooks", WebhooksView, basename="webhooks")
 router.register("chat_workspaces", ChatWorkspacesView, basename="chat_workspaces")
 router.register("maintenance", MaintenanceView, basename="maintenance")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
@@ -138,14 +139,23 @@ def as_of(now: datetime, suspect: dict[str, Any], end: str) -> dict[str, Any]:
     }
 
 
+OTHER = "link/spine-12~tor-dc1-t113"
+
+
 def opinions_on(number: int) -> None:
     """Let three more analyzers speak about an incident: one agrees, one blames another, one saw nothing."""
+    cause = str(queries.get(str(number)).incident.component)
+    said_by(number, {"voting": cause, "netbouncer": OTHER, "pingmesh": None}, pieces=1)
+
+
+def said_by(number: int, opinions: Mapping[str, str | None], pieces: int) -> None:
+    """Let each analyzer name a component in the incident's region, with so many pieces of evidence where it agrees."""
     incident, end = queries.get(str(number)).incident, datetime.now(UTC)
-    cause, other = str(incident.component), "link/spine-12~tor-dc1-t113"
-    kept = dump_sums({"paths": Sums({"hops": paths_of([(cause, other)])}, {}, 1)})
+    cause = str(incident.component)
+    kept = dump_sums({"paths": Sums({"hops": paths_of([(cause, OTHER)])}, {}, 1)})
     digest = sha256(kept).hexdigest()
     StoredWindow.objects.get_or_create(hash=digest, defaults={"body": kept})
-    for analyzer, named in (("voting", cause), ("netbouncer", other), ("pingmesh", None)):
+    for analyzer, named in opinions.items():
         suspects = [] if named is None else [{**verdict()["suspects"][0], "component": named, "score": 0.87}]
         head = {
             "run": str(uuid4()),
@@ -162,7 +172,10 @@ def opinions_on(number: int) -> None:
         ]
         if named == cause:
             said += [
-                ("finding.reported", {**head, "suspect": suspects[0], "evidence": verdict()["evidence"][:1]})
+                (
+                    "finding.reported",
+                    {**head, "suspect": suspects[0], "evidence": verdict()["evidence"][:pieces]},
+                )
             ]
         new = [NewEvent(name, body, end) for name, body in said]
         append(f"run/{head['run']}", new, Head.NEW, Context("system:runs"))

@@ -77,12 +77,32 @@ def test_the_first_screen_of_a_ticket_answers_what_decides(console: Console) -> 
     assert page.evaluate("document.documentElement.scrollHeight") <= TALLEST_ON_A_PHONE
     bottoms = page.evaluate(BOTTOMS)
     assert max(bottoms[name] for name in ("strip", "Cause", "Affected", "Response")) <= 844
+    bar = page.locator(".act-bar").bounding_box()
+    assert bar
+    assert bottoms["Next"] <= bar["y"]
     heights = page.locator(".act-bar button:visible, .act-bar summary:visible").evaluate_all(
         "all => all.filter((one) => !one.closest('.panel')).map((one) => one.getBoundingClientRect().height)"
     )
     assert min(heights) >= TARGET
     page.mouse.wheel(0, 2_000)
     expect(page.get_by_role("button", name="Acknowledge")).to_be_in_viewport()
+
+
+def test_a_ticket_of_three_analyzers_is_no_longer_than_others(console: Console) -> None:
+    number = content.report_finding()
+    cause = str(content.verdict()["suspects"][0]["component"])
+    content.said_by(number, {"voting": cause, "netbouncer": cause}, pieces=9)
+    page = console.open("/")
+    for width, height, most in ((1440, 900, TALLEST), (390, 844, TALLEST_ON_A_PHONE)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"{console.address}/incidents/{number}")
+        expect(page.locator(".candidates .own .standing")).to_contain_text("all 3 analyzers")
+        expect(page.locator("[data-later]")).to_have_count(0)
+        expect(page.locator("[data-chart] .chart svg").first).to_be_visible(timeout=30_000)
+        assert page.evaluate("document.documentElement.scrollHeight") <= most
+    page.locator("summary", has_text="Evidence of voting").press("Enter")
+    of_voting = page.locator("details.fold", has=page.get_by_role("heading", name="Evidence of voting"))
+    expect(of_voting.locator("details").first).to_be_visible()
 
 
 def test_what_is_unfolded_on_one_ticket_is_unfolded_on_the_next(console: Console) -> None:

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from incidents.chat.models import ChatWorkspace
+from incidents.data_sources.models import DataSource
 from incidents.notifications import key
 from incidents.notifications.models import ContactMethod
 from incidents.security import encryption
@@ -20,14 +21,14 @@ OF_AUTHENTICATORS = ("secret", "seed")
 
 class Command(BaseCommand):
     help = (
-        "Seal addresses, secrets of webhooks and second factors anew under DOSSIER_SECRET_KEY: all or none."
+        "Seal addresses, secrets of webhooks, data sources and second factors anew under DOSSIER_SECRET_KEY."
     )
 
     def handle(self, **_: Any) -> None:
         try:
             with transaction.atomic():
                 key.reencrypt_secrets()
-                count = _methods() + _webhooks() + _workspaces() + _authenticators()
+                count = _methods() + _data_sources() + _webhooks() + _workspaces() + _authenticators()
         except encryption.DecryptionError as error:
             raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_FALLBACKS.") from None
         self.stdout.write(f"{count} sealed anew.")
@@ -39,6 +40,15 @@ def _methods() -> int:
         if isinstance(row.address, encryption.Lost) or isinstance(row.secret, encryption.Lost):
             raise encryption.DecryptionError(f"the address of {row.name} was sealed under another key")
         row.save(update_fields=("address", "secret"))
+    return len(rows)
+
+
+def _data_sources() -> int:
+    rows = list(DataSource.objects.select_for_update())
+    for row in rows:
+        if isinstance(row.authorization, encryption.Lost):
+            raise encryption.DecryptionError(f"the authorization of {row.name} was sealed under another key")
+        row.save(update_fields=("authorization",))
     return len(rows)
 
 

@@ -191,6 +191,11 @@ export function startCharts() {
     part.querySelectorAll("[data-chart]").forEach((element) => seen.observe(element));
     if (before) whenIdle(drawTheRest);
   });
+  // What htmx fetched beside the page may have charts, too.
+  document.addEventListener("htmx:afterSettle", () => {
+    document.querySelectorAll("[data-chart]").forEach((element) => { if (!drawn.has(element)) seen.observe(element); });
+    whenIdle(drawTheRest);
+  });
   document.querySelectorAll("[data-chart]").forEach((element) => { if (!element.closest("[data-part]")) seen.observe(element); });
   document.addEventListener("themechange", redraw);
   darkness.addEventListener("change", redraw);

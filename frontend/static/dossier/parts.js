@@ -6,7 +6,8 @@ const shown = new WeakMap(); // element -> the markup it came with, before scrip
 const swapped = []; // what other modules want to do to a new part
 const merged = new Map(); // name -> what takes a newer copy into a part without replacing it
 let news = () => null; // the address of what changed, where less than the whole page says it
-let waiting = null; // a newer page that was held back
+const waiting = new Map(); // by kind: a newer page, or newer details, that was held back
+const afterwards = []; // what is done once a page is shown
 
 const parts = (root) => root.querySelectorAll("[data-part]");
 const markup = (part) => part.dataset.version ?? part.innerHTML.replace(CSRF, "");
@@ -14,6 +15,10 @@ const markup = (part) => part.dataset.version ?? part.innerHTML.replace(CSRF, ""
 export function onPart(callback) {
   swapped.push(callback);
   parts(document).forEach((part) => callback(part, null));
+}
+
+export function afterPage(callback) {
+  afterwards.push(callback);
 }
 
 /** `merge(part, newer)` takes what is new into the part where it stands and answers true, or false to have it replaced. */
@@ -50,9 +55,10 @@ function say(part, toast) {
   part.append(toast);
 }
 
-/** `whole` replaces also what is otherwise merged. */
-export function showPage(page, { force = false, whole = false } = {}) {
-  waiting = null;
+/** `whole` replaces also what is otherwise merged. `kind` other than "page" comes beside it, and may fill parts that the
+ * page leaves open (data-later), which the page itself never empties again. */
+export function showPage(page, { force = false, whole = false, kind = "page" } = {}) {
+  waiting.delete(kind);
   document.title = page.title;
   document.body.dataset.position = page.body.dataset.position || document.body.dataset.position;
   for (const part of parts(document)) {
@@ -61,9 +67,10 @@ export function showPage(page, { force = false, whole = false } = {}) {
       newer.querySelectorAll(".toast").forEach((toast) => say(part, document.importNode(toast, true)));
       continue;
     }
+    if (newer?.hasAttribute("data-later") && !part.hasAttribute("data-later")) continue;
     if (newer && !whole && merged.get(part.dataset.part)?.(part, newer)) continue;
     if (!newer || markup(newer) === (shown.get(part) ?? markup(part))) continue;
-    if (!force && busy(part)) { waiting = page; continue; }
+    if (!force && busy(part)) { waiting.set(kind, page); continue; }
     const refocus = keepFocus(part);
     const fresh = document.importNode(newer, true);
     shown.set(fresh, markup(fresh));
@@ -77,7 +84,10 @@ export function showPage(page, { force = false, whole = false } = {}) {
     toast.dataset.timed = "";
     setTimeout(() => toast.remove(), 12_000);
   });
+  if (kind === "page") afterwards.forEach((callback) => callback());
 }
+
+const showWaiting = () => [...waiting].forEach(([kind, page]) => showPage(page, { kind }));
 
 /** What stands in `root`, put into the page by another module, is treated as the page's own. */
 export function adopt(root) {
@@ -86,6 +96,7 @@ export function adopt(root) {
     swapped.forEach((callback) => callback(part, null));
   }
   window.htmx?.process(root);
+  afterwards.forEach((callback) => callback());
 }
 
 export async function readPage(request, options) {
@@ -111,6 +122,6 @@ export async function refresh() {
   } finally { running = false; }
 }
 
-document.addEventListener("toggle", (event) => { if (waiting && !event.target.open) showPage(waiting); }, true);
-document.addEventListener("focusout", () => setTimeout(() => { if (waiting) showPage(waiting); }, 0));
+document.addEventListener("toggle", (event) => { if (!event.target.open) showWaiting(); }, true);
+document.addEventListener("focusout", () => setTimeout(showWaiting, 0));
 parts(document).forEach((part) => shown.set(part, markup(part)));

@@ -21,6 +21,7 @@ from frontend.views.listing import ORDERS, PAGE, Listing, address, listing_of
 from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.commands import Happened, InvalidValueError, without_team
+from incidents.data_sources.models import DataSource
 from incidents.domain.incident.nodes import blamed_nodes, can_be_mitigated
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 from incidents.domain.values import parse_rfc3339
@@ -80,6 +81,7 @@ def render_incident(
         and can_be_mitigated(shown.incident),
         "questions_apply": not as_of
         and (bool(shown.incident.ambiguous_with or shown.incident.questions) or len(shown.suspects) > 1),
+        "has_data_sources": bool(shown.alerts.total and not shown.opinions) and DataSource.objects.exists(),
         "among": among(request, number),
         "folds": frozenset(request.COOKIES.get("folds", "").split(".")),
         # Fragments are fetched for the same moment.

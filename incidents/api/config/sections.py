@@ -15,6 +15,7 @@ from rest_framework.serializers import BaseSerializer
 from incidents.api.config.contacts import ChannelsFile, ContactMethodsFile, Person, RulesFile
 from incidents.api.config.integrations import AnalysisSchedulesFile, IntegrationsFile, WebhooksFile
 from incidents.api.config.silences import SilencesFile
+from incidents.api.data_sources import DataSourcesFile
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
 from incidents.domain.permissions import ROLES
@@ -58,6 +59,7 @@ FILED: Final[Mapping[str, type[Catalog]]] = {
     "notification_rules": RulesFile,
     "silences": SilencesFile,
     "webhooks": WebhooksFile,
+    "data_sources": DataSourcesFile,
     "integrations": IntegrationsFile,
     "analysis_schedules": AnalysisSchedulesFile,
 }

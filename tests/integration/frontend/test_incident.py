@@ -134,7 +134,7 @@ def test_a_refused_action_says_why_also_where_its_form_is_not_offered(alice: Cli
 def test_the_hand_over_names_the_likely_teams_first(alice: Client) -> None:
     run(0, suspect("tor/t12", sure=True))
     commands.hand_over(id_of(1), "storage", "to be sure", content.BOB)
-    views = context(alice, "/incidents/1")["team_views"]
+    views = context(alice, "/incidents/1/teams")["team_views"]
     assert (views[0].team, views[0].words) == ("network", "probably theirs: 93 %")
     assert {view.words for view in views[1:]} == {"probably not: at most 7 %"}
     assert "probably not" in body_of(alice, "/incidents/1/teams")

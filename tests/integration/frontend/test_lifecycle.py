@@ -54,7 +54,7 @@ def test_a_hand_over_is_accepted_bounced_or_undone(alice: Client) -> None:
 
 
 def test_the_page_shows_how_long_each_team_had_the_ticket(alice: Client) -> None:
-    body = alice.get(f"/incidents/{handed_over()}").content.decode()
+    body = alice.get(f"/incidents/{handed_over()}/details").content.decode()
     assert "Time per team" in body
     assert "<span>Network</span><span>under 1 min</span>" in body
 

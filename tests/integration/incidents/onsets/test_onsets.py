@@ -93,7 +93,7 @@ def test_an_incident_says_since_when_and_tests_its_changes(key: str) -> None:
 
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))
-    body = alice.get(f"/incidents/{number}").content.decode()
+    body = alice.get(f"/incidents/{number}/details").content.decode()
     assert 'data-onset="metrics"' in body
     assert body.count('data-test="supported"') == body.count('data-test="contradicted"') == 1
     assert "0 of 23 others" in body
@@ -129,7 +129,7 @@ def test_an_incident_says_since_when_without_being_asked(key: str) -> None:
     assert datetime.fromisoformat(beside["ends_at"]) == onset - 10 * MINUTE
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))
-    assert 'data-maintenance="switches"' in alice.get(f"/incidents/{number}").content.decode()
+    assert 'data-maintenance="switches"' in alice.get(f"/incidents/{number}/details").content.decode()
 
 
 def plan(slug: str, service: str, starts_at: datetime, ends_at: datetime) -> None:

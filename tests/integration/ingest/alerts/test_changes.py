@@ -105,7 +105,7 @@ def test_of_the_past_a_ticket_shows_the_changes_that_were_known_then(key: str) -
         assert len(found) == known
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))
-    body = alice.get(f"/incidents/{number}?as_of={then}").content.decode()
+    body = alice.get(f"/incidents/{number}/details?as_of={then}").content.decode()
     assert "Deployed cart 2.31" in body
     assert "Deployed cart 2.32" not in body
 
@@ -120,7 +120,9 @@ def test_the_page_of_a_ticket_lists_them_with_their_links(key: str) -> None:
     answer = tell(key, custom_details={"service": "cart"})
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))
-    body = alice.get(f"/incidents/{a_ticket(service='cart')}").content.decode()
+    number = a_ticket(service="cart")
+    assert "Recent changes" in alice.get(f"/incidents/{number}").content.decode()
+    body = alice.get(f"/incidents/{number}/details").content.decode()
     assert "Recent changes" in body
     assert 'href="https://builds.example.com/2231"' in body
     page = alice.get(f"/receipts/{answer['Dossier-Receipt']}").content.decode()
