@@ -50,6 +50,7 @@ LOST = ("08", "57P")  # Postgres: the connection broke, or the server or its adm
 MOST_ROWS = 1_000
 """A body of up to so many rows shares its transaction: beyond, the rows cost more than the transaction."""
 MOST_BODIES = AT_ONCE // MOST_ROWS
+PIECE = 2**20  # by place: the cursor that records statements takes no name for it
 BLOCK = 1000
 """Numbers for receipts are drawn by the thousand: one round trip less for every body."""
 
@@ -490,7 +491,7 @@ def copy_encoded(
     """
     joined = bodies[0] if len(bodies) == 1 else _joined(bodies)
     with cursor.db.wrap_database_errors:
-        cursor.copy_expert(_copy(table, columns) + then, io.BytesIO(joined), size=2**20)
+        cursor.copy_expert(_copy(table, columns) + then, io.BytesIO(joined), PIECE)
 
 
 @functools.cache
@@ -512,7 +513,7 @@ def copy_out(
     block = io.BytesIO()
     with connection.cursor() as cursor, connection.wrap_database_errors:
         written = cursor.mogrify(query, parameters).decode()
-        cursor.copy_expert(f"COPY ({written}) TO STDOUT (FORMAT binary)", block, size=2**20)
+        cursor.copy_expert(f"COPY ({written}) TO STDOUT (FORMAT binary)", block, PIECE)
     layout = layout_of(tuple(columns))
     body = block.getbuffer()[len(SIGNATURE) : -len(TRAILER)]
     if len(body) % layout.itemsize:

@@ -191,7 +191,7 @@ def test_the_authorization_is_encrypted_and_never_shown(server: Prometheus, staf
     row = DataSource.objects.get()
     assert (row.url, row.authorization) == (server.url, TOKEN)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT authorization::text FROM data_sources_datasource")
+        cursor.execute('SELECT "authorization"::text FROM data_sources_datasource')
         assert "abc-123" not in cursor.fetchone()[0]
     pages = [staff.get(path).content.decode() for path in ("/settings/data_sources", "/settings/audit")]
     key = keys.create("admin", ["admin"])

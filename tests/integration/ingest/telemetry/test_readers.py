@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -515,3 +517,10 @@ def test_the_numpy_reader_puts_numbers_into_the_obvious_bins(probes: list[dict[s
 def test_an_unknown_region_has_empty_sums() -> None:
     sums = read_window(EVERYTHING, "nowhere", START, END)
     assert all(one.rows == 0 for one in sums.values())
+
+
+def test_a_window_is_read_also_where_statements_are_recorded() -> None:
+    with CaptureQueriesContext(connection) as recorded:  # as DOSSIER_DEBUG=1 does
+        sums = read_window(EVERYTHING, "nowhere", START, END)
+    assert all(one.rows == 0 for one in sums.values())
+    assert any("COPY" in one["sql"] for one in recorded)
