@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
-from pytest_django.fixtures import SettingsWrapper
 
 from deploy.configuration import configured
 from incidents.api.config.views import exported
@@ -70,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(settings: SettingsWrapper) -> Iterator[Prometheus]:
+def server(settings: Any) -> Iterator[Prometheus]:
     settings.OUTBOUND_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
     prometheus._kept.clear()
     one = Prometheus()
