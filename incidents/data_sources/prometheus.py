@@ -25,12 +25,12 @@ TIMEOUT: Final = 5.0
 """Seconds that a data source has to answer."""
 LARGEST: Final = 2_000_000
 """Bytes of an answer that are read."""
-KEPT: Final = 10.0
+CACHE_SECONDS: Final = 10.0
 """Seconds for which an answer, or a failure, is remembered."""
 POINTS: Final = 240
 MOST_SERIES: Final = 8
 SHORTEST_STEP: Final = 15
-_MOST_KEPT: Final = 200
+_MOST_CACHED: Final = 200
 
 
 class DataSourceError(Exception):
@@ -70,7 +70,7 @@ class _Body(msgspec.Struct):
     error: str = ""
 
 
-_kept: dict[tuple[object, ...], tuple[float, Answer | DataSourceError]] = {}
+_cached: dict[tuple[object, ...], tuple[float, Answer | DataSourceError]] = {}
 _lock = Lock()
 
 
@@ -82,22 +82,22 @@ def query_range(source: DataSource, query: str, start: datetime, end: datetime) 
     key = (source.pk, source.url, source.authorization, query, first, last, step)
     now = time.monotonic()
     with _lock:
-        until, found = _kept.get(key, (0.0, None))
+        until, found = _cached.get(key, (0.0, None))
     if found is None or until < now:
         try:
-            found = _asked(source, query, first, last, step)
+            found = _fetched(source, query, first, last, step)
         except DataSourceError as error:
             found = error
         with _lock:
-            if len(_kept) >= _MOST_KEPT:
-                _kept.clear()
-            _kept[key] = (time.monotonic() + KEPT, found)
+            if len(_cached) >= _MOST_CACHED:
+                _cached.clear()
+            _cached[key] = (time.monotonic() + CACHE_SECONDS, found)
     if isinstance(found, DataSourceError):
         raise DataSourceError(*found.args)
     return found
 
 
-def _asked(source: DataSource, query: str, first: int, last: int, step: int) -> Answer:
+def _fetched(source: DataSource, query: str, first: int, last: int, step: int) -> Answer:
     if isinstance(source.authorization, Lost):
         raise DataSourceError(
             f"{source.name}: its authorization was encrypted under another DOSSIER_SECRET_KEY"

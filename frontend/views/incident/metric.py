@@ -20,7 +20,8 @@ from incidents.data_sources.models import DataSource
 from incidents.data_sources.prometheus import Answer, DataSourceError, around, query_range
 from incidents.domain.alert_metric import AlertMetric, alert_metric
 from incidents.domain.values import rfc3339
-from ingest.queries import Alert, moment_of
+from incidents.incident.view import moment
+from ingest.queries import Alert
 
 
 @page
@@ -29,7 +30,7 @@ def metric(request: HttpRequest, number: int) -> HttpResponse:
     as_of = moment_in(request)
     state = queries.get(str(number), as_of).incident
     alert, found = metric_of(alert_list(str(number), "", as_of))
-    end = state.resolved_at or (moment_of(as_of) if as_of else timezone.now())
+    end = state.resolved_at or (moment(as_of) if as_of else timezone.now())
     onset = state.opened_at if alert is None else alert.alert.starts_at or state.opened_at
     source, problem, piece = None, "", None
     if found.plain:

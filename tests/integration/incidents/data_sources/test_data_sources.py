@@ -18,6 +18,7 @@ from django.test import Client
 
 from deploy.configuration import configured
 from incidents.api.config.views import exported
+from incidents.audit.follower import FOLLOWER
 from incidents.data_sources import prometheus
 from incidents.data_sources.models import DataSource
 from incidents.data_sources.prometheus import DataSourceError, query_range
@@ -72,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(settings: Any) -> Iterator[Prometheus]:
     settings.OUTBOUND_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
-    prometheus._kept.clear()
+    prometheus._cached.clear()
     one = Prometheus()
     thread = threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
@@ -193,6 +194,7 @@ def test_the_authorization_is_encrypted_and_never_shown(server: Prometheus, staf
     with connection.cursor() as cursor:
         cursor.execute('SELECT "authorization"::text FROM data_sources_datasource')
         assert "abc-123" not in cursor.fetchone()[0]
+    follow_to_the_end(FOLLOWER)
     pages = [staff.get(path).content.decode() for path in ("/settings/data_sources", "/settings/audit")]
     key = keys.create("admin", ["admin"])
     pages.append(
