@@ -48,6 +48,7 @@ def metric(request: HttpRequest, number: int) -> HttpResponse:
         "as_of": as_of,
         "alert": alert,
         "metric": found,
+        "bound": "" if found.threshold is None else f"{found.threshold:g}",
         "sources": DataSource.objects.exists(),
         "problem": problem,
         "piece": piece,
