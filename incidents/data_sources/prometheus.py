@@ -110,7 +110,7 @@ def _fetched(source: DataSource, query: str, first: int, last: int, step: int) -
         headers["Authorization"] = source.authorization
     address = f"{source.url.rstrip('/')}/api/v1/query_range"
     try:
-        reply = post(address, form.encode(), headers, timeout=TIMEOUT, kept=LARGEST + 1)
+        reply = post(address, form.encode(), headers, timeout=TIMEOUT, most=LARGEST + 1)
     except (AddressRefusedError, UnreachableError) as error:
         raise DataSourceError(f"{source.name} did not answer: {error}") from error
     if len(reply.body) > LARGEST:

@@ -49,13 +49,13 @@ def alert_metric(
     description: str,
     links: Iterable[Mapping[str, str]],
 ) -> AlertMetric:
-    said = {name.lower(): text.strip() for name, text in {**labels, **annotations}.items() if text.strip()}
+    given = {name.lower(): text.strip() for name, text in {**labels, **annotations}.items() if text.strip()}
     link, query = _linked(links)
-    query = query or next((said[name] for name in _QUERIES if name in said), "")
+    query = query or next((given[name] for name in _QUERIES if name in given), "")
     query = query[:_LONGEST]
     plain, sign, bound = compared(query)
-    text = next((said[name] for name in _VALUES if name in said), "") or _of_grafana(description)
-    threshold = next((number(said[name]) for name in _THRESHOLDS if name in said), None)
+    text = next((given[name] for name in _VALUES if name in given), "") or _of_grafana(description)
+    threshold = next((number(given[name]) for name in _THRESHOLDS if name in given), None)
     return AlertMetric(
         query, plain, sign, bound if threshold is None else threshold, number(text), text[:100], link
     )

@@ -137,10 +137,10 @@ def drawn(found: AlertMetric, answer: Answer, moments: Sequence[tuple[str, datet
                 "encoding": {"x": x, "text": {"field": "moment"}},
             },
         ]
-    said = [f"Every {answer.step} s."]
+    notes = [f"Every {answer.step} s."]
     if found.threshold is not None:
-        said.insert(0, f"Dashed across: threshold {found.sign} {found.threshold:g}.".replace("  ", " "))
+        notes.insert(0, f"Dashed across: threshold {found.sign} {found.threshold:g}.".replace("  ", " "))
     if answer.left_out:
-        said.append(f"{answer.left_out} more series are not drawn.")
+        notes.append(f"{answer.left_out} more series are not drawn.")
     chart = {"height": 180, "layer": layers}
-    return Piece("chart", "Metric of the alert", (), (), chart, " ".join(said))
+    return Piece("chart", "Metric of the alert", (), (), chart, " ".join(notes))
