@@ -1,5 +1,7 @@
 """What the floors above may have ingest do."""
 
+from datetime import datetime
+
 from ingest import heartbeat
 from ingest.alerts.changes import record_validation
 from ingest.alerts.expire import expire_alerts as settle_alerts
@@ -30,8 +32,7 @@ from ingest.log.types import EventType, UnrecordableEventError
 from ingest.log.types import register as register_event_type
 from ingest.log.verify import LogIntegrityError
 from ingest.log.verify import expect as expect_seal
-from ingest.telemetry.cold.files import ColdStorageError
-from ingest.telemetry.cold.move import move_old as move_old_telemetry
+from ingest.telemetry.cold.source import ColdStorageError
 from ingest.telemetry.errors import InvalidBodyError as InvalidTelemetryError
 from ingest.telemetry.errors import InvalidRowsError as InvalidTelemetryRowsError
 from ingest.telemetry.record import record_rows as record_telemetry
@@ -82,3 +83,10 @@ __all__ = [
     "timestamp_authorities",
     "watch_database",
 ]
+
+
+def move_old_telemetry(now: datetime) -> None:
+    """Move partitions that are old enough into files. Raises ColdStorageError."""
+    from ingest.telemetry.cold.move import move_old  # brings pyarrow
+
+    move_old(now)

@@ -12,7 +12,7 @@ from django.db import connection
 
 from ingest.log.types import Position
 from ingest.telemetry.kinds.topology import KIND
-from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.store.tables import one_snapshot
 from ingest.telemetry.windows.sql import in_force, names_of, region_number
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db import connection
 
-from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.store.tables import one_snapshot
 from ingest.telemetry.windows.sql import region_number
 
 _RECORDED = "receipt NOT IN (SELECT number FROM telemetry_unfinished)"

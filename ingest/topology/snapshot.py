@@ -17,7 +17,7 @@ from functools import cached_property
 from django.db import connection
 
 from ingest.telemetry.kinds.declare import natural
-from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.store.tables import one_snapshot
 from ingest.telemetry.windows.sql import region_number
 from ingest.topology.read import Component, read_components
 

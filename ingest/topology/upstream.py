@@ -11,7 +11,7 @@ from django.db import connection
 
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.kinds.declare import Kind
-from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.store.tables import one_snapshot
 from ingest.telemetry.windows.sql import in_force, names_of
 
 

@@ -71,7 +71,6 @@ SHORT_FILES = {
     "incidents/domain/csv.py": "one guard for every CSV that leaves",
     "incidents/domain/incident/flapping.py": "the rule of flap detection, which two packages apply",
     "incidents/incident/telemetry_horizon.py": "keeps the analyzers out of the repository",
-    "ingest/telemetry/store/snapshot.py": "what readers of tables and of files share, without importing either",
     "ingest/api/redact.py": "imports nothing: loggers use it before Django is there",
 }
 

@@ -13,12 +13,10 @@ import pyarrow.parquet as pq
 from django.conf import settings
 from numpy.typing import NDArray
 
+from ingest.telemetry.cold.source import ColdStorageError
+
 Bits = NDArray[np.uint64]
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-class ColdStorageError(Exception):
-    """The directory or bucket of old telemetry cannot be used: what, where, why."""
 
 
 @dataclass(slots=True)

@@ -24,10 +24,10 @@ from django.db import connection, transaction
 from ingest.log.read import watermark
 from ingest.telemetry.cold import files
 from ingest.telemetry.cold.rows import copy_batches, schema_of
+from ingest.telemetry.cold.source import ColdStorageError
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.store import tables
-from ingest.telemetry.store.snapshot import one_snapshot
-from ingest.telemetry.store.tables import Span, existing, patience, retention_of, table
+from ingest.telemetry.store.tables import Span, existing, one_snapshot, patience, retention_of, table
 
 QUIET_FOR = timedelta(hours=1)
 """Nothing may have come for a partition for so long: late rows come in drops, and each file costs a request."""
@@ -133,7 +133,7 @@ def _write(
     writer.close()
     again, size = files.read_again(file)
     if not rows == writer.digest.rows == again.rows or writer.digest.bits != again.bits:
-        raise files.ColdStorageError(
+        raise ColdStorageError(
             f"{file} holds {again.rows} rows, {rows} were in {partition}, or their values differ: it is not used"
         )
     with connection.cursor() as cursor:

@@ -8,21 +8,18 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
-from django.db import connection
 from numpy.typing import NDArray
 
-from ingest.telemetry.cold.files import ColdStorageError, storage
+from ingest.telemetry.cold.files import storage
 from ingest.telemetry.cold.rows import copy_batches, schema_of
-from ingest.telemetry.decode.columns import microseconds, moment
+from ingest.telemetry.cold.source import ColdStorageError
+from ingest.telemetry.decode.columns import microseconds
 from ingest.telemetry.kinds import Kind
-from ingest.telemetry.store.tables import columns, table
-from ingest.telemetry.store.write import LIST
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,19 +34,6 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 _databases: dict[int, duckdb.DuckDBPyConnection] = {}  # by process
 _opening = threading.Lock()
-
-
-def cold_files(kind: Kind, start: datetime, end: datetime) -> list[str]:
-    """The files that hold rows of [start, end), as the snapshot of this transaction knows them."""
-    if not kind.is_event:
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT file FROM telemetry_cold WHERE kind = %s AND state = 'cold' AND start < %s AND until > %s"
-            " ORDER BY file",
-            (kind.name, end, start),
-        )
-        return [file for (file,) in cursor.fetchall()]
 
 
 def query_files(
@@ -87,42 +71,6 @@ def query_files(
     except (OSError, duckdb.IOException) as error:
         raise ColdStorageError(f"files of old telemetry cannot be read: {error}") from error
     return {name: _native(found.column(name).combine_chunks()) for name in found.column_names}
-
-
-MOST_GIVEN = 500_000
-"""Rows out of files that are given along with a statement."""
-
-
-def table_source(kind: Kind, region: int, start: datetime, end: datetime) -> str:
-    """The kind's table in a FROM, with the region's rows of [start, end) that lie in files: for statements that only
-    Postgres can answer. Raises ColdStorageError for more than MOST_GIVEN rows."""
-    name, files = table(kind), cold_files(kind, start, end)
-    if not files:
-        return name
-    text = f"SELECT * FROM rows LIMIT {MOST_GIVEN + 1}"
-    found = query_files(kind, files, region, (start, end), ("WHERE false", ()), (), {}, text, ())
-    if len(found["region"]) > MOST_GIVEN:
-        raise ColdStorageError(f"more than {MOST_GIVEN:,} rows lie in files; take a shorter window")
-    values: list[str] = []
-    with connection.cursor() as cursor:
-        for one, type_ in columns(kind):
-            texts = "timestamptz" if type_ == "timestamptz" else type_
-            if type_ == LIST:  # unnest would take the lists apart
-                texts = "text"
-                given: list[Any] = ["{" + ",".join(map(repr, row.tolist())) + "}" for row in found[one]]
-            elif type_ == "timestamptz":
-                given = [moment(at) for at in found[one].tolist()]
-            elif type_ == "uuid":
-                given = [str(UUID(bytes=row.tobytes())) for row in found[one]]
-            else:
-                given = found[one].tolist()
-            values.append(cursor.mogrify(f"%s::{texts}[]", (given,)).decode().replace("%", "%%"))
-    listed = ", ".join(f'"{one}"' for one, _ in columns(kind))
-    typed = ", ".join(f'"{one}"::{type_}' for one, type_ in columns(kind))
-    return (
-        f"(SELECT {listed} FROM {name} UNION ALL"
-        f" SELECT {typed} FROM unnest({', '.join(values)}) AS file ({listed})) AS {name}"
-    )
 
 
 def _database() -> duckdb.DuckDBPyConnection:

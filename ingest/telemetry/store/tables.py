@@ -9,7 +9,8 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -509,3 +510,34 @@ def _learn_sets(memory: dict[bytes, int], unknown: Iterable[bytes]) -> None:
 
 def _array(key: bytes) -> str:
     return "{" + ",".join(map(str, np.frombuffer(key, np.int32).tolist())) + "}"
+
+
+# Reads of tables and files
+# ----------------------------------------------------------------------------------------------------------
+@contextmanager
+def one_snapshot() -> Iterator[None]:
+    """All reads inside see the same rows, unless a transaction is open already; rows that move into files meanwhile are
+    seen once.
+
+    A lock needs no snapshot: when the first read takes one, no partition can leave its table any more.
+    """
+    nested = connection.in_atomic_block
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            if not nested:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute("LOCK TABLE telemetry_cold IN ACCESS SHARE MODE")
+        yield
+
+
+def cold_files(kind: Kind, start: datetime, end: datetime) -> list[str]:
+    """The files that hold rows of [start, end), as the snapshot of this transaction knows them."""
+    if not kind.is_event:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT file FROM telemetry_cold WHERE kind = %s AND state = 'cold' AND start < %s AND until > %s"
+            " ORDER BY file",
+            (kind.name, end, start),
+        )
+        return [file for (file,) in cursor.fetchall()]

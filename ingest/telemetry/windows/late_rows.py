@@ -6,15 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import pyarrow as pa
 from django.db import connection
 
 from ingest.log.types import Position
-from ingest.telemetry.cold.read import cold_files, query_files
 from ingest.telemetry.decode.columns import moment
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.store.snapshot import one_snapshot
-from ingest.telemetry.store.tables import table
+from ingest.telemetry.store.tables import cold_files, one_snapshot, table
 from ingest.telemetry.windows.sql import region_number
 
 
@@ -66,6 +63,10 @@ def _late_in_files(
     kind: Kind, files: Sequence[str], region: int, start: datetime, end: datetime, after: Position
 ) -> Iterator[LateRows]:
     """The same where some of the rows lie in files; only events do."""
+    import pyarrow as pa  # takes long to load, and few processes read files
+
+    from ingest.telemetry.cold.read import query_files
+
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT number, receipt::text, received_at FROM telemetry_receipt WHERE region = %s AND kind = %s"

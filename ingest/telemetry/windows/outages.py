@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db import connection
 
-from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.store.tables import one_snapshot
 from ingest.telemetry.windows.sql import region_number
 
 

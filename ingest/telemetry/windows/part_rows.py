@@ -13,10 +13,9 @@ from typing import Final
 
 from django.db import connection
 
-from ingest.telemetry.cold.read import table_source
+from ingest.telemetry.cold.source import table_source
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.store.snapshot import one_snapshot
-from ingest.telemetry.store.tables import table
+from ingest.telemetry.store.tables import one_snapshot, table
 from ingest.telemetry.windows.sql import region_number
 
 MOST_ROWS: Final = 20_000

@@ -17,10 +17,9 @@ from django.db import OperationalError, connection
 from numpy.typing import NDArray
 from psycopg2.errors import QueryCanceled
 
-from ingest.telemetry.cold.files import ColdStorageError
-from ingest.telemetry.cold.read import table_source
+from ingest.telemetry.cold.source import ColdStorageError, table_source
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.store.snapshot import one_snapshot
+from ingest.telemetry.store.tables import one_snapshot
 from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.pair_grid import Ints, Membership, PathSums, Steps, rates_of
 from ingest.telemetry.windows.sql import data_clock, region_number, sets_of

@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-import pyarrow as pa
 from django.db import connection
 from numpy.typing import NDArray
 
 from ingest.log.types import Position
-from ingest.telemetry.cold.read import cold_files, query_files
 from ingest.telemetry.decode.builder import as_texts
 from ingest.telemetry.decode.columns import MICROSECOND, Names, Sets, microseconds
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.store.snapshot import one_snapshot
-from ingest.telemetry.store.tables import SQL_TYPES, column, summarize, table
+from ingest.telemetry.store.tables import SQL_TYPES, cold_files, column, one_snapshot, summarize, table
 from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.reductions import Input, Plan, Sums, plan
 from ingest.telemetry.windows.sums import Partials, Values, as_key, finish
@@ -102,6 +99,10 @@ def _found_in_files(
 ) -> dict[str, NDArray[np.generic]]:
     """The partials of rows of which some lie in files: the same statement, read by DuckDB. Rows that are still in
     Postgres, states and names are given along."""
+    import pyarrow as pa  # takes long to load, and few processes read files
+
+    from ingest.telemetry.cold.read import query_files
+
     given: dict[str, pa.Table] = {}
     source = _Sql("rows AS r", [])
     if (state := chosen.state) is not None:

@@ -15,15 +15,13 @@ SELECT column_name, is_nullable = 'NO' AND column_default IS NULL AND is_identit
 
 
 def previous() -> list[tuple[str, str]]:
-    """The last migration but one of each app of ours that has several; the last itself where it takes away."""
+    """The last migration but one of each app of ours; the last itself where it is the only one or takes away."""
     loader = MigrationLoader(None, ignore_no_migrations=True)
-    return [
-        (app, name) if name.endswith(CONTRACT) else parent
-        for app, name in loader.graph.leaf_nodes()
-        if is_ours(app)
-        for parent in loader.disk_migrations[app, name].dependencies
-        if parent[0] == app
-    ]
+    found: list[tuple[str, str]] = []
+    for app, name in filter(lambda leaf: is_ours(leaf[0]), loader.graph.leaf_nodes()):
+        own = [parent for parent in loader.disk_migrations[app, name].dependencies if parent[0] == app]
+        found += own if own and not name.endswith(CONTRACT) else [(app, name)]
+    return found
 
 
 @pytest.mark.django_db

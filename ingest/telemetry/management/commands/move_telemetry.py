@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from ingest.db import database
-from ingest.telemetry.cold.files import ColdStorageError
 from ingest.telemetry.cold.move import move_old
+from ingest.telemetry.cold.source import ColdStorageError
 from ingest.telemetry.cold.status import cold_status
 
 
