@@ -32,7 +32,7 @@ from ingest.log.types import EventType, UnrecordableEventError
 from ingest.log.types import register as register_event_type
 from ingest.log.verify import LogIntegrityError
 from ingest.log.verify import expect as expect_seal
-from ingest.telemetry.cold.source import ColdStorageError
+from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.errors import InvalidBodyError as InvalidTelemetryError
 from ingest.telemetry.errors import InvalidRowsError as InvalidTelemetryRowsError
 from ingest.telemetry.record import record_rows as record_telemetry

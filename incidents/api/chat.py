@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_POST
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers as s
 from rest_framework.decorators import action
@@ -15,6 +14,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
 
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import ProblemShape, Strict
@@ -145,17 +145,41 @@ class ChatWorkspacesView(Catalog):
         return Response({"channel": channel})
 
 
-@csrf_exempt  # the signature is the proof
-@require_POST
-def slack(request: HttpRequest, name: str) -> HttpResponse:
-    """Events, buttons, dialogs and slash commands of a workspace."""
-    if int(request.headers.get("Content-Length") or 0) > requests.LARGEST:
-        return problem(413, "Payload Too Large", f"A request has at most {requests.LARGEST} bytes.")
-    headers = {key.lower(): value for key, value in request.headers.items()}
-    try:
-        reply = requests.answer(name, headers, request.content_type or "", request.body)
-    except requests.ChatRequestRefusedError as refused:
-        return problem(refused.status, "Request refused", str(refused))
-    if reply.body is None:
-        return HttpResponse(status=200)
-    return HttpResponse(json.dumps(reply.body), content_type="application/json")
+class SlackView(APIView):
+    """The signature of a request is its proof."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+
+    @extend_schema(
+        operation_id="chat_slack",
+        request={
+            "application/x-www-form-urlencoded": OpenApiTypes.OBJECT,
+            "application/json": OpenApiTypes.OBJECT,
+        },
+        responses={
+            200: OpenApiResponse(
+                OpenApiTypes.OBJECT, "Done; the body is what Slack shows, and may be empty."
+            ),
+            400: OpenApiResponse(ProblemShape, "Not a request of Slack."),
+            401: OpenApiResponse(ProblemShape, "Unsigned, forged, or older than five minutes."),
+            404: OpenApiResponse(ProblemShape, "There is no such workspace, or it is switched off."),
+            409: OpenApiResponse(ProblemShape, "Received before."),
+            413: OpenApiResponse(ProblemShape, "Too large."),
+            503: OpenApiResponse(ProblemShape, "The signing secret cannot be decrypted."),
+        },
+    )
+    def post(self, request: Request, name: str) -> HttpResponse:
+        """Events, buttons, dialogs and slash commands of a Slack workspace."""
+        if int(request.headers.get("Content-Length") or 0) > requests.LARGEST:
+            return problem(413, "Payload Too Large", f"A request has at most {requests.LARGEST} bytes.")
+        headers = {key.lower(): value for key, value in request.headers.items()}
+        raw = request._request
+        try:
+            reply = requests.answer(name, headers, raw.content_type or "", raw.body)
+        except requests.ChatRequestRefusedError as refused:
+            return problem(refused.status, "Request refused", str(refused))
+        if reply.body is None:
+            return HttpResponse(status=200)
+        return HttpResponse(json.dumps(reply.body), content_type="application/json")

@@ -8,7 +8,7 @@ from incidents.api import chat
 from incidents.api.alerts import alertmanager, opsgenie
 
 urlpatterns = [
-    path("chat/slack/<slug:name>", chat.slack, name="chat-slack"),
+    path("chat/slack/<str:name>", chat.SlackView.as_view(), name="chat-slack"),
     path("api/v2/alerts", alertmanager.alerts, name="alertmanager-alerts"),
     path("api/v2/alerts/groups", alertmanager.groups, name="alertmanager-groups"),
     path("api/v2/status", alertmanager.status, name="alertmanager-status"),

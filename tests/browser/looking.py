@@ -11,6 +11,7 @@ from playwright.sync_api import Page, TimeoutError
 from frontend.urls import urlpatterns
 
 ONLY_POST = {
+    "change_outcome",
     "keep_view",
     "bulk_action",
     "notification_rules",

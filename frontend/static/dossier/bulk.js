@@ -162,6 +162,7 @@ async function run(verb, fields, numbers, words, panel) {
   const result = await inBatches(verb, fields, numbers.filter((number) => String(number) !== target), words);
   if (result.wrong && panel) { say(panel, result.wrong); return; }
   const row = aimed;
+  if (panel?.contains(document.activeElement)) document.activeElement.blur(); // closed, its field would still take Ctrl+Z
   panel?.closest("details").removeAttribute("open");
   clear();
   row?.querySelector("a.title")?.focus({ preventScroll: true, focusVisible: true });

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from django.conf import settings
 from numpy.typing import NDArray
 
-from ingest.telemetry.cold.source import ColdStorageError
+from ingest.telemetry.errors import ColdStorageError
 
 Bits = NDArray[np.uint64]
 _MIX = np.uint64(0x9E3779B97F4A7C15)

@@ -24,7 +24,7 @@ from django.db import connection, transaction
 from ingest.log.read import watermark
 from ingest.telemetry.cold import files
 from ingest.telemetry.cold.rows import copy_batches, schema_of
-from ingest.telemetry.cold.source import ColdStorageError
+from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.store import tables
 from ingest.telemetry.store.tables import Span, existing, one_snapshot, patience, retention_of, table

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ingest.telemetry.cold.files import storage
 from ingest.telemetry.cold.rows import copy_batches, schema_of
-from ingest.telemetry.cold.source import ColdStorageError
 from ingest.telemetry.decode.columns import microseconds
+from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import Kind
 
 if TYPE_CHECKING:

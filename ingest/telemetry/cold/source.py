@@ -9,16 +9,13 @@ from uuid import UUID
 from django.db import connection
 
 from ingest.telemetry.decode.columns import moment
+from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import Kind
 from ingest.telemetry.store.tables import cold_files, columns, table
 from ingest.telemetry.store.write import LIST
 
 MOST_GIVEN = 500_000
 """Rows out of files that are given along with a statement."""
-
-
-class ColdStorageError(Exception):
-    """The directory or bucket of old telemetry cannot be used: what, where, why."""
 
 
 def table_source(kind: Kind, region: int, start: datetime, end: datetime) -> str:

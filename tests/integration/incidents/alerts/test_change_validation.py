@@ -73,8 +73,8 @@ def test_a_change_is_validated_and_its_incident_shows_the_witness() -> None:
 
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))
-    assert 'data-validation="holds"' in alice.get(f"/incidents/{number}").content.decode()
+    assert 'data-validation="holds"' in alice.get(f"/incidents/{number}/details").content.decode()
     post(address, body, key)
-    page = alice.get(f"/incidents/{number}").content.decode()
+    page = alice.get(f"/incidents/{number}/details").content.decode()
     assert 'data-validation="violated"' in page
     assert "l1 s2 l3" in page

@@ -128,7 +128,7 @@ def test_the_api_and_the_console_share_the_views_of_a_team(alice: Client) -> Non
     [
         ({"search": "severity:hgih"}, "search"),
         ({"search": "é" * 900}, "search"),
-        ({"tab": "mine"}, "tab"),
+        ({"tab": "yours"}, "tab"),
         ({"order": "best"}, "order"),
         ({"name": "a\0b"}, "name"),
         ({"name": "two\nlines"}, "name"),

@@ -23,7 +23,7 @@ from ingest.log.read import watermark
 from ingest.queries import read_window
 from ingest.telemetry.cold import files, move
 from ingest.telemetry.cold.move import Moved, move_old
-from ingest.telemetry.cold.source import ColdStorageError
+from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store import tables
 from ingest.telemetry.windows import path_sums as grid_sums
