@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -28,7 +29,7 @@ from incidents.domain.incident.state import Incident
 from incidents.domain.values import check_severity
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
-from incidents.worker.parts import Failure, attempt
+from incidents.worker.parts import Failure, attempt, try_lock, unlock
 from ingest.commands import database_is_lost
 from ingest.queries import Event, now_utc, read_all, watermark
 
@@ -41,6 +42,9 @@ PAUSES: Final = (2.0, 5.0, 15.0, 60.0, 300.0)
 MOST_NEW: Final = 60
 """New messages of a workspace within `NEW_WITHIN`; a storm beyond that is one message with a link to the inbox."""
 NEW_WITHIN: Final = timedelta(minutes=10)
+FAR: Final = 1_000
+"""Transactions without an event of an incident after which the place is written down all the same, so that no round
+reads all of them again."""
 RECEIPTS_FOR: Final = timedelta(days=1)
 
 log = structlog.get_logger("chat")
@@ -65,7 +69,7 @@ def step(now: datetime) -> int:
     for workspace in ChatWorkspace.objects.filter(active=True):
         if workspace.retry_at is not None and now < workspace.retry_at <= now + timedelta(hours=1):
             continue
-        with _Lock(workspace.pk) as held:
+        with _locked(workspace) as held:
             if not held:
                 continue
             workspace.refresh_from_db()
@@ -83,20 +87,22 @@ def _round(workspace: ChatWorkspace, now: datetime) -> int:
     mark = watermark()
     events = read_all(workspace.place, BATCH, EVENT_TYPES, upto=mark)
     reached = events[-1].position if len(events) == BATCH else max(mark, workspace.place)
+    if events:
+        workspace.error = ""
     for stream, found in _by_stream(events).items():
         _show(workspace, stream, found, now)
-    if events or now - (workspace.last_success or now) > timedelta(minutes=1):
+    place = workspace.place
+    is_far = reached.epoch > place.epoch or reached.txid - place.txid > FAR
+    if events or workspace.failures or is_far:
         ChatReceipt.objects.filter(workspace=workspace, at__lt=now - RECEIPTS_FOR).delete()
-    _move(workspace, str(reached), sent=bool(events), now=now)
+        _move(workspace, str(reached), now if events else workspace.last_success)
     return len(events)
 
 
-def _move(workspace: ChatWorkspace, reached: str, *, sent: bool, now: datetime) -> None:
-    """The place of a workspace that was not changed meanwhile, written down where something was sent."""
-    if not sent and not workspace.failures:
-        return
+def _move(workspace: ChatWorkspace, reached: str, last_success: datetime | None) -> None:
+    """Write down the place of a workspace that was not changed meanwhile."""
     ChatWorkspace.objects.filter(pk=workspace.pk, position=workspace.position).update(
-        position=reached, failures=0, retry_at=None, error=workspace.error, last_success=now
+        position=reached, failures=0, retry_at=None, error=workspace.error, last_success=last_success
     )
 
 
@@ -122,8 +128,6 @@ def _show(workspace: ChatWorkspace, stream: str, events: Sequence[Event], now: d
             raise
         workspace.error = f"#{state.number} not shown: {error}"[:1_000]
         log.warning("incident not shown", workspace=workspace.name, incident=state.number, error=str(error))
-    else:
-        workspace.error = ""
 
 
 def _messages(
@@ -233,22 +237,13 @@ def _failed(workspace: ChatWorkspace, error: Exception, now: datetime) -> None:
     )
 
 
-class _Lock:
-    """A lock of this session, so that one process sends for a workspace at a time; whether it was to be had."""
-
-    def __init__(self, key: int) -> None:
-        self._name = f"chat {key}"
-        self._held = False
-
-    def __enter__(self) -> bool:
-        self._held = self._ask("pg_try_advisory_lock")
-        return self._held
-
-    def __exit__(self, *_: object) -> None:
-        if self._held and connection.connection is not None:
-            self._ask("pg_advisory_unlock")
-
-    def _ask(self, function: str) -> bool:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {function}(hashtextextended(%s, 0))", (self._name,))
-            return bool(cursor.fetchone()[0])
+@contextmanager
+def _locked(workspace: ChatWorkspace) -> Iterator[bool]:
+    """Whether this process may send for a workspace: one at a time does."""
+    name = f"chat {workspace.pk}"
+    held = try_lock(name)
+    try:
+        yield held
+    finally:
+        if held and connection.connection is not None:
+            unlock(name)

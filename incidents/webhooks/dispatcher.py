@@ -24,7 +24,7 @@ from incidents.webhooks.deliveries import Histories
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.round import Round
 from incidents.webhooks.send import send_in_order
-from incidents.worker.parts import Failure, attempt
+from incidents.worker.parts import Failure, attempt, try_lock, unlock
 from ingest.commands import database_is_lost, retrying
 from ingest.queries import Position, now_utc
 
@@ -116,7 +116,7 @@ class WebhookDispatcher:
             self._drop(pk)
 
     def _worker(self, pk: int) -> WebhookWorker | None:
-        if pk not in self._workers and _try_lock(pk):
+        if pk not in self._workers and try_lock(f"webhook {pk}"):
             self._workers[pk] = WebhookWorker(ThreadPoolExecutor(AT_ONCE, f"webhook {pk}"))
         return self._workers.get(pk)
 
@@ -124,7 +124,7 @@ class WebhookDispatcher:
         worker = self._workers.pop(pk)
         worker.pool.shutdown(wait=False, cancel_futures=True)
         if connection.connection is not None:
-            _unlock(pk)
+            unlock(f"webhook {pk}")
 
     def _begin(self, worker: WebhookWorker, webhook: Webhook, now: datetime) -> int:
         if worker.place != webhook.position:
@@ -187,14 +187,3 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
         elif not did:
             stop.wait(idle)
     courier.forget()
-
-
-def _try_lock(pk: int) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (f"webhook {pk}",))
-        return bool(cursor.fetchone()[0])
-
-
-def _unlock(pk: int) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (f"webhook {pk}",))

@@ -100,3 +100,20 @@ def _run_until_stopped(name: str, run: Loop, stop: threading.Event) -> None:
         if isinstance(ended, Failure):
             log.error("loop failed", loop=name, exc_info=ended.error)
             stop.wait(PAUSE)
+
+
+# Locks
+# ----------------------------------------------------------------------------------------------------------
+def try_lock(name: str) -> bool:
+    """Whether this connection to Postgres has the lock of that name from now on, which ends with the connection."""
+    return _ask_lock("pg_try_advisory_lock", name)
+
+
+def unlock(name: str) -> None:
+    _ask_lock("pg_advisory_unlock", name)
+
+
+def _ask_lock(function: str, name: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {function}(hashtextextended(%s, 0))", (name,))
+        return bool(cursor.fetchone()[0])

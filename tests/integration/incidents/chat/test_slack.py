@@ -25,7 +25,7 @@ from incidents.teams.models import Silence
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.integrations.normalized import Alert, Parsed
-from ingest.queries import Context, configured, now_utc
+from ingest.queries import Context, Position, configured, now_utc
 from tests.following import follow_to_the_end
 from tests.integration.incidents.chat.slack_server import (
     ROOM,
@@ -137,6 +137,14 @@ def test_a_rate_limit_delays_the_message_and_loses_nothing(
     assert broken_workspaces() == []
     workspace.refresh_from_db()
     assert lag_of(workspace) == 0
+
+
+def test_a_place_far_behind_moves_on_without_an_incident(workspace: ChatWorkspace) -> None:
+    ChatWorkspace.objects.update(position=str(Position.START))
+    send_all()
+    workspace.refresh_from_db()
+    assert workspace.place > Position.START
+    assert workspace.last_success is None
 
 
 def test_a_wrong_token_says_so_and_what_it_missed_is_shown_with_the_right_one(
