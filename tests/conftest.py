@@ -8,7 +8,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import takewhile
 from typing import Any
 
@@ -155,20 +155,11 @@ def administrator(postgres: Home) -> Iterator[Cursor]:
         yield session.cursor()
 
 
-@pytest.fixture
-def log_database(
-    django_db_setup: None,  # noqa: ARG001  makes what is cloned
-    django_db_blocker: DjangoDbBlocker,
-    administrator: Cursor,
-    postgres: Home,
-) -> Iterator[str]:
-    """A database cloned from the migrated one, in which transactions really commit; yields its URL.
-
-    Followers and the log's trigger work as they do in production, which neither a wrapping transaction nor a flush
-    between tests would allow. Threads and processes may connect; it is dropped afterwards.
-    """
+@contextmanager
+def cloned_database(postgres: Home, blocker: DjangoDbBlocker, administrator: Cursor) -> Iterator[str]:
+    """A database cloned from the migrated one, in which transactions really commit: its URL. Dropped afterwards."""
     template, name = str(settings.DATABASES["default"]["NAME"]), f"t_{uuid.uuid4().hex[:12]}"
-    with django_db_blocker.unblock():
+    with blocker.unblock():
         connections.close_all()
         _expect_no_session(administrator, template)
         administrator.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
@@ -183,6 +174,20 @@ def log_database(
             connection.settings_dict["NAME"] = template
             _wait_for_sessions(administrator, name, patience=0.1)
             administrator.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def log_database(
+    django_db_setup: None,  # noqa: ARG001  makes what is cloned
+    django_db_blocker: DjangoDbBlocker,
+    administrator: Cursor,
+    postgres: Home,
+) -> Iterator[str]:
+    """Followers and the log's trigger work as they do in production, which neither a wrapping transaction nor a flush
+    between tests would allow. Threads and processes may connect.
+    """
+    with cloned_database(postgres, django_db_blocker, administrator) as url:
+        yield url
 
 
 def _expect_no_session(administrator: Cursor, template: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from analyzers.simulators import (
@@ -172,6 +173,10 @@ def path_rows(fleet: Fleet, failures: Failures) -> list[Row]:
     return rows
 
 
+_ENCODER = msgspec.json.Encoder(enc_hook=lambda number: number.item())
+"""Writes numbers of numpy as those of Python."""
+
+
 def write_files(out: Path, rows: Rows, truth: Row) -> list[Path]:
     """One `KIND.ndjson` for each kind, then `truth.json`, in the schema of `truth`."""
     truth = {"benign": [], **truth}
@@ -179,7 +184,7 @@ def write_files(out: Path, rows: Rows, truth: Row) -> list[Path]:
     written = []
     for kind, lines in rows.items():
         path = out / f"{kind}.ndjson"
-        path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in lines))
+        path.write_bytes(_ENCODER.encode_lines(lines))
         written.append(path)
     path = out / "truth.json"
     path.write_text(json.dumps(truth, indent=2) + "\n")

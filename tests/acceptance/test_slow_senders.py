@@ -8,21 +8,42 @@ import re
 import socket
 import threading
 import urllib.request
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from psycopg2.extensions import cursor as Cursor
+from pytest_django import DjangoDbBlocker
 
+from deploy.embedded import Home
 from ingest.api import keys
 from tests.acceptance.web import Web
+from tests.conftest import cloned_database
 
 CONNECTIONS = 60
 PATIENCE = 60  # seconds; without the gateway nothing answers for as long as the bytes trickle
 
 
-@pytest.fixture
-def web_processes() -> int:
-    return 2
+@pytest.fixture(scope="module")
+def web(
+    django_db_setup: None,  # noqa: ARG001
+    django_db_blocker: DjangoDbBlocker,
+    administrator: Cursor,
+    postgres: Home,
+    broker: str,  # noqa: ARG001
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Web]:
+    """Two processes for all tests here: none asks what another one sent."""
+    with cloned_database(postgres, django_db_blocker, administrator) as url:
+        web = Web(url, tmp_path_factory.mktemp("web") / "web.log", 2)
+        web.start()
+        yield web
+        web.close()
+
+
+def new_key(scope: str) -> str:
+    return keys.create(f"sender {uuid.uuid4().hex}", [scope])
 
 
 def cookie(web: Web) -> str:
@@ -62,11 +83,7 @@ def telemetry(web: Web, key: str, length: int = 50_000) -> bytes:
 @pytest.fixture(params=["visitor", "key"])
 def trickle(request: pytest.FixtureRequest, web: Web) -> Iterator[None]:
     """Connections whose bodies come a byte at a time for as long as the test runs."""
-    head = (
-        form(web, cookie(web))
-        if request.param == "visitor"
-        else telemetry(web, keys.create("slow", ["telemetry"]))
-    )
+    head = form(web, cookie(web)) if request.param == "visitor" else telemetry(web, new_key("telemetry"))
     over = threading.Event()
     with ExitStack() as stack:
         opened = [
@@ -105,7 +122,7 @@ def ask(
 @pytest.mark.usefixtures("trickle")
 def test_probes_alerts_and_pages_answer_while_bodies_trickle(web: Web) -> None:
     sender = {
-        "Authorization": f"Bearer {keys.create('alice', ['alerts'])}",
+        "Authorization": f"Bearer {new_key('alerts')}",
         "Content_Type": "application/json",
     }
     for n in range(4):  # both web processes
@@ -115,13 +132,14 @@ def test_probes_alerts_and_pages_answer_while_bodies_trickle(web: Web) -> None:
         assert ask(web, "POST", "/api/v2/alerts", alert, **sender)[0] == 200
 
 
+@pytest.mark.last
 def test_a_body_that_does_not_come_in_time_is_refused_and_its_connection_closed(web: Web) -> None:
     web.kill()
     web.environment["DOSSIER_BODY_TIMEOUT_SECONDS"] = "1"
     web.start()
     for head, status in (
         (form(web, cookie(web)), b"408"),
-        (telemetry(web, keys.create("slow", ["telemetry"])), b"503"),
+        (telemetry(web, new_key("telemetry")), b"503"),
     ):
         with socket.create_connection(("127.0.0.1", web.port), timeout=PATIENCE) as connection:
             connection.sendall(head)
@@ -141,7 +159,7 @@ def test_a_large_body_is_read_from_known_senders_only(web: Web) -> None:
 
 
 def test_bytes_of_the_path_and_of_a_large_body_arrive_as_sent(web: Web) -> None:
-    key = keys.create("alice", ["telemetry"])
+    key = new_key("telemetry")
     row = json.dumps({"time": "2026-01-01T00:00:00Z", "unit": "vm/ü"}, ensure_ascii=False).encode() + b"\n"
     sender = {"Authorization": f"Bearer {key}", "Content_Type": "application/x-ndjson"}
     _, answer = ask(web, "POST", "/api/v1/telemetry/gr%C3%BCn", row, **sender)

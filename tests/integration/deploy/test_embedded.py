@@ -40,6 +40,23 @@ def fresh() -> Iterator[Home]:
     home.forget()
 
 
+@pytest.fixture(scope="module")
+def empty_cluster() -> Iterator[Path]:
+    """What `initdb` makes, once for the tests that are about what comes after it."""
+    home = Home(Path(tempfile.mkdtemp(prefix="dossier-c-")))
+    home.root.chmod(0o755)
+    stop(start_postgres(home))
+    yield home.postgres
+    home.forget()
+
+
+@pytest.fixture
+def made(fresh: Home, empty_cluster: Path) -> Home:
+    """A home that has been started and stopped once."""
+    shutil.copytree(empty_cluster, fresh.postgres, symlinks=True)
+    return fresh
+
+
 Start = Callable[[Home], tuple[subprocess.Popen[str], list[int]]]
 
 
@@ -95,43 +112,43 @@ def test_both_servers_answer_and_stop(fresh: Home) -> None:
     assert (postgres.returncode, broker.returncode) == (0, 0)
 
 
-def test_servers_listen_on_private_sockets_only(fresh: Home) -> None:
-    postgres = start_postgres(fresh)
+def test_servers_listen_on_private_sockets_only(made: Home) -> None:
+    postgres = start_postgres(made)
     stop(postgres)
-    assert fresh.run.stat().st_mode & 0o077 == 0
+    assert made.run.stat().st_mode & 0o077 == 0
 
 
-def test_killing_the_parent_ends_both_servers(fresh: Home, parent: Start) -> None:
-    process, pids = parent(fresh)
+def test_killing_the_parent_ends_both_servers(made: Home, parent: Start) -> None:
+    process, pids = parent(made)
     process.send_signal(signal.SIGKILL)
     wait_for(lambda: all(ended(pid) for pid in pids))
-    assert not (fresh.postgres / "postmaster.pid").exists()
+    assert not (made.postgres / "postmaster.pid").exists()
 
 
-def test_data_outlives_a_killed_parent(fresh: Home, parent: Start) -> None:
-    process, _ = parent(fresh)
-    connection = psycopg2.connect(fresh.database_url)
+def test_data_outlives_a_killed_parent(made: Home, parent: Start) -> None:
+    process, _ = parent(made)
+    connection = psycopg2.connect(made.database_url)
     with connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE kept AS SELECT 7 AS n")
     process.kill()
-    again = start_postgres(fresh)
-    with psycopg2.connect(fresh.database_url) as reopened, reopened.cursor() as cursor:
+    again = start_postgres(made)
+    with psycopg2.connect(made.database_url) as reopened, reopened.cursor() as cursor:
         cursor.execute("SELECT n FROM kept")
         assert cursor.fetchone() == (7,)
     stop(again)
 
 
-def test_a_home_in_use_names_the_process(fresh: Home, parent: Start) -> None:
-    process, _ = parent(fresh)
+def test_a_home_in_use_names_the_process(made: Home, parent: Start) -> None:
+    process, _ = parent(made)
     with pytest.raises(EmbeddedError, match=f"in use by process {process.pid}"):
-        fresh.claim()
+        made.claim()
 
 
-def test_the_claim_ends_with_the_process(fresh: Home, parent: Start) -> None:
-    process, _ = parent(fresh)
+def test_the_claim_ends_with_the_process(made: Home, parent: Start) -> None:
+    process, _ = parent(made)
     process.kill()
     process.wait()
-    fresh.claim().close()
+    made.claim().close()
 
 
 def test_a_path_too_long_for_a_socket_works(fresh: Home) -> None:
@@ -184,11 +201,11 @@ def test_a_normal_user_runs_both(fresh: Home) -> None:
     assert (done.returncode, len(done.stdout.split())) == (0, 2), done.stderr
 
 
-def test_a_cluster_of_another_version_is_refused_with_advice(fresh: Home) -> None:
-    stop(start_postgres(fresh))
-    (fresh.postgres / "PG_VERSION").write_text("9\n")
+def test_a_cluster_of_another_version_is_refused_with_advice(made: Home) -> None:
+    stop(start_postgres(made))
+    (made.postgres / "PG_VERSION").write_text("9\n")
     with pytest.raises(EmbeddedError, match="was made by Postgres 9"):
-        start_postgres(fresh)
+        start_postgres(made)
 
 
 @as_root
@@ -256,6 +273,6 @@ def test_up_refuses_root_unless_told(fresh: Home) -> None:
     assert "DOSSIER_ALLOW_ROOT=true" in told.stderr
 
 
-def test_logs_are_for_the_user_who_runs_it(fresh: Home) -> None:
-    stop(start_postgres(fresh))
-    assert fresh.logs.stat().st_mode & 0o077 == 0
+def test_logs_are_for_the_user_who_runs_it(made: Home) -> None:
+    stop(start_postgres(made))
+    assert made.logs.stat().st_mode & 0o077 == 0
