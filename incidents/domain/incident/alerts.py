@@ -18,12 +18,20 @@ incident that people work on keeps its alerts and is linked to the cause.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, Literal
 
-from incidents.domain.incident.state import Bodies, Fact, Incident, Opinions, raise_severity, refuse_resolved
+from incidents.domain.incident.state import (
+    Bodies,
+    Fact,
+    Incident,
+    Opinions,
+    raise_severity,
+    refuse_resolved,
+    replace,
+)
 from incidents.domain.routing.rules import EACH_ALONE, Grouping, Routing, Subject
 from incidents.domain.values import SEVERITIES, TEXT_LIMIT, TITLE_LIMIT, Severity, is_worse, optional_time
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from incidents.domain.incident.finding import title_of, verdict_of
-from incidents.domain.incident.state import Incident, Opinions, agreeing, fused
+from incidents.domain.incident.state import Incident, Opinions, agreeing, fused, replace
 
 AS_BEFORE: Final[Mapping[str, Any]] = {
     "confidence": None,

@@ -12,12 +12,20 @@ not due decides nothing, so one claimed twice acts once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from incidents.domain.escalation.policy import Action, Policy, Step, frozen_policy, spoken
-from incidents.domain.incident.state import Bodies, Fact, Incident, override, raise_severity, refuse_resolved
+from incidents.domain.incident.state import (
+    Bodies,
+    Fact,
+    Incident,
+    override,
+    raise_severity,
+    refuse_resolved,
+    replace,
+)
 from incidents.domain.values import (
     LINKS_LIMIT,
     SEVERITIES,
@@ -39,7 +47,7 @@ ENGINE: Final = "system:escalation"
 """The actor of what escalates by itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Escalation:
     phase: Phase
     why: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +28,7 @@ from incidents.domain.incident.state import (
     blaming,
     opinion_from,
     person,
+    replace,
     suppression_overridden,
     without,
 )

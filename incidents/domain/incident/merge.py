@@ -7,7 +7,6 @@ apart, it stands as before, with those of its alerts that still fire; what joine
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 from incidents.domain.incident import commands as c
@@ -21,6 +20,7 @@ from incidents.domain.incident.state import (
     person,
     raise_severity,
     refuse_resolved,
+    replace,
 )
 from incidents.domain.values import CommandRefusedError, is_worse
 

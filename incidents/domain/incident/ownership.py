@@ -8,7 +8,6 @@ teams is how long the incident was open.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from incidents.domain.incident.state import (
     at_second,
     person,
     refuse_resolved,
+    replace,
 )
 from incidents.domain.values import CommandRefusedError
 

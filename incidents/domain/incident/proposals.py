@@ -7,11 +7,11 @@ moves to another team.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from incidents.domain.incident.state import Bodies, Fact, Incident, person, refuse_resolved
+from incidents.domain.incident.state import Bodies, Fact, Incident, person, refuse_resolved, replace
 from incidents.domain.proposals import Action, Proposal, action_text
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line, check_text
 

@@ -7,13 +7,21 @@ of one verdict; where none of them stays likely the cause stays, and the beliefs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from incidents.domain.incident.conclusion import AS_BEFORE, conclusion
 from incidents.domain.incident.finding import percent
-from incidents.domain.incident.state import Bodies, Fact, Incident, person, refuse_merged, refuse_resolved
+from incidents.domain.incident.state import (
+    Bodies,
+    Fact,
+    Incident,
+    person,
+    refuse_merged,
+    refuse_resolved,
+    replace,
+)
 from incidents.domain.questions import (
     NONE,
     OUTCOMES,

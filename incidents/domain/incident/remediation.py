@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from incidents.domain.incident.state import (
     person,
     refuse_merged,
     refuse_resolved,
+    replace,
 )
 from incidents.domain.remediation.order import Order, order_as_json
 from incidents.domain.remediation.state import (

@@ -9,7 +9,6 @@ look again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from incidents.domain.incident.state import (
     override,
     person,
     refuse_resolved,
+    replace,
 )
 from incidents.domain.values import (
     CommandRefusedError,

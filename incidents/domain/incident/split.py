@@ -9,11 +9,11 @@ somebody has already. Merged into the old one, it is as if it had never been spl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from incidents.domain.incident.alerts import Member, Ticket, worst
-from incidents.domain.incident.state import Bodies, Fact, Incident, opening, refuse_resolved
+from incidents.domain.incident.state import Bodies, Fact, Incident, opening, refuse_resolved, replace
 from incidents.domain.routing.rules import Routing
 from incidents.domain.values import TITLE_LIMIT, CommandRefusedError, check_line, check_text
 
