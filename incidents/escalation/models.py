@@ -9,9 +9,9 @@ from django.db import models
 
 from incidents.domain.escalation.policy import USUAL_WAIT, Policy, policy_from
 from incidents.domain.incident.escalation import CONCERNS, Escalation, as_json, escalation_from, follow
-from incidents.domain.incident.evolve import evolve
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import Change
+from incidents.incident.projection import change as whole
 from incidents.incident.repository import stream_of
 from incidents.teams.models import Team
 from ingest.db.database import upsert
@@ -86,19 +86,22 @@ def project(changes: Sequence[Change]) -> None:
         EscalationRow.objects.filter(incident__pk__in=changed).values_list("pk", "state") if changed else ()
     )
     known = {str(pk): escalation_from(state) for pk, state in rows}
-    # Updated in place also by a rebuild, as the incident's own row is.
     followed = [_followed(change, known.get(change.after.id)) for change in about]
     upsert(EscalationRow, followed, ("incident_id",))
 
 
+def rows(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """The same of all events of incidents."""
+    return [_followed(change, None) for change in changes]
+
+
 def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
     """The columns of its EscalationRow."""
-    state, events, version = change.before, change.events, 0
-    if known is None and state is not None:
+    if known is None and change.before is not None:
         # An incident that is older than escalations: its own events say how it stands.
-        state, events = None, read_stream(stream_of(change.after.id))
-    for event in events:
-        state = evolve(state, event)
+        change = whole(None, read_stream(stream_of(change.after.id)))
+    version = 0
+    for event, state in zip(change.events, change.states, strict=True):
         known = follow(known, state, event)
         version = event.version if event.type in CONCERNS else version
     assert known is not None, "an incident's first event opens it"

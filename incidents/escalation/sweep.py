@@ -32,8 +32,8 @@ from incidents.domain.incident.state import Incident
 from incidents.escalation.models import EscalationPolicy, EscalationRow, project
 from incidents.escalation.queries import Directory
 from incidents.incident.models import IncidentRow
-from incidents.incident.projection import Change, state_of
-from incidents.incident.repository import CommandResult, LockedCommand, loaded, record_together, stream_of
+from incidents.incident.projection import change, state_of
+from incidents.incident.repository import CommandResult, LockedCommand, record_together, stream_of
 from incidents.notifications.queue import Call, notify_all
 from incidents.suppression.suppressor import Covers
 from ingest.commands import Backoff, in_halves, retrying
@@ -56,9 +56,7 @@ def backfill_timers(ids: Sequence[str]) -> int:
     rows = list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number"))
     # Asked once they are locked: from here on nobody gives them one.
     have = set(EscalationRow.objects.filter(incident__pk__in=ids).values_list("incident_id", flat=True))
-    changes = [
-        Change(None, read_stream(stream_of(str(row.pk))), loaded(row)) for row in rows if row.pk not in have
-    ]
+    changes = [change(None, read_stream(stream_of(str(row.pk)))) for row in rows if row.pk not in have]
     project(changes)
     return len(changes)
 

@@ -296,3 +296,17 @@ class ScheduleWindowRow(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("schedule", "end"), name="one_row_per_schedule_window"),
         )
+
+
+class RebuildProgress(models.Model):
+    """A rebuild of the read models that is not finished: how far it is, and what differed so far."""
+
+    began_at = models.DateTimeField()
+    moved_at = models.DateTimeField()
+    position = models.CharField(max_length=36, blank=True)
+    """Of the last `incident.opened` whose incident is done."""
+    incidents = models.IntegerField(default=0)
+    differed = models.JSONField(default=list)
+
+    class Meta:
+        db_table = "incident_rebuild"

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connection, models
 
-from incidents.domain.incident.evolve import fold
+from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.finding import WINDOWS_WATCHED, ScheduleWindow
 from incidents.domain.incident.outcome import analyzer_outcomes
 from incidents.domain.incident.state import (
@@ -48,22 +48,30 @@ from ingest.queries import Event
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What events made of one incident: `before` is None where they are all that it has."""
+    """What events made of one incident: `before` is None where they are all that it has. `states[n]` is the incident
+    after `events[n]`.
+    """
 
     before: Incident | None
     events: Sequence[Event]
-    after: Incident
+    states: Sequence[Incident]
+
+    @property
+    def after(self) -> Incident:
+        return self.states[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Rows of `model` (which have `incident` and `version`) follow from events alone.
 
-    `project` gets what is new of several incidents, each once, and writes them together.
+    `project` gets what is new of several incidents, each once, and writes them together. `rows` gets all events of
+    several incidents, and looks at no table.
     """
 
     model: type[models.Model]
     project: Callable[[Sequence[Change]], None]
+    rows: Callable[[Sequence[Change]], list[dict[str, Any]]]
 
 
 _parts: dict[str, Part] = {}
@@ -82,11 +90,12 @@ def parts() -> tuple[Part, ...]:
 # Rows
 # ----------------------------------------------------------------------------------------------------------
 _TUPLES = ("ambiguous_with", "links", "blamed_by")
+_FIELDS = tuple(field.name for field in fields(Incident))
 
 
 def fields_of(state: Incident) -> dict[str, Any]:
     """The columns of `IncidentRow` but `version` and `position`."""
-    columns = {field.name: getattr(state, field.name) for field in fields(Incident)}
+    columns = {name: getattr(state, name) for name in _FIELDS}
     for name in _TUPLES:
         columns[name] = list(columns[name])
     columns["shown"] = {
@@ -112,7 +121,7 @@ def fields_of(state: Incident) -> dict[str, Any]:
 
 
 def state_of(row: IncidentRow) -> Incident:
-    values = {field.name: getattr(row, field.name) for field in fields(Incident)}
+    values = {name: getattr(row, name) for name in _FIELDS}
     for name in _TUPLES:
         values[name] = tuple(values[name])
     values["id"] = str(row.id)
@@ -271,6 +280,9 @@ class Entry:
     position: str
 
 
+_ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A table, chart or text, attached by event `version`, with the finding and parameters it is from."""
@@ -403,24 +415,28 @@ def project(before: Incident | None, events: Sequence[Event]) -> Incident:
 
 def project_together(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[Change]:
     """As `project`, of several incidents, each named once, with a few statements for all of them."""
-    changes = [_change(before, events) for before, events in new]
+    changes = [change(before, events) for before, events in new]
     _rows(changes)
     _timeline(changes)
     _evidence(changes)
-    for change in changes:
-        for event in change.events:
-            _finding(change.after.id, event)
-            _members(change.after.id, event)
+    for one in changes:
+        for event in one.events:
+            _finding(one.after.id, event)
+            _members(one.after.id, event)
     _record_outcomes(changes)
     for part in parts():
         part.project(changes)
     return changes
 
 
-def _change(before: Incident | None, events: Sequence[Event]) -> Change:
-    after = fold(events, before)
-    assert after is not None
-    return Change(before, events, after)
+def change(before: Incident | None, events: Sequence[Event]) -> Change:
+    """What the events, of which there is at least one, make of an incident."""
+    states: list[Incident] = []
+    state = before
+    for event in events:
+        state = evolve(state, event)
+        states.append(state)
+    return Change(before, events, states)
 
 
 _FURTHER = (
@@ -433,17 +449,13 @@ _FURTHER = (
 
 def _rows(changes: Sequence[Change]) -> None:
     further = _gone_further([change for change in changes if change.before == change.after])
-    rows = [
-        {
-            **fields_of(change.after),
-            "version": change.events[-1].version,
-            "position": str(change.events[-1].position),
-        }
-        for change in changes
-        if change.after.id not in further
-    ]
-    # Updated in place also by a rebuild: a command that waits for the row must find it, not a grave.
-    upsert(IncidentRow, rows, ("id",))
+    upsert(IncidentRow, [columns_of(change) for change in changes if change.after.id not in further], ("id",))
+
+
+def columns_of(change: Change) -> dict[str, Any]:
+    """The columns of its IncidentRow."""
+    last = change.events[-1]
+    return {**fields_of(change.after), "version": last.version, "position": str(last.position)}
 
 
 def _gone_further(changes: Sequence[Change]) -> set[str]:
@@ -475,7 +487,7 @@ def _timeline(changes: Sequence[Change]) -> None:
         for event in change.events:
             entry = next_entry(entry, event)
             changed[entry.version] = entry
-        made += [{"incident_id": id_, **_columns(one)} for one in changed.values()]
+        made += [{"incident_id": id_, **entry_columns(one)} for one in changed.values()]
     # A line that is counted on stays of its type and keeps its first time: the upsert writes both as they were.
     upsert(TimelineEntry, made, ("incident_id", "version"))
 
@@ -485,13 +497,13 @@ def _last_entries(incidents: Sequence[str]) -> dict[str, Entry]:
     return {str(row.incident_id): entry_of(row) for row in rows.distinct("incident_id")}
 
 
-def _columns(entry: Entry) -> dict[str, Any]:
-    """`asdict` would copy the body, however deep."""
-    return {field.name: getattr(entry, field.name) for field in fields(Entry)}
+def entry_columns(entry: Entry) -> dict[str, Any]:
+    """The columns of its TimelineEntry. `asdict` would copy the body, however deep."""
+    return {name: getattr(entry, name) for name in _ENTRY_FIELDS}
 
 
 def entry_of(row: TimelineEntry) -> Entry:
-    return Entry(**{field.name: getattr(row, field.name) for field in fields(Entry)})
+    return Entry(**{name: getattr(row, name) for name in _ENTRY_FIELDS})
 
 
 def _evidence(changes: Sequence[Change]) -> None:
@@ -504,15 +516,21 @@ def _evidence(changes: Sequence[Change]) -> None:
 
 
 def _finding(incident: str, event: Event) -> None:
+    if (row := placement_of(event)) is not None:
+        FindingPlacement.objects.create(incident_id=incident, **row)
+
+
+def placement_of(event: Event) -> dict[str, Any] | None:
+    """The columns of the FindingPlacement that the event makes."""
     outcome, finding = _OUTCOMES.get(event.type), event.body.get("finding")
-    if outcome is not None and finding is not None:
-        FindingPlacement.objects.create(
-            run=finding["run"],
-            component=finding["component"],
-            outcome=outcome,
-            incident_id=incident,
-            version=event.version,
-        )
+    if outcome is None or finding is None:
+        return None
+    return {
+        "run": finding["run"],
+        "component": finding["component"],
+        "outcome": outcome,
+        "version": event.version,
+    }
 
 
 _JOIN = (
@@ -550,17 +568,20 @@ def _members(incident: str, event: Event) -> None:
 
 def _record_outcomes(changes: Sequence[Change]) -> None:
     """Each as the latest resolution has it; an incident that was reopened has none until it is resolved again."""
-    settled = {
-        change.after.id: (event.version, change.after)
-        for change in changes
-        for event in change.events
-        if event.type in _SETTLES
-    }
+    settled = [change for change in changes if any(event.type in _SETTLES for event in change.events)]
     if not settled:
         return
-    AnalyzerOutcomeRow.objects.filter(incident__in=list(settled)).delete()
+    AnalyzerOutcomeRow.objects.filter(incident__in=[change.after.id for change in settled]).delete()
     AnalyzerOutcomeRow.objects.bulk_create(
-        AnalyzerOutcomeRow(incident_id=id_, version=version, **asdict(one))
-        for id_, (version, state) in settled.items()
-        for one in analyzer_outcomes(state)
+        AnalyzerOutcomeRow(incident_id=change.after.id, **row)
+        for change in settled
+        for row in outcomes_of(change)
     )
+
+
+def outcomes_of(change: Change) -> list[dict[str, Any]]:
+    """The columns of each AnalyzerOutcomeRow, where the events settle any."""
+    versions = [event.version for event in change.events if event.type in _SETTLES]
+    if not versions:
+        return []
+    return [{"version": versions[-1], **asdict(one)} for one in analyzer_outcomes(change.after)]

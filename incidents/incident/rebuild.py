@@ -1,14 +1,21 @@
-"""Drops read models and builds them again from the log, a few incidents at a time, while writers go on.
+"""Builds the read models of incidents again from the log, beside those in use, and exchanges what differs.
 
-The incidents of a transaction are held by their rows: a command on one of them waits for a moment, all others do not
-notice.
+Incidents are taken in the order in which they were opened, many at a time: their events are read and folded together,
+their rows are copied into temporary tables, and one statement for each table compares these with the rows in use, byte
+by byte. Nothing in use is locked so far. Incidents that differ are locked by their rows, folded again where a command
+came in between, and their rows exchanged, in the transaction that records how far the rebuild is. So readers see an
+incident as it was or as it will be, a command waits only for an incident that is being exchanged, foreign keys, numbers
+and tables that are not rebuilt stay as they are, and a rebuild that was killed goes on where it was.
 """
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -22,17 +29,33 @@ from incidents.incident.models import (
     FindingPlacement,
     IncidentRow,
     MemberAlert,
+    RebuildProgress,
     ScheduleWindowRow,
     TimelineEntry,
 )
-from incidents.incident.projection import Folded, parts, project_together
+from incidents.incident.projection import Folded, change, parts
 from incidents.incident.repository import stream_of
+from incidents.incident.rows import Rows, rows_of
 from ingest.commands import rebuild_copies
-from ingest.queries import Position, follower_places, read_all, read_stream, read_streams, watermark
+from ingest.db.database import copy
+from ingest.queries import (
+    Position,
+    follower_places,
+    heads,
+    now_utc,
+    position_at,
+    read_all,
+    read_streams,
+    watermark,
+)
 
 FOLLOWER = "incidents"
-TOGETHER = 50
+TOGETHER = 1_000
 """Incidents in one transaction."""
+MOST_EVENTS = 10_000
+"""Events in memory, unless one incident has more."""
+RESUMED_WITHIN = timedelta(days=1)
+"""A rebuild that stands for longer is begun anew: read models may have changed since."""
 _PARTS: tuple[type[models.Model], ...] = (
     TimelineEntry,
     EvidenceItem,
@@ -40,6 +63,10 @@ _PARTS: tuple[type[models.Model], ...] = (
     MemberAlert,
     AnalyzerOutcomeRow,
 )
+
+
+class RebuildRunningError(Exception):
+    """Another process rebuilds the read models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,60 +79,236 @@ class Rebuilt:
     differed: tuple[str, ...]
 
 
-def rebuild(progress: Callable[[int], None] = lambda _: None) -> Rebuilt:
-    """Rebuilds every read model of incidents, and other copies of the log; afterwards they say what the log says."""
-    opened = _opened_incidents()
-    differed = _drop_strangers(opened)
-    for start in range(0, len(opened), TOGETHER):
-        together = opened[start : start + TOGETHER]
-        differed += rebuild_incidents(together)
-        progress(start + len(together))
-    if _rebuild_windows():
-        differed.append("schedule windows")
-    differed += rebuild_copies()
-    _set_next_number()
-    return Rebuilt(len(opened), tuple(differed))
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a rebuild is: `part` of the log is done. `resumed`: since when it was going on before this process."""
+
+    incidents: int
+    part: float
+    resumed: datetime | None
 
 
-def _opened_incidents() -> list[str]:
-    ids: list[str] = []
-    after, mark = Position.START, watermark()
-    while events := read_all(after, 1000, {"incident.opened"}, upto=mark):
-        ids += [event.body["id"] for event in events]
-        after = events[-1].position
-    return ids
+def rebuild(progress: Callable[[Progress], None] = lambda _: None, anew: bool = False) -> Rebuilt:
+    """Rebuilds every read model of incidents, and other copies of the log; afterwards they say what the log says.
+
+    Goes on with one that was ended before its time, unless `anew`. Raises RebuildRunningError.
+    """
+    with _alone():
+        row, resumed = _begun(anew)
+        _drop_strangers(row)
+        after = Position.parse(row.position) if row.position else Position.START
+        mark, last = watermark(), position_at(now_utc())
+        progress(Progress(row.incidents, _part(after, last), resumed))
+        while opened := read_all(after, TOGETHER, {"incident.opened"}, upto=mark):
+            after = opened[-1].position
+            ids = [event.body["id"] for event in opened]
+            with transaction.atomic():
+                row.differed += rebuild_incidents(ids)
+                row.incidents += len(ids)
+                row.position, row.moved_at = str(after), now_utc()
+                row.save()
+            progress(Progress(row.incidents, _part(after, last), resumed))
+        differed = list(row.differed)
+        if _rebuild_windows():
+            differed.append("schedule windows")
+        differed += rebuild_copies()
+        _set_next_number()
+        row.delete()
+    return Rebuilt(row.incidents, tuple(differed))
 
 
-def _drop_strangers(opened: list[str]) -> list[str]:
+@contextmanager
+def _alone() -> Iterator[None]:
+    """While a lock of this session is held, which ends with the process."""
+    lock = "hashtextextended('rebuild of incidents', 0)"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg_try_advisory_lock({lock})")
+        if not cursor.fetchone()[0]:
+            raise RebuildRunningError("another process rebuilds the read models")
+        try:
+            yield
+        finally:
+            if connection.connection is not None and not connection.connection.closed:
+                cursor.execute(f"SELECT pg_advisory_unlock({lock})")
+
+
+def _begun(anew: bool) -> tuple[RebuildProgress, datetime | None]:
+    now = now_utc()
+    found = RebuildProgress.objects.first()
+    if found is not None and not anew and now - found.moved_at < RESUMED_WITHIN:
+        return found, found.began_at
+    RebuildProgress.objects.all().delete()
+    return RebuildProgress.objects.create(began_at=now, moved_at=now), None
+
+
+def _part(after: Position, last: Position) -> float:
+    return min(1.0, after.seq / last.seq) if last.seq else 1.0
+
+
+def _drop_strangers(row: RebuildProgress) -> None:
     """Rows of incidents that the log does not know. One opened just now is known to its stream."""
-    candidates = IncidentRow.objects.exclude(pk__in=opened).values_list("pk", flat=True)
-    strangers = [pk for pk in candidates if not read_stream(stream_of(str(pk)))]
-    IncidentRow.objects.filter(pk__in=strangers).delete()
-    return [str(pk) for pk in strangers]
+    ids = [str(pk) for pk in IncidentRow.objects.order_by("pk").values_list("pk", flat=True)]
+    for start in range(0, len(ids), MOST_EVENTS):
+        known = heads([stream_of(id_) for id_ in ids[start : start + MOST_EVENTS]])
+        strangers = [id_ for id_ in ids[start : start + MOST_EVENTS] if known[stream_of(id_)].version == 0]
+        with transaction.atomic():
+            IncidentRow.objects.filter(pk__in=strangers).delete()
+            row.differed += strangers
+            row.save()
 
 
-@transaction.atomic
+# Incidents
+# ----------------------------------------------------------------------------------------------------------
 def rebuild_incidents(ids: Sequence[str]) -> list[str]:
-    """Those whose read models differed from what their events give. In one transaction, which holds all of them."""
-    list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number").values_list("pk"))
-    events = read_streams([stream_of(id_) for id_ in ids])
-    before = checksums(ids)
-    for model in _models():
-        model._default_manager.filter(incident_id__in=ids).delete()
-    project_together([(None, events[stream_of(id_)]) for id_ in ids])
-    after = checksums(ids)
-    return [id_ for id_ in ids if before[id_] != after[id_]]
+    """Those whose read models differed from what their events give."""
+    known = heads([stream_of(id_) for id_ in ids])
+    differed: list[str] = []
+    together: list[str] = []
+    events = 0
+    for id_ in ids:
+        own = known[stream_of(id_)].version
+        if together and events + own > MOST_EVENTS:
+            differed += _rebuild_together(together)
+            together, events = [], 0
+        together.append(id_)
+        events += own
+    return differed + (_rebuild_together(together) if together else [])
+
+
+def _rebuild_together(ids: Sequence[str]) -> list[str]:
+    versions, rows = _built(ids)
+    with transaction.atomic():
+        _place(rows)
+        differing = _differing(ids)
+        if not differing:
+            return []
+        list(
+            IncidentRow.objects.select_for_update()
+            .filter(pk__in=differing)
+            .order_by("number")
+            .values_list("pk")
+        )
+        known = heads([stream_of(id_) for id_ in differing])
+        if moved := [id_ for id_ in differing if known[stream_of(id_)].version != versions[id_]]:
+            _, again = _built(moved)
+            _remove("rebuilt_", moved)
+            _place(again, empty=False)
+            differing = _differing(differing)
+        _exchange(differing)
+        return [id_ for id_ in ids if id_ in set(differing)]
+
+
+def _built(ids: Sequence[str]) -> tuple[Mapping[str, int], Rows]:
+    """The version of each incident, and its rows."""
+    with _uncollected():
+        events = read_streams([stream_of(id_) for id_ in ids])
+        changes = [change(None, events[stream_of(id_)]) for id_ in ids]
+        return {one.after.id: one.events[-1].version for one in changes}, rows_of(changes)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cycles: folding makes none, and a third of its time was the search for them."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _models() -> tuple[type[models.Model], ...]:
-    return (*_PARTS, *(part.model for part in parts()))
+    return (IncidentRow, *_PARTS, *(part.model for part in parts()))
+
+
+def _columns(model: type[models.Model]) -> list[str]:
+    """All but surrogate keys."""
+    fields = (field for field in model._meta.concrete_fields if not isinstance(field, models.BigAutoField))
+    return [str(field.column) for field in fields]
+
+
+def _owner(model: type[models.Model]) -> str:
+    return "id" if model is IncidentRow else "incident_id"
+
+
+def _key(model: type[models.Model]) -> list[str]:
+    """The columns that tell rows of the model apart."""
+    if model._meta.pk.column in _columns(model):
+        return [_owner(model)]
+    (unique, *_) = model._meta.total_unique_constraints
+    columns = {field.name: str(field.column) for field in model._meta.concrete_fields}
+    return list(dict.fromkeys(["incident_id", *(columns[name] for name in unique.fields)]))
+
+
+def _place(rows: Rows, empty: bool = True) -> None:
+    """Put the rows into temporary tables."""
+    with connection.cursor() as cursor:
+        if empty:
+            for model in _models():
+                table, named = model._meta.db_table, ", ".join(f'"{name}"' for name in _columns(model))
+                cursor.execute(
+                    f'CREATE TEMPORARY TABLE IF NOT EXISTS "rebuilt_{table}" AS SELECT {named} FROM "{table}"'
+                    " WITH NO DATA"
+                )
+            cursor.execute(
+                "TRUNCATE " + ", ".join(f'"rebuilt_{model._meta.db_table}"' for model in _models())
+            )
+    for model, made in rows.items():
+        copy(model, f"rebuilt_{model._meta.db_table}", made)
+
+
+def _differing(ids: Sequence[str]) -> list[str]:
+    """Incidents of which a row in use and that of the temporary table are not the same bytes."""
+    found: set[str] = set()
+    for model in _models():
+        table, owner, columns, key = model._meta.db_table, _owner(model), _columns(model), _key(model)
+        used, built = (", ".join(f'{side}."{name}"' for name in columns) for side in ("used", "built"))
+        same = " AND ".join(f'used."{name}" = built."{name}"' for name in key)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f'SELECT DISTINCT coalesce(used."{owner}", built."{owner}")::text'
+                f' FROM (SELECT * FROM "{table}" WHERE "{owner}" = ANY(%s::uuid[])) AS used'
+                f' FULL JOIN (SELECT * FROM "rebuilt_{table}" WHERE "{owner}" = ANY(%s::uuid[])) AS built ON {same}'
+                f" WHERE record_image_ne(ROW({used}), ROW({built}))",
+                (list(ids), list(ids)),
+            )
+            found |= {id_ for (id_,) in cursor.fetchall()}
+    return [id_ for id_ in ids if id_ in found]
+
+
+def _remove(prefix: str, ids: Sequence[str]) -> None:
+    with connection.cursor() as cursor:
+        for model in _models():
+            if model is IncidentRow and not prefix:
+                continue  # exchanged in place: a command that waits for the row must find it, not a grave
+            cursor.execute(
+                f'DELETE FROM "{prefix}{model._meta.db_table}" WHERE "{_owner(model)}" = ANY(%s::uuid[])',
+                (list(ids),),
+            )
+
+
+def _exchange(ids: Sequence[str]) -> None:
+    """Make the rows of the temporary tables those in use."""
+    _remove("", ids)
+    with connection.cursor() as cursor:
+        for model in _models():
+            table, owner = model._meta.db_table, _owner(model)
+            named = ", ".join(f'"{name}"' for name in _columns(model))
+            changed = ", ".join(f'"{name}" = EXCLUDED."{name}"' for name in _columns(model) if name != "id")
+            cursor.execute(
+                f'INSERT INTO "{table}" ({named}) SELECT {named} FROM "rebuilt_{table}"'
+                f' WHERE "{owner}" = ANY(%s::uuid[]) ORDER BY ctid'
+                + (f" ON CONFLICT (id) DO UPDATE SET {changed}" if model is IncidentRow else ""),
+                (list(ids),),
+            )
 
 
 def checksums(ids: Sequence[str]) -> dict[str, str]:
     """By incident one hash over all rows about it, whatever their surrogate keys."""
     digests = {UUID(id_): sha256() for id_ in ids}
     _add(digests, IncidentRow.objects.filter(pk__in=digests), "id")
-    for model in _models():
+    for model in _models()[1:]:
         rows = model._default_manager.filter(incident_id__in=digests)
         _add(digests, rows.order_by("incident_id", "version", "pk"), "incident_id")
     return {str(pk): digest.hexdigest() for pk, digest in digests.items()}
@@ -117,6 +320,8 @@ def _add(digests: Mapping[UUID, Any], rows: models.QuerySet[Any], owner: str) ->
         digests[row[owner]].update(json.dumps(row, sort_keys=True, cls=DjangoJSONEncoder).encode())
 
 
+# Windows and numbers
+# ----------------------------------------------------------------------------------------------------------
 def _rebuild_windows() -> bool:
     """The windows that the follower has seen. Folded before anything is locked or written: there may be years of runs,
     and meanwhile the follower would wait, and behind the transaction all readers of the log."""

@@ -26,9 +26,9 @@ from incidents.escalation.commands import escalate
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.sweep import sweep
 from incidents.follower import follower
-from incidents.incident.models import IncidentRow, MemberAlert
+from incidents.incident.models import IncidentRow, MemberAlert, TimelineEntry
 from incidents.incident.projection import state_of
-from incidents.incident.rebuild import rebuild_incidents
+from incidents.incident.rebuild import checksums, rebuild_incidents
 from incidents.incident.repository import record
 from incidents.notifications.channels.send import send as send_message
 from incidents.notifications.dispatcher import deliver_due
@@ -221,8 +221,16 @@ class World:
             self._waits_with_a_reason(row, events)
             self._everybody_who_was_called_was_told_or_the_ticket_says_why(id_, events)
         assert rebuild_incidents(self.ids) == []
+        self._what_was_lost_is_built_again_byte_for_byte()
         self._what_fires_has_one_ticket_and_that_knows_it()
         self._what_was_sent_arrived_under_one_key()
+
+    def _what_was_lost_is_built_again_byte_for_byte(self) -> None:
+        before = checksums(self.ids)
+        for model in (TimelineEntry, MemberAlert, EscalationRow):
+            model._default_manager.filter(incident__pk__in=self.ids).delete()
+        assert rebuild_incidents(self.ids) == self.ids
+        assert checksums(self.ids) == before
 
     def _what_fires_has_one_ticket_and_that_knows_it(self) -> None:
         follow_to_the_end(follower())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from itertools import count
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection, connections, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,9 +25,11 @@ from incidents.domain.incident import commands as c
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.finding import Finding
 from incidents.domain.routing.rules import Routing
-from incidents.incident.models import EvidenceItem, IncidentRow, TimelineEntry
+from incidents.incident import rebuild as rebuilding
+from incidents.incident.management.commands.rebuild_projections import line
+from incidents.incident.models import EvidenceItem, IncidentRow, RebuildProgress, TimelineEntry
 from incidents.incident.projection import state_of, timeline_of
-from incidents.incident.rebuild import checksums, rebuild, rebuild_incidents
+from incidents.incident.rebuild import Progress, checksums, rebuild, rebuild_incidents
 from incidents.incident.repository import next_number, record, record_opening
 from ingest.queries import Context, read_stream
 from tests.unit.incidents.incident.cases import NOON, finding, word
@@ -179,6 +185,135 @@ def test_after_a_rebuild_from_the_log_alone_no_number_is_given_twice() -> None:
         cursor.execute("ALTER SEQUENCE incident_number RESTART")
     rebuild()
     assert next_number() == 2
+
+
+def _several(count: int) -> list[str]:
+    ids = []
+    for number in range(count):
+        ids.append(commands.open_incident(Report(f"Disks {number} fail"), ALICE).incident.id)
+        commands.comment(ids[-1], 'C:\\logs\t"é"\nbelow', ALICE)
+    return ids
+
+
+@pytest.mark.usefixtures("log_database")
+def test_a_rebuild_that_is_killed_anywhere_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilding, "TOGETHER", 2)
+    ids = _several(5)
+    before = checksums(ids)
+    wrong = {ids[0], ids[1], ids[4]}
+    resumed: list[float] = []
+    for statement in range(1, 200, 4):
+        if not RebuildProgress.objects.exists():
+            IncidentRow.objects.filter(pk__in=wrong).update(title="tampered")
+            TimelineEntry.objects.filter(incident__pk=ids[4]).delete()
+        if _killed_at(statement):
+            resumed += RebuildProgress.objects.values_list("incidents", flat=True)
+            continue
+        break
+    else:
+        raise AssertionError("no rebuild came to its end")
+    assert {0, 2, 4, 5} <= set(resumed), "killed before, between and after the batches"
+    assert checksums(ids) == before
+    assert not RebuildProgress.objects.exists()
+
+
+def _killed_at(statement: int) -> bool:
+    """Whether a process that rebuilds was killed, without a word, before that statement; else it came to its end."""
+    connections.close_all()  # each process has connections of its own
+    pid = os.fork()
+    if pid == 0:
+        left = count(statement, -1)
+
+        def die(execute: Any, *args: Any) -> Any:
+            if next(left) == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return execute(*args)
+
+        try:
+            with connection.execute_wrapper(die):
+                rebuild()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
+    return status != 0
+
+
+@pytest.mark.usefixtures("log_database")
+def test_a_resumed_rebuild_names_what_differed_before_it_was_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilding, "TOGETHER", 1)
+    ids = _several(3)
+    IncidentRow.objects.filter(pk__in=(ids[0], ids[2])).update(title="tampered")
+
+    def end(now: Progress) -> None:
+        if now.incidents == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(end)
+    seen: list[Progress] = []
+    assert rebuild(seen.append).differed == (ids[0], ids[2])
+    assert [one.incidents for one in seen] == [2, 3]
+    assert seen[0].resumed is not None
+
+
+@pytest.mark.usefixtures("log_database")
+@pytest.mark.parametrize("anew", [True, False])
+def test_an_old_rebuild_and_one_that_is_not_wanted_are_not_resumed(anew: bool) -> None:
+    _several(1)
+    old = datetime.now(UTC) - (timedelta(minutes=1) if anew else timedelta(days=2))
+    RebuildProgress.objects.create(began_at=old, moved_at=old, position="f" * 36, incidents=7)
+    seen: list[Progress] = []
+    assert rebuild(seen.append, anew=anew).incidents == 1
+    assert [(one.incidents, one.resumed) for one in seen] == [(0, None), (1, None)]
+
+
+@pytest.mark.usefixtures("incident")
+def test_a_second_rebuild_is_refused() -> None:
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(hashtextextended('rebuild of incidents', 0))")
+        with pytest.raises(CommandError, match="another process rebuilds the read models; wait for its end"):
+            call_command("rebuild_projections")
+    finally:
+        other.close()
+
+
+def test_progress_is_a_share_of_the_log_a_rate_and_the_time_left() -> None:
+    first, now = Progress(100, 0.2, None), Progress(1_100, 0.6, None)
+    assert line(first, now, 10.0) == "60% of the log, 1,100 incidents, 100 incidents/s, 10 s left"
+    assert line(first, first, 10.0).endswith("0 incidents/s, time left unknown")
+
+
+def test_commands_on_incidents_that_are_exchanged_lose_nothing(log_database: str) -> None:  # noqa: ARG001
+    ids, stop, failures = _several(4), threading.Event(), []
+
+    def write() -> None:
+        try:
+            while not stop.is_set():
+                for id_ in ids:
+                    commands.comment(id_, "still here", ALICE)
+        except Exception as error:  # noqa: BLE001  (reported by the test below)
+            failures.append(error)
+        finally:
+            connections.close_all()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(10):
+            TimelineEntry.objects.filter(incident__pk=ids[1], version=2).delete()
+            EvidenceItem.objects.filter(incident__pk=ids[1]).delete()
+            assert set(rebuild().differed) == {ids[1]}
+    finally:
+        stop.set()
+        writer.join()
+    assert failures == []
+    assert rebuild().differed == ()
+    for id_ in ids:
+        assert queries.timeline(id_) == timeline_of(read_stream(f"incident/{id_}"))
 
 
 def test_writers_go_on_during_a_rebuild_and_nothing_is_lost(incident: str) -> None:

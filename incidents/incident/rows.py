@@ -1,0 +1,122 @@
+"""The rows of incidents that follow from all of their events, without a look at any table: what a rebuild compares
+and writes. Commands write the same rows event by event (`projection`); a property test holds both equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain
+from typing import Any
+
+from django.db import models
+
+from incidents.incident.models import (
+    AnalyzerOutcomeRow,
+    EvidenceItem,
+    FindingPlacement,
+    IncidentRow,
+    MemberAlert,
+    TimelineEntry,
+)
+from incidents.incident.projection import (
+    Change,
+    columns_of,
+    entry_columns,
+    evidence_in,
+    outcomes_of,
+    parts,
+    placement_of,
+    timeline_of,
+)
+from ingest.db.database import Row
+from ingest.queries import Event
+
+Rows = Mapping[type[models.Model], Sequence[Row]]
+
+
+def rows_of(changes: Sequence[Change]) -> Rows:
+    """By model, the incidents' own rows first. Each change has all events of its incident."""
+    assert all(change.before is None for change in changes)
+    made: dict[type[models.Model], Sequence[Row]] = {IncidentRow: [columns_of(change) for change in changes]}
+    for model, rows in _OF.items():
+        made[model] = list(
+            chain.from_iterable(
+                [{"incident_id": change.after.id, **row} for row in rows(change)] for change in changes
+            )
+        )
+    for part in parts():
+        made[part.model] = part.rows(changes)
+    return made
+
+
+def _timeline(change: Change) -> Sequence[Row]:
+    return [entry_columns(entry) for entry in timeline_of(change.events)]
+
+
+def _evidence(change: Change) -> Sequence[Row]:
+    return [asdict(piece) for event in change.events for piece in evidence_in(event)]
+
+
+def _placements(change: Change) -> Sequence[Row]:
+    return [row for event in change.events if (row := placement_of(event)) is not None]
+
+
+def _members(change: Change) -> Sequence[Row]:
+    """In the order in which they joined."""
+    members: dict[str, dict[str, Any]] = {}
+    for event in change.events:
+        if (turn := _MEMBERS.get(event.type)) is not None:
+            turn(members, event)
+    return [{"alert": alert, **member} for alert, member in members.items()]
+
+
+Members = dict[str, dict[str, Any]]
+
+
+def _join(members: Members, event: Event) -> None:
+    for alert in event.body["alerts"]:
+        member = members.setdefault(alert, {"version": event.version})
+        member |= {"resolved": False, "at": event.occurred_at}
+
+
+def _split(members: Members, event: Event) -> None:
+    _join(members, event)
+    for alert in members.keys() & set(event.body["resolved"]):
+        members[alert]["resolved"] = True
+
+
+def _leave(members: Members, event: Event) -> None:
+    for alert in event.body["alerts"]:
+        members.pop(alert, None)
+
+
+def _become(resolved: bool, members: Members, event: Event) -> None:
+    for alert in members.keys() & set(event.body["alerts"]):
+        members[alert] |= {"resolved": resolved, "at": event.occurred_at}
+
+
+def _merged(members: Members, event: Event) -> None:
+    for member in members.values():
+        member |= {"resolved": True, "at": event.occurred_at}
+
+
+_MEMBERS: Mapping[str, Callable[[Members, Event], None]] = {
+    "incident.alerts_joined": _join,
+    "incident.symptoms_joined": _join,
+    "incident.merge_received": _join,
+    "incident.split_from": _split,
+    "incident.merged": _merged,
+    "incident.unmerged": lambda members, event: _become(False, members, event),
+    "incident.merge_undone": _leave,
+    "incident.alerts_removed": _leave,
+    "incident.alerts_moved": _leave,
+    "incident.alerts_resolved": lambda members, event: _become(True, members, event),
+}
+
+_OF: Mapping[type[models.Model], Callable[[Change], Sequence[Row]]] = {
+    TimelineEntry: _timeline,
+    EvidenceItem: _evidence,
+    FindingPlacement: _placements,
+    MemberAlert: _members,
+    AnalyzerOutcomeRow: outcomes_of,
+}
