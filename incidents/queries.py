@@ -21,6 +21,7 @@ from incidents.domain.similarity.team_odds import Learned, TeamView, claims_abou
 from incidents.domain.values import STATES, InvalidValueError, State, parse_rfc3339, rfc3339
 from incidents.incident.models import EvidenceItem, FindingPlacement, IncidentRow, TimelineEntry
 from incidents.incident.projection import Entry, Evidence, entry_of, evidence_in, timeline_of, worth_a_screen
+from incidents.incident.rebuild import unfinished_rebuild
 from incidents.incident.repository import IncidentNotFoundError, stream_of
 from incidents.incident.view import (
     Shared,
@@ -109,6 +110,7 @@ __all__ = [
     "tickets_of",
     "timeline",
     "unanswered",
+    "unfinished_rebuild",
     "unresolved_by_team",
     "values_in_use",
     "view_of",

@@ -25,6 +25,7 @@ CURES = {
     "this node is stopping": "wait for its end, or start it again",
     "on call: ": "each of them adds a contact method under Settings, Notifications",
     "telemetry: ": "run `manage.py move_telemetry`, which says why (docs: operate/cold-telemetry)",
+    "rebuild: ": "run `manage.py rebuild_projections`, which continues it (docs: operate/backup)",
     "analyzers": "install the package of the analyzer, or switch its schedule off",
 }
 """By the beginning of a line."""

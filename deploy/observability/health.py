@@ -31,6 +31,7 @@ from incidents.chat.queries import broken_workspaces, unreadable_workspaces
 from incidents.escalation.queries import called_but_unreachable
 from incidents.notifications import key
 from incidents.notifications.queries import LONGEST_SILENCE, overdue, silences
+from incidents.queries import unfinished_rebuild
 from incidents.webhooks.queries import unreadable as unreadable_webhooks
 from ingest.db import disk
 from ingest.queries import (
@@ -241,6 +242,8 @@ def advice() -> list[str]:
         found.append(
             f"telemetry: old rows should have moved into files {waits.total_seconds() / 3600:.0f} hours ago"
         )
+    if begun := unfinished_rebuild():
+        found.append(f"rebuild: begun at {begun:%Y-%m-%d %H:%M} UTC and not finished")
     found += [f"chat workspace {one}" for one in broken_workspaces()]
     if called := called_but_unreachable():
         shown = [f"{name} ({why})" for name, why in list(called.items())[:5]]

@@ -56,6 +56,7 @@ MOST_EVENTS = 10_000
 """Events in memory, unless one incident has more."""
 RESUMED_WITHIN = timedelta(days=1)
 """A rebuild that stands for longer is begun anew: read models may have changed since."""
+STANDS_AFTER = timedelta(minutes=10)
 _PARTS: tuple[type[models.Model], ...] = (
     TimelineEntry,
     EvidenceItem,
@@ -139,6 +140,12 @@ def _begun(anew: bool) -> tuple[RebuildProgress, datetime | None]:
         return found, found.began_at
     RebuildProgress.objects.all().delete()
     return RebuildProgress.objects.create(began_at=now, moved_at=now), None
+
+
+def unfinished_rebuild() -> datetime | None:
+    """When one began that has not moved for a while."""
+    still = RebuildProgress.objects.filter(moved_at__lt=now_utc() - STANDS_AFTER).first()
+    return None if still is None else still.began_at
 
 
 def _part(after: Position, last: Position) -> float:

@@ -21,6 +21,7 @@ from redis.exceptions import ConnectionError as RedisAway
 from deploy import broker, privileges, processes
 from deploy.embedded import Home
 from deploy.observability import health, heartbeats
+from incidents.incident.models import RebuildProgress
 from incidents.worker.parts import alive
 from ingest.api import keys
 from ingest.db import database, disk, server_watch
@@ -340,6 +341,21 @@ def test_doctor_tells_of_disk_root_and_processes(
     assert "disk: 8.0% free (8.0 GiB); below 5% telemetry is refused" in found
     assert "web-2: hung: no heartbeat for 20 s" in found
     assert any(line.startswith("root: ") for line in found)
+
+
+@pytest.mark.django_db
+def test_doctor_names_a_rebuild_that_was_ended_and_not_one_that_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker, "ping", away)
+    begun = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    row = RebuildProgress.objects.create(began_at=begun, moved_at=database.now())
+    assert not [line for line in doctor() if line.startswith("rebuild")]
+    row.moved_at -= timedelta(minutes=11)
+    row.save()
+    found = doctor()
+    at = found.index("rebuild: begun at 2026-11-21 12:00 UTC and not finished")
+    assert found[at + 1].startswith("  -> run `manage.py rebuild_projections`")
 
 
 def test_whom_processes_belong_to_is_asked_of_the_system(tmp_path: Path) -> None:
