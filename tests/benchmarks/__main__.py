@@ -93,6 +93,7 @@ NAMES = (
     "worlds_netbouncer",
     "worlds_boolean",
     "worlds_pingmesh",
+    "worlds_fusion",
 )
 PARTS = (
     "django",

@@ -129,7 +129,7 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "fusion": {
             **dict.fromkeys(("precision", "f1"), "asked who comes first"),
             **dict.fromkeys(("time", "undecided"), "that of its analyzers"),
-            **dict.fromkeys(("seconds", "memory", "growth"), "a sum of logarithms"),
+            **dict.fromkeys(("seconds", "memory", "growth"), "a sum"),
             **dict.fromkeys(("healthy_undecided", "benign"), "those of its analyzers"),
         },
     }
