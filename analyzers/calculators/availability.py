@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzers.builtin.availability.analysis import Lengths, chances
+from analyzers.builtin.availability.chances import chance_of_sum
 from analyzers.builtin.stats.nines import (
     availability_of,
     downtime_per_year,
@@ -77,8 +77,7 @@ def _chance(lost: float, allowed: float, minutes: float) -> float | None:
     """How probable at least so much downtime is for a unit that keeps its target; None where it kept it."""
     if not lost > allowed > 0:
         return None
-    alike = Lengths(np.array([[1.0]]), np.array([[minutes]]))
-    return float(chances(np.array([lost]), np.array([allowed]), alike)[0])
+    return float(chance_of_sum(np.array([lost / minutes]), np.array([allowed / minutes]))[0])
 
 
 def _meaning(chance: float) -> str:

@@ -11,6 +11,7 @@ import importlib
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -156,6 +157,8 @@ def figures(
     `false blames a window`. `world` is the module of a further generator."""
     label = f"{name}{f' ({world})' if world else ''}"
     generator = f"second generator ({world})" if world else "second generator"
+    if any(bar.startswith(f"{ALL} ") for bar in bars):
+        yield from _of_all(label, cases.values(), bars)
     for case, judged in cases.items():
         faulty, healthy = judged.faulty, judged.healthy
         cells: dict[str, Any] = counts(faulty) if faulty.windows else {}
@@ -194,6 +197,22 @@ def figures(
                 "value": said,
                 "note": f"of {windows:,} windows",
             }
+
+
+ALL = "all cases"
+"""What bars on the sums over all cases begin with."""
+
+
+def _of_all(label: str, cases: Collection[Judged], bars: Mapping[str, str]) -> Iterator[Row]:
+    every = reduce(Judged.plus, cases, Judged())
+    faulty, healthy = every.faulty, every.healthy
+    for what, hits, of in (
+        ("recall", faulty.found, faulty.found + faulty.missed),
+        ("precision", faulty.found, faulty.found + faulty.false),
+        ("false blames a window", healthy.accused, healthy.windows),
+    ):
+        measured = "accused" if what.startswith("false") else what
+        yield _row(f"{label}: {ALL} {what}", hits, of, bars.get(f"{ALL} {what}"), _beside(every, measured))
 
 
 def _row(name: str, hits: int, of: int, bar: str | None, note: str) -> Row:

@@ -4,10 +4,9 @@ After the availability figures of Deepview's talk (Zhang et al., NetAI 2018). On
 rows by component, kind, cause and label. `builtin/intervals.py` sweeps once over the ends of all intervals:
 overlapping reports of an outage count once, everything is clipped to the window, planned work is neither up nor down.
 
-Test of a component: the probability of as much downtime at the target, with outages as a compound Poisson process of
-the others' lengths (exponential within a cause, longer where lengths scatter more); the tail is computed, not
-approximated. A second probability is that of outages on as many days, because a sum hides many short outages; the
-smaller of both is doubled. Named are components at a share of false ones (Benjamini and Hochberg 1995).
+Test of a component (`chances.py`): the probability of outages on so many days, and of so long ones, at the target and,
+where it loses twice what is allowed, beside the others. The smallest is multiplied by the number looked at. Named are
+components at a share of false ones (Benjamini and Hochberg 1995).
 
 An outage without an end that began more than `open_hours` before the window's end counts with the mean length of the
 ended ones (`builtin/open_ends.py`). Time between the first and the last row of a component that no row covers is

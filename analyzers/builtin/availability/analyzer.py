@@ -13,7 +13,7 @@ PARAMS = (
 
 ANALYZER = Analyzer(
     name="availability",
-    version="1.4.1",
+    version="1.5.0",
     title="Uptime, downtime by cause and nines of every component, and components below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),

@@ -120,7 +120,7 @@ def _by_component(found: Found) -> Evidence:
         "nothing known (min)", *causes, "q", "judged",
     )  # fmt: skip
     note = (
-        "q: the chance of so much downtime, or of outages on so many days, in a component that meets its target, among "
+        "q: the chance of so long outages, or of outages on so many days, in a component that meets its target, among "
         "as many components; time of which nothing is known counts as up."
     )
     hidden = int(np.sum(ledger.lost > 0)) - len(rows)
@@ -194,9 +194,9 @@ def _account(found: Found) -> str:
     return (
         f"Availability is time up over time observed, without planned work: 1 - {ledger.lost.sum():.6g} / "
         f"{ledger.observed.sum():.6g} minutes. {count(found.below)} of {count(len(ledger.components))} components "
-        f"are below {show_availability(found.target)}; named are those for which so much downtime, or outages on so "
-        "many days, are improbable if their true availability were the target (outages at random, as long as the "
-        "others' of the same cause are; 5 % false ones allowed). What only outages speak of is taken as observed all "
+        f"are below {show_availability(found.target)}; named are those for which outages on so many days, or so long "
+        "ones, are improbable if their true availability were the target, or, where twice what is allowed was lost, if "
+        "they were like the others (5 % false ones allowed). What only outages speak of is taken as observed all "
         f"the time. {percent(1 - unknown / whole)} of the time was observed; the rest counts as up when components are "
         f"judged, and nowhere else.{unended}"
     )

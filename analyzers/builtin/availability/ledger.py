@@ -201,7 +201,7 @@ def groups_of(ledger: Ledger, labels: Mapping[str, Mapping[str, str]]) -> tuple[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The account, and for each component the chance `q` of so much downtime, or on so many days, if it met the target.
+    """The account, and for each component the chance `q` of so long outages, or on so many days, if it met the target.
 
     Time of which nothing is known counts as up here: that rows are missing is no sign against anyone.
     """

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from analyzers.builtin.availability import ANALYZER
-from analyzers.builtin.availability.analysis import Lengths, chances, lengths_of_others
+from analyzers.builtin.availability.chances import chance_of_sum, chances, days_of
 from analyzers.builtin.availability.ledger import ledger_of
 from analyzers.contract import Window
 from analyzers.runner import judge
@@ -126,53 +127,63 @@ def test_a_window_in_which_nothing_was_observed_is_inconclusive() -> None:
     assert availability(window_of(uptimes=uptime_sums([])))["status"] == "inconclusive"
 
 
-def chance(lost: float, allowed: float, *sorts: tuple[float, float]) -> float:
-    """For outages of which each sort has a share of the downtime and a mean length."""
-    share, mean = (np.array([column]) for column in zip(*sorts, strict=True))
-    return float(chances(np.array([lost]), np.array([allowed]), Lengths(share, mean))[0])
+def chance(total: float, expected: float) -> float:
+    return float(chance_of_sum(np.array([total]), np.array([expected]))[0])
 
 
-def test_the_chance_of_so_much_downtime_agrees_with_simulation() -> None:
+def test_the_chance_of_a_random_sum_agrees_with_simulation() -> None:
     rng = np.random.default_rng(8)
-    sums = [rng.exponential(30, rng.poisson(43.2 / 30)).sum() for _ in range(20_000)]
-    assert chance(120, 43.2, (1.0, 30.0)) == pytest.approx(np.mean(np.array(sums) >= 120), abs=0.01)
+    sums = [rng.exponential(1, rng.poisson(1.44)).sum() for _ in range(20_000)]
+    assert chance(4.0, 1.44) == pytest.approx(np.mean(np.array(sums) >= 4), abs=0.01)
 
 
-@pytest.mark.parametrize("lost", [20.0, 100.0, 200.0])
-def test_causes_of_different_lengths_agree_with_simulation(lost: float) -> None:
-    rng = np.random.default_rng(9)
-    sorts = ((0.3, 5.0), (0.7, 40.0))
-    sums = sum(
-        rng.gamma(rng.poisson(43.2 * share / mean, 100_000) + 1e-12, mean, 100_000) for share, mean in sorts
+def test_a_sum_above_nothing_needs_one_event() -> None:
+    assert chance(1e-6, 2.0) == pytest.approx(1 - np.exp(-2), rel=1e-5)
+
+
+def test_a_far_tail_is_exact() -> None:
+    """Against the same sum by the number of events; 1 - P would be 0 or less."""
+    n = np.arange(1, 400)
+    reference = float(np.sum(scipy.stats.poisson.pmf(n, 1.0) * scipy.stats.gamma.sf(60.0, n)))
+    assert reference < 1e-17
+    assert chance(60.0, 1.0) == pytest.approx(reference, rel=1e-9)
+
+
+def chance_beside_equals(lost: float, *mine: float) -> float:
+    """Of an owner that was out for so many minutes on days of its own beside 50 others with an outage of 30 each."""
+    minutes = np.array([*mine, *[30.0] * 50])
+    owner = np.array([0] * len(mine) + list(range(1, 51)))
+    start = np.arange(len(minutes)) * 86_400_000_000
+    time = np.full(51, 30 * DAY)
+    spent = np.where(np.arange(51) == 0, lost, 30.0)
+    return float(chances(days_of(start, minutes, owner), time, 1e-3 * time, spent, np.array([0]))[0])
+
+
+def test_a_component_like_the_others_is_no_surprise() -> None:
+    assert chance_beside_equals(45.0, 45.0) == 1.0
+
+
+def test_the_others_rate_counts_where_twice_the_allowed_is_lost() -> None:
+    assert chance_beside_equals(90.0, 18.0, 18.0, 18.0, 18.0, 18.0) < chance_beside_equals(
+        80.0, 18.0, 18.0, 18.0, 18.0, 18.0
     )
-    assert chance(lost, 43.2, *sorts) == pytest.approx(np.mean(sums >= lost), abs=0.005)
 
 
-@pytest.mark.parametrize("lost", [10.0, 60.0, 600.0])
-def test_causes_of_one_length_are_one_cause(lost: float) -> None:
-    assert chance(lost, 43.2, (0.4, 17.0), (0.6, 17.0)) == pytest.approx(chance(lost, 43.2, (1.0, 17.0)))
+def test_outages_of_one_day_are_one_event_of_their_minutes() -> None:
+    days = days_of(np.array([5, 9, 86_400_000_005]), np.array([1.0, 2.0, 4.0]), np.array([3, 3, 3]))
+    assert (days.owner.tolist(), days.minutes.tolist()) == ([3, 3], [3.0, 4.0])
 
 
-def test_long_outages_of_a_cause_make_much_downtime_less_surprising() -> None:
-    assert chance(200, 43.2, (0.5, 5.0), (0.5, 60.0)) > 10 * chance(200, 43.2, (1.0, 11.0))
-
-
-def test_the_chance_has_no_step_where_the_normal_takes_over() -> None:
-    below, above = (chance(1.02 * many, many, (1.0, 1.0)) for many in (499.9, 500.1))
-    assert below == pytest.approx(above, abs=0.01)
-
-
-def test_outages_that_scatter_more_than_an_exponential_are_taken_as_longer() -> None:
-    minutes, owner = np.array([1.0] * 9 + [91.0]), np.arange(10)
-    zeros = np.zeros(10, dtype=np.int64)
-    found = lengths_of_others(minutes, owner, zeros, 1, np.array([0]))
-    assert found.mean[0, 0] == pytest.approx((8 + 91**2) / (2 * 99))
-
-
-def test_a_component_is_held_against_the_outages_of_the_others() -> None:
-    minutes, owner = np.array([500.0, 10.0, 10.0]), np.array([0, 1, 2])
-    found = lengths_of_others(minutes, owner, np.array([0, 1, 1]), 2, np.array([0, 1]))
-    assert found.share.round(3).tolist() == [[0, 1], [0.98, 0.02]]
+def test_components_that_never_went_out_are_peers_if_the_topology_knows_them() -> None:
+    out: list[Outage] = [("vm/a", 1500.0 * day, 1500.0 * day + 22, "soft") for day in range(4)]
+    out += [(f"vm/o{i}", 900.0 * i, 900.0 * i + 20, "soft") for i in range(12)]
+    alone = window_of(outages=outage_sums(out))
+    among = window_of(outages=outage_sums(out), fleet=fleet_sums({f"vm/u{i}": "{}" for i in range(200)}))
+    switches = window_of(outages=outage_sums(out), fleet=fleet_sums({f"tor/u{i}": "{}" for i in range(200)}))
+    named = [
+        [one["component"] for one in availability(each)["suspects"]] for each in (alone, switches, among)
+    ]
+    assert named == [[], [], ["vm/a"]]
 
 
 def test_a_unit_of_which_only_its_outage_is_told_was_there_before_and_after() -> None:
