@@ -110,3 +110,28 @@ def trend_of(hours: Sequence[float], failing: tuple[datetime, datetime] | None, 
     total = sum(reports)
     words = f"{total:,.0f} report{'' if round(total) == 1 else 's'} in the last {count} h"
     return Trend(tuple(bars), f"{words}, at most {most:,.0f} in an hour" if total > 1 else words)
+
+
+# Rows of the on-call load
+# ----------------------------------------------------------------------------------------------------------
+def weekly_trend(hours: Sequence[float], interruptions: Sequence[int]) -> Trend:
+    """A bar for each week, the oldest first: as high as the hours of on-call time, marked where there were
+    interruptions."""
+    most, wide = max(*hours, 1.0), TREND_WIDTH / len(hours)
+    bars = [
+        Bar(
+            f"{place * wide:.1f}",
+            f"{TREND_HEIGHT - tall:.1f}",
+            f"{wide - 1:.1f}",
+            f"{tall:.1f}",
+            "report" if calls else "lasts",
+            "",
+        )
+        for place, (amount, calls) in enumerate(zip(hours, interruptions, strict=True))
+        if (tall := max(2 * LEAST if amount or calls else 0.0, TREND_HEIGHT * amount / most))
+    ]
+    return Trend(
+        tuple(bars),
+        f"Hours by week, oldest first: {', '.join(f'{one:.0f}' for one in hours)};"
+        f" interruptions: {', '.join(map(str, interruptions))}",
+    )

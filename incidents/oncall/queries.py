@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -108,17 +108,34 @@ def uncovered(at: datetime) -> dict[str, timedelta]:
 
 def rota(row: OnCallSchedule, start: datetime, end: datetime) -> rotations.Schedule:
     """The schedule with all that bears on the time from `start` to `end`. Raises UNREADABLE."""
-    zone = ZoneInfo(row.time_zone)
-    layers = read_layers(row.layers, zone)
-    overrides = row.overrides.filter(starts_at__lt=end, ends_at__gt=start).select_related("person")
-    made = [_override(one) for one in overrides]
+    known = _rota(row, row.layers, row.time_zone, start, end)
+    people = rotations.people_of(known) | {one.person for one in known.overrides}
+    return replace(known, gone=frozenset(people - active(people)))
+
+
+def past_rota(
+    row: OnCallSchedule | None, layers: Any, time_zone: str, start: datetime, end: datetime
+) -> rotations.Schedule:
+    """As `rota` of a schedule that had these layers then; `row` is None where it was removed since, with its overrides.
+    People who have left since are in it."""
+    return _rota(row, layers, time_zone, start, end)
+
+
+def _rota(
+    row: OnCallSchedule | None, written: Any, time_zone: str, start: datetime, end: datetime
+) -> rotations.Schedule:
+    zone = ZoneInfo(time_zone)
+    layers = read_layers(written, zone)
+    made, holidays = list[rotations.Override](), list[Calendar]()
+    if row is not None:
+        overrides = row.overrides.filter(starts_at__lt=end, ends_at__gt=start).select_related("person")
+        made, holidays = [_override(one) for one in overrides], list(row.holidays.all())
     people = {name for layer in layers for name in layer.people} | {one.person for one in made}
     return rotations.Schedule(
         layers,
         tuple(made),
-        merged(span for calendar in row.holidays.all() for span in spans_of(calendar, zone)),
+        merged(span for calendar in holidays for span in spans_of(calendar, zone)),
         _away(people, zone),
-        frozenset(people - active(people)),
     )
 
 

@@ -16,6 +16,7 @@ from incidents.reports.changes import changes
 from incidents.reports.incidents import ReportedIncident, incidents_of, listed, response
 from incidents.reports.lemons import lemons_of
 from incidents.reports.models import ProducedReport, ReportSchedule
+from incidents.reports.on_call_load import load_json, on_call_load
 from incidents.reports.periods import Period
 from incidents.reports.runs import blamed, counted, outcome
 from incidents.scorecards.queries import cards_as_of
@@ -23,7 +24,7 @@ from incidents.teams.models import routing_table
 from ingest.queries import Position, regions
 
 Json = dict[str, Any]
-RUNS, INCIDENTS, LEMONS = "runs", "incidents", "lemons"
+RUNS, INCIDENTS, LEMONS, ON_CALL = "runs", "incidents", "lemons", "on-call load"
 MOST_BLAMED = 100
 MOST_ROWS = 15
 
@@ -67,6 +68,7 @@ def compose(
         "changes": None,
         "lemons": _lemons(schedule, end, upto, tell),
         "mitigations": _mitigations(incidents, end),
+        "on_call": _on_call(schedule, start, end, upto, tell),
     }
     before = ProducedReport.objects.filter(pk=period_name(schedule.name, period.previous())).first()
     if before is not None:
@@ -109,6 +111,17 @@ def _lemons(
     return [one for one in found if one["fleets"] or one["repairs"]]
 
 
+def _on_call(
+    schedule: ReportSchedule, start: datetime, end: datetime, upto: Position, tell: Callable[[str], None]
+) -> Json | None:
+    """The on-call load of the period; None in a daily report, and where no one was on call or called."""
+    if schedule.cadence == "daily":
+        return None
+    tell(ON_CALL)
+    found = load_json(on_call_load(start, end, schedule.team or None, upto))
+    return found if found["people"] else None
+
+
 def _period(period: Period) -> Json:
     return {
         "cadence": period.cadence,
@@ -131,7 +144,9 @@ def _owned(team: str, lines: list[Json]) -> list[Json]:
 def steps(schedule: ReportSchedule) -> list[str]:
     """What composing a report consists of, in words."""
     lemons = [] if schedule.cadence == "daily" or schedule.team else [LEMONS]
-    return [RUNS, INCIDENTS, *(f"{name} of {region}" for name, region in _to_judge(schedule)), *lemons]
+    on_call = [] if schedule.cadence == "daily" else [ON_CALL]
+    judged = (f"{name} of {region}" for name, region in _to_judge(schedule))
+    return [RUNS, INCIDENTS, *judged, *lemons, *on_call]
 
 
 def _regions(schedule: ReportSchedule) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ def csv_of(report: Body) -> str:
         _mitigations,
         _lemons,
         _repairs,
+        _on_call,
         _scorecards,
         _changes,
     ):
@@ -148,6 +149,15 @@ def _repairs(report: Body) -> Iterator[Row]:
             head = {"section": "repairs", "name": rate["name"], "region": one["region"]}
             for outcome in ("no_fault_found", "came_back"):
                 yield {**head, "count": rate[outcome], "value": rate["incidents"], "outcome": outcome}
+
+
+def _on_call(report: Body) -> Iterator[Row]:
+    for one in (report.get("on_call") or {"people": ()})["people"]:
+        head = {"section": "on-call load", "name": one["person"], "team": one["team"]}
+        for figure in ("hours", "night_hours", "weekend_hours", "ratio", "acknowledge_seconds"):
+            yield {**head, "value": one[figure], "outcome": figure.replace("_", " ")}
+        for figure in ("interruptions", "night_interruptions", "acknowledged"):
+            yield {**head, "count": one[figure], "outcome": figure.replace("_", " ")}
 
 
 def _scorecards(report: Body) -> Iterator[Row]:
