@@ -508,7 +508,7 @@ def words(found: EscalationStatus, now: datetime) -> Line | None:
     if one.at_end:
         return Line(f"All steps done; escalation ends {when}", at=due)
     lost = {} if found.next is None else unreachable(person for person, _ in found.next.people)
-    missing = [_missing(found.next), *(f"{person}: {why}" for person, why in lost.items())]
+    missing = [_missing(found.next), *(f"{person}: {why.reason}" for person, why in lost.items())]
     alone = found.next is not None and bool(lost) and len(lost) == len(found.next.people)
     text = f"{_names_of(found.next)} {when}{_place(found)}"
     return Line(text, "bad" if alone else "quiet", at=due, why="; ".join(filter(None, missing)))

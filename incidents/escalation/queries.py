@@ -22,7 +22,7 @@ from incidents.domain.notifications.delivery import Kind
 from incidents.domain.values import UNREADABLE, InvalidValueError
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.notifications.models import ContactMethod
-from incidents.notifications.queries import unreachable
+from incidents.notifications.queries import Unreachable, unreachable
 from incidents.oncall.models import OnCallSchedule
 from incidents.oncall.queries import ScheduleNotFoundError, on_call, people_in
 from incidents.teams.models import Membership, Team
@@ -246,7 +246,7 @@ def people_called(row: EscalationPolicy) -> set[str]:
     return named.union(inside, *(people_in(schedule, now) for schedule in found))
 
 
-def called_but_unreachable() -> dict[str, str]:
+def called_but_unreachable() -> dict[str, Unreachable]:
     """By person, why nothing can reach somebody whom a policy calls or who takes turns in a schedule."""
     called = [people_called(row) for row in EscalationPolicy.objects.all()]
     now = timezone.now()

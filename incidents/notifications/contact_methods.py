@@ -93,7 +93,7 @@ def change_method(row: ContactMethod, given: Mapping[str, Any], context: Context
     before, hidden_before = method_as_json(row), hidden(row)
     _fill(row, {"address": row.address, **given})
     if row.address != hidden_before["address"]:
-        row.verified_at = None
+        row.verified_at, row.address_since = None, now_utc()
     return retrying(lambda: _saved(row, before, context, replaced(row, hidden_before)))
 
 

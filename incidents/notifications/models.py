@@ -31,6 +31,8 @@ class ContactMethod(models.Model):
     most = models.PositiveIntegerField(null=True)
     """Messages within `span` seconds; None: as many as there are."""
     span = models.PositiveIntegerField(default=900)
+    address_since = models.DateTimeField(null=True)
+    """When the address was last changed; None: it is the first one. Older deliveries say nothing about it."""
     verified_at = models.DateTimeField(null=True)
     """When a test message was last accepted."""
 

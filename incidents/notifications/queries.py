@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from incidents.domain.notifications.reachability import Unreachable
 from incidents.incident.models import IncidentRow
 from incidents.notifications.models import Notification, NotificationDelivery
 from incidents.notifications.recipients import failed_calls, is_readable, unreachable
@@ -14,6 +15,7 @@ from ingest.queries import now_utc
 __all__ = [
     "LONGEST_SILENCE",
     "RecentNotification",
+    "Unreachable",
     "failed_calls",
     "is_readable",
     "overdue",

@@ -33,11 +33,12 @@ from incidents.domain.notifications.delivery import (
     judge,
     steps,
 )
+from incidents.domain.notifications.reachability import NO_METHOD
 from incidents.domain.values import Severity
 from incidents.incident.models import IncidentRow
 from incidents.notifications.answer_links import link_of
 from incidents.notifications.models import CALL, OVER, ContactMethod, Notification, NotificationDelivery
-from incidents.notifications.recipients import NO_METHOD, Reachable, channel, method_of, people
+from incidents.notifications.recipients import Reachable, channel, method_of, people
 from incidents.notifications.results import (
     SENDING,
     Notes,

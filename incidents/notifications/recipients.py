@@ -10,15 +10,24 @@ import structlog
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef
 
 from incidents.domain.notifications.delivery import (
     ACCOUNT,
+    Kind,
     Method,
     Person,
     QuietHours,
     Rule,
     quiet_from,
     rules_from,
+)
+from incidents.domain.notifications.reachability import (
+    RECENT_DELIVERIES,
+    MethodStatus,
+    Unreachable,
+    why_unreachable,
 )
 from incidents.domain.values import UNREADABLE
 from incidents.notifications import key
@@ -103,29 +112,78 @@ def channel(name: str) -> ContactMethod | None:
 
 # Reachability
 # ----------------------------------------------------------------------------------------------------------
-ALL_UNREADABLE = "contact method encrypted under another DOSSIER_SECRET_KEY"
-NO_METHOD = "no contact method"
-NO_MAIL_SERVER = "mail only, and no mail server is configured (DOSSIER_EMAIL_URL)"
+NO_MAIL_SERVER = "no mail server is configured (DOSSIER_EMAIL_URL)"
 
 
-def unreachable(names: Iterable[str]) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The recent deliveries by one method: whether all failed, the last answer, and when that was."""
+
+    failed: bool
+    why: str
+    at: datetime
+
+
+def unreachable(names: Iterable[str]) -> dict[str, Unreachable]:
     """By login name, those with an open account whom nothing can reach, and why."""
     known = sorted(people(names).items())
-    return {name: why for name, found in known if (why := why_unreachable(found)) is not None}
-
-
-def why_unreachable(found: Reachable) -> str | None:
-    """Why no message reaches a person; None where one may."""
-    methods = found.person.methods
-    if not methods:
-        return NO_METHOD
-    readable = [
-        method for method in methods if method.source != "method" or is_readable(found.rows[method.name])
+    latest = _latest(found for _, found in known)
+    statuses = [
+        (name, [_status(one, found, latest) for one in found.person.methods]) for name, found in known
     ]
-    if not readable:
-        return ALL_UNREADABLE
-    mail_alone = all(method.kind == "email" for method in readable)
-    return NO_MAIL_SERVER if mail_alone and not settings.EMAIL_IS_SET_UP else None
+    return {name: why for name, methods in statuses if (why := why_unreachable(methods)) is not None}
+
+
+def _status(method: Method, found: Reachable, latest: Mapping[tuple[str, str], Latest]) -> MethodStatus:
+    row = found.rows.get(method.name) if method.source == "method" else None
+    last = latest.get((found.person.name, method.name))
+    if row is None:
+        # Addresses of accounts are not verified; one that is wrong shows when a delivery fails.
+        return MethodStatus(
+            method.name, missing=_missing(method.kind), failed=last.why if last and last.failed else ""
+        )
+    if last is not None and any(
+        at is not None and at > last.at for at in (row.address_since, row.verified_at)
+    ):
+        last = None  # another address, or a test that was delivered since
+    return MethodStatus(
+        method.name,
+        readable=is_readable(row),
+        verified=row.verified_at is not None or (last is not None and not last.failed),
+        missing=_missing(method.kind),
+        failed=last.why if last is not None and last.failed else "",
+    )
+
+
+def _missing(kind: Kind) -> str:
+    return NO_MAIL_SERVER if kind == "email" and not settings.EMAIL_IS_SET_UP else ""
+
+
+def _latest(found: Iterable[Reachable]) -> dict[tuple[str, str], Latest]:
+    """By person and method, of those to whom something was sent: three queries, however many people."""
+    names = [one.person.name for one in found]
+    ended = NotificationDelivery.objects.filter(state__in=("sent", "given_up"), notification__about=CALL)
+    by_method = ended.filter(method=OuterRef("pk")).order_by("-ended_at")
+    by_account = ended.filter(source=ACCOUNT, notification__person=OuterRef("username")).order_by("-ended_at")
+    methods = ContactMethod.objects.filter(user__username__in=names)
+    users = get_user_model().objects.filter(username__in=names)
+    keys = [
+        key
+        for rows, deliveries in ((methods, by_method), (users, by_account))
+        for found_keys in rows.annotate(
+            latest=ArraySubquery(deliveries.values("pk")[:RECENT_DELIVERIES])
+        ).values_list("latest", flat=True)
+        for key in found_keys
+    ]
+    rows = NotificationDelivery.objects.filter(pk__in=keys).order_by("-ended_at")
+    recent: dict[tuple[str, str], list[NotificationDelivery]] = {}
+    for one in rows.select_related("notification"):
+        recent.setdefault((one.notification.person or "", one.label), []).append(one)
+    return {
+        key: Latest(all(one.state == "given_up" for one in some), some[0].why, some[0].ended_at)
+        for key, some in recent.items()
+        if some[0].ended_at is not None
+    }
 
 
 def is_readable(row: ContactMethod) -> bool:

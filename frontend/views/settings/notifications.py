@@ -19,7 +19,7 @@ from incidents.domain.notifications.delivery import ACCOUNT
 from incidents.domain.values import SEVERITIES, CommandRefusedError, InvalidValueError
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod
-from incidents.notifications.queries import is_readable, recent_notifications
+from incidents.notifications.queries import is_readable, recent_notifications, unreachable
 from incidents.notifications.recipients import preferences, reachable
 
 SHOWN = 20
@@ -192,6 +192,7 @@ def _listed(
     context = {
         "methods": _shown(rows),
         "email": user.email,
+        "unreachable": unreachable([user.username]).get(user.username),
         "names": names,
         "kinds": KINDS,
         "rules": [*rules, *({"method": "", "severities": [], "shown": ""} for _ in range(BLANK_RULES))],

@@ -69,6 +69,7 @@ class Migration(migrations.Migration):
                 ("secret", incidents.security.encryption.EncryptedText(blank=True, default="")),
                 ("most", models.PositiveIntegerField(null=True)),
                 ("span", models.PositiveIntegerField(default=900)),
+                ("address_since", models.DateTimeField(null=True)),
                 ("verified_at", models.DateTimeField(null=True)),
                 (
                     "user",

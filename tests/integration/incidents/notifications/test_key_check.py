@@ -17,7 +17,8 @@ from pytest_django import Settings
 from deploy.management.commands import migrate
 from incidents import commands, queries
 from incidents.domain.notifications.delivery import MOST_ATTEMPTS
-from incidents.notifications import key, recipients
+from incidents.domain.notifications.reachability import ALL_UNREADABLE
+from incidents.notifications import key
 from incidents.notifications.dispatcher import run
 from incidents.notifications.models import ContactMethod, KeyCheck, NotificationDelivery
 from incidents.notifications.queries import unreachable
@@ -126,7 +127,7 @@ def test_what_cannot_be_read_is_red_on_every_page_of_staff_and_on_the_incident()
     body = signed_in("dora", is_staff=True).get("/incidents/1").content.decode()
     assert 'class="operator" role="alert"><strong>Secrets: ' in body
     assert "No one was reached: bob" in body
-    assert unreachable(["bob"]) == {"bob": recipients.ALL_UNREADABLE}
+    assert unreachable(["bob"])["bob"].reason == ALL_UNREADABLE
     assert "Secrets: " not in signed_in("eve").get("/").content.decode()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -12,8 +14,9 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 
 from incidents import queries
+from incidents.domain.notifications.reachability import NO_METHOD, Unreachable
 from incidents.escalation.queries import called_but_unreachable
-from incidents.notifications.models import ContactMethod, Notification
+from incidents.notifications.models import ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.queries import recent_notifications, unreachable
 from incidents.notifications.queue import plan_new
 from incidents.oncall.models import OnCallSchedule, Override
@@ -34,7 +37,13 @@ def alice(log_database: str) -> Client:  # noqa: ARG001
 
 def reach(name: str = "alice") -> None:
     user = User.objects.get(username=name)
-    ContactMethod.objects.create(user=user, name="hook", kind="webhook", address="https://example.org/hook")
+    ContactMethod.objects.create(
+        user=user,
+        name="hook",
+        kind="webhook",
+        address="https://example.org/hook",
+        verified_at=datetime.now(UTC),
+    )
 
 
 def storage_rota() -> None:
@@ -46,6 +55,10 @@ def body(client: Client, address: str) -> str:
     response = client.get(address)
     assert response.status_code == 200
     return response.content.decode()
+
+
+def reasons(found: Mapping[str, Unreachable]) -> dict[str, str]:
+    return {name: why.reason for name, why in found.items()}
 
 
 MARK = 'data-unreachable="alice"'
@@ -77,23 +90,82 @@ def test_who_takes_over_after_the_next_hand_over_is_marked_too(alice: Client, ad
         made_at=datetime.now(UTC),
     )
     assert 'data-unreachable="bob"' in body(alice, address)
-    assert called_but_unreachable() == {"bob": "no contact method"}
+    assert reasons(called_but_unreachable()) == {"bob": NO_METHOD}
 
 
 def test_mail_alone_reaches_nobody_without_a_mail_server(alice: Client) -> None:
     del alice
     User.objects.filter(username="alice").update(email="alice@example.org")
     with override_settings(EMAIL_IS_SET_UP=False):
-        assert "no mail server" in unreachable(["alice"])["alice"]
+        assert "no mail server" in unreachable(["alice"])["alice"].reason
     with override_settings(EMAIL_IS_SET_UP=True):
         assert unreachable(["alice"]) == {}
+
+
+def ended(state: str, minutes: int, label: str = "hook", why: str = "404 no such chat") -> None:
+    """A call of Alice from so many minutes ago that ended."""
+    at = datetime.now(UTC) - timedelta(minutes=minutes)
+    row = Notification.objects.create(
+        key=str(uuid.uuid4()), person="alice", incident=uuid.uuid4(), why="on call", made_at=at, state="done"
+    )
+    NotificationDelivery.objects.create(
+        notification=row,
+        place=0,
+        source="account" if label == "account" else "method",
+        method=ContactMethod.objects.filter(name=label).first(),
+        label=label,
+        kind="email" if label == "account" else "webhook",
+        queue="test",
+        at=at,
+        next_at=at,
+        state=state,
+        why=why,
+        ended_at=at,
+    )
+
+
+def why() -> str:
+    return reasons(unreachable(["alice"])).get("alice", "")
+
+
+def test_recent_deliveries_that_all_failed_count_until_a_test_arrives_or_the_address_changes(
+    alice: Client,
+) -> None:
+    del alice
+    reach()
+    method = ContactMethod.objects.filter(name="hook")
+    method.update(verified_at=datetime.now(UTC) - timedelta(days=1))
+    ended("sent", 50)
+    ended("given_up", 40)
+    ended("given_up", 30)
+    assert why() == ""
+    ended("given_up", 20)
+    assert why() == "the last deliveries to hook failed (404 no such chat)"
+    method.update(address_since=datetime.now(UTC) - timedelta(minutes=10), verified_at=None)
+    assert why() == "hook has never been tested"
+    method.update(address_since=None, verified_at=datetime.now(UTC) - timedelta(minutes=5))
+    assert why() == ""
+    ended("given_up", 1)
+    assert why() != ""
+    ended("sent", 0)
+    assert why() == ""
+
+
+@override_settings(EMAIL_IS_SET_UP=True)
+def test_mail_to_an_account_that_always_failed_reaches_nobody(alice: Client) -> None:
+    del alice
+    User.objects.filter(username="alice").update(email="alice@example.org")
+    ended("given_up", 5, "account", "550 no such user")
+    assert why() == "the last deliveries to account failed (550 no such user)"
+    ended("sent", 4, "account")
+    assert why() == ""
 
 
 def test_who_is_called_by_nothing_is_no_warning(alice: Client) -> None:
     del alice
     assert called_but_unreachable() == {}
     storage_rota()
-    assert called_but_unreachable() == {"alice": "no contact method"}
+    assert reasons(called_but_unreachable()) == {"alice": NO_METHOD}
 
 
 def failed_call() -> str:
@@ -162,5 +234,5 @@ def test_doctor_and_settings_name_them(alice: Client) -> None:
     out = StringIO()
     with pytest.raises(SystemExit):
         call_command("doctor", stdout=out)
-    assert "alice (no contact method)" in out.getvalue()
-    assert "alice (no contact method)" in body(alice, "/settings")
+    assert "alice (no contact method: add a phone number" in out.getvalue()
+    assert "alice (no contact method: add a phone number" in body(alice, "/settings")
