@@ -121,7 +121,11 @@ class Batch:
                 _send([*self._counted(), *more])
             return
 
-        def send(heads: Sequence[Head], sql: str, values: Sequence[Any]) -> None:
+        extensions = [
+            StreamAppend(stream_of(id_), one.events, one.after, one.context)
+            for id_, one in self._changed.items()
+        ]
+        with extend_through(extensions) as (heads, sql, values):
             new, old = list[Written](), list[Written]()
             for (id_, changed), head in zip(self._changed.items(), heads, strict=True):
                 # As it would be read again: what the sender did not say this time is not in the row.
@@ -130,11 +134,6 @@ class Batch:
                 (old if id_ in self._before else new).append(structs.replace(changed.row, head=head))
             written = [*rows.insert(new), *rows.change(old), *self._counted()]
             _send([*self._hold(old), (sql, values), *written, *more])
-
-        extend_through(
-            [StreamAppend(stream_of(id_), c.events, c.after, c.context) for id_, c in self._changed.items()],
-            send,
-        )
 
     def _counted(self) -> list[Statement]:
         return rows.count(self._counts, {id_: self.cached[id_].head for id_ in self._counts}, self.now)

@@ -15,7 +15,6 @@ from functools import cache
 from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
-from django.db.backends.utils import CursorWrapper
 from prometheus_client import Counter
 
 from ingest.db import database
@@ -210,25 +209,21 @@ def extend(extensions: Sequence[StreamAppend]) -> list[Event]:
     return _insert(_call("log_extend", len(values)), values, entries, first.after.version)
 
 
+@contextmanager
 def begin_through(
-    function: str,
-    beginnings: Sequence[NewStream],
-    more: Sequence[object],
-    send: Callable[[CursorWrapper, bytes], None],
-) -> None:
-    """As `begin`, by way of a function of the caller in the database and with whatever else the caller has to send.
+    function: str, beginnings: Sequence[NewStream], more: Sequence[object]
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """As `begin`, by way of a function in the database and with whatever else there is to send to it.
 
-    The function takes the arguments of `log_begin` and then `more`, calls it, and answers with what it answered.
-    `send` gets a cursor and the statement that calls it, and returns when the database has done it, in the caller's
-    transaction or in one that it makes; what else it does costs no journey of its own. The events are not made again
-    to be answered.
+    The function takes the arguments of `log_begin` and then `more`, calls it, and answers with what it answered. What
+    is yielded is the statement that calls it, with its values; it is to be carried out within the block, in a
+    transaction that is open or in one of its own, and other statements may be sent with it. At least one event is
+    needed; the events are not made again to be answered.
     """
     entries = _entries(beginnings)
-    if not entries.streams:
-        return
     values = (*_columns(entries), *more)
-    with connection.cursor() as cursor, _naming_conflict(entries.streams, 0):
-        send(cursor, cursor.mogrify(_call(function, len(values)), values))
+    with _naming_conflict(entries.streams, 0):
+        yield _call(function, len(values)), values
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
 
@@ -244,15 +239,16 @@ def _call(function: str, arguments: int) -> str:
     return f"SELECT {function}({', '.join(['%s'] * arguments)})"
 
 
+@contextmanager
 def extend_through(
-    extensions: Sequence[StreamAppend], send: Callable[[Sequence[Head], str, tuple[str | bytes, ...]], None]
-) -> None:
+    extensions: Sequence[StreamAppend],
+) -> Iterator[tuple[list[Head], str, tuple[str | bytes, ...]]]:
     """Record events at the ends of several streams, each named once; otherwise as `append`.
 
-    `send` gets the new head of each stream and a statement with its values. It has the database carry it out, in the
-    caller's transaction or in one that it makes, together with whatever depends on it: that costs no journey of its
-    own. Raises StreamVersionError, and records none, when one of the streams stands elsewhere or the database says
-    that others were faster (SQLSTATE 40001, 40P01).
+    Yields the new head of each stream and a statement with its values, which is to be carried out within the block, in
+    a transaction that is open or in one of its own, together with whatever depends on it. Raises StreamVersionError,
+    and records none, when one of the streams stands elsewhere or the database says that others were faster (SQLSTATE
+    40001, 40P01).
     """
     entries = Entries(database.now())
     heads: list[Head] = []
@@ -263,7 +259,7 @@ def extend_through(
         )
     values = (*_heads(extensions), *_columns(entries))
     with _naming_conflict(entries.streams, 0):
-        send(heads, f"SELECT log_extend_or_fail({', '.join(['%s'] * len(values))})", values)
+        yield heads, _call("log_extend_or_fail", len(values)), values
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
 

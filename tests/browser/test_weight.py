@@ -109,7 +109,9 @@ def test_what_is_unfolded_on_one_ticket_is_unfolded_on_the_next(console: Console
     page = console.open(f"/incidents/{content.open_ticket('Fans of rack 1 are loud')}")
     page.get_by_role("heading", name="Facts").click()
     expect(page.get_by_text("Dedup key")).to_be_visible()
-    page.wait_for_function("document.cookie.includes('facts')")  # kept once the browser tells of the unfolding
+    page.wait_for_function(
+        "document.cookie.includes('facts')"
+    )  # kept once the browser tells of the unfolding
     page.goto(f"{console.address}/incidents/{content.open_ticket('Fans of rack 2 are loud')}")
     expect(page.get_by_text("Dedup key")).to_be_visible()
     page.get_by_role("heading", name="Facts").click()

@@ -373,13 +373,14 @@ def _record(bodies: Sequence[PendingBody], rows: Sequence[tuple[Kind, Sequence[b
         plain_array(event.body["last"] for event in events),
     )
 
-    def send(cursor: CursorWrapper, statement: bytes) -> None:
+    with (
+        begin_through("telemetry_record", beginnings, receipts) as (sql, values),
+        connection.cursor() as cursor,
+    ):
         for kind, encoded in rows:
-            copy_encoded(cursor, table(kind), columns(kind), encoded, then=statement)
+            copy_encoded(cursor, table(kind), columns(kind), encoded, then=cursor.mogrify(sql, values))
         if not rows:
-            cursor.execute(statement.decode())
-
-    begin_through("telemetry_record", beginnings, receipts, send)
+            cursor.execute(sql, values)
     finished = [piece.number for body, piece in pieces if body.encoded is None]
     if finished:
         with connection.cursor() as cursor:

@@ -260,14 +260,8 @@ def test_no_stream_begins_when_one_of_them_exists() -> None:
 
 
 def extend(extensions: Sequence[StreamAppend]) -> list[Head]:
-    heads: list[Head] = []
-
-    def send(new: Sequence[Head], sql: str, values: tuple[str | bytes, ...]) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, values)
-        heads.extend(new)
-
-    append.extend_through(extensions, send)
+    with append.extend_through(extensions) as (heads, sql, values), connection.cursor() as cursor:
+        cursor.execute(sql, values)
     return heads
 
 
