@@ -365,6 +365,7 @@ INSTALLED_APPS = [
     "incidents.escalation",
     "incidents.saved_views",
     "incidents.reviews",
+    "incidents.status_pages",
     "deploy",
 ]
 MIDDLEWARE = [

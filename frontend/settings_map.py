@@ -96,6 +96,12 @@ GROUPS: Final = (
                 "Services that receive incident events, with delivery status.",
                 staff=True,
             ),
+            Section(
+                "status_pages",
+                "Status pages",
+                "Pages for customers or colleagues; updates are written by people.",
+                within=frozenset({"status_updates", "status_update_new", "status_notice"}),
+            ),
             Section("chat", "Chat", "Slack workspaces with messages of incidents.", staff=True),
         ),
     ),

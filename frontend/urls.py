@@ -42,6 +42,9 @@ from frontend.views.settings import (
     teams,
     webhooks,
 )
+from frontend.views.status_pages import pages as status_pages
+from frontend.views.status_pages import public as status_public
+from frontend.views.status_pages import updates as status_updates
 from frontend.views.suppression import noisiest, rules, silences
 
 urlpatterns = [
@@ -166,6 +169,17 @@ urlpatterns = [
     path("settings/chat", chat.chat, name="chat"),
     path("settings/chat/<slug:name>/<slug:verb>", chat.act, name="chat_act"),
     path("chat/link/<str:token>", chat.link, name="chat_link"),
+    path("settings/status_pages", status_pages.status_pages, name="status_pages"),
+    path(
+        "settings/status_pages/<slug:slug>/<slug:verb>", status_pages.status_page_act, name="status_page_act"
+    ),
+    path("status_updates", status_updates.status_updates, name="status_updates"),
+    path("status_updates/new", status_updates.status_update_new, name="status_update_new"),
+    path("status_updates/<uuid:id>", status_updates.status_notice, name="status_notice"),
+    path("status_updates/<uuid:id>/<slug:verb>", status_updates.status_notice_act, name="status_notice_act"),
+    path("status/<slug:slug>", status_public.status_page, name="status_page"),
+    path("status/<slug:slug>.json", status_public.status_json, name="status_json"),
+    path("status/<slug:slug>/feed", status_public.status_feed, name="status_feed"),
     path("settings/restore", restore.put_back, name="put_back"),
     path("teams", teams.teams, name="teams"),
     path("teams/<slug:slug>/remove", teams.remove_team, name="remove_team"),

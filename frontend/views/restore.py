@@ -28,6 +28,7 @@ PAGES: Final = {
     "maintenance": "maintenance",
     "inhibition": "inhibitions",
     "saved_view": "inbox",
+    "status_page": "status_pages",
     ANALYSIS: "schedules",
     ReportSchedulesView.kind: "reports",
 }

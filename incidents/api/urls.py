@@ -42,6 +42,14 @@ from incidents.api.routing.views import RoutesView
 from incidents.api.saved_views import SavedViewsView
 from incidents.api.scorecards import BacktestsView, BacktestView, CancelView
 from incidents.api.similarity import SimilarView
+from incidents.api.status_pages import (
+    NoticesView,
+    NoticeView,
+    StatusDraftView,
+    StatusPagesView,
+    StatusUpdatesView,
+    StatusUpdateView,
+)
 from incidents.api.suppression.silences import IncidentMatchersView, SilencesView, SilenceView
 from incidents.api.suppression.views import InhibitionsView, MaintenanceView
 from incidents.api.teams.members import TeamsView
@@ -232,6 +240,7 @@ router.register("chat_workspaces", ChatWorkspacesView, basename="chat_workspaces
 router.register("maintenance", MaintenanceView, basename="maintenance")
 router.register("saved_views", SavedViewsView, basename="saved_views")
 router.register("inhibitions", InhibitionsView, basename="inhibitions")
+router.register("status_pages", StatusPagesView, basename="status_pages")
 
 urlpatterns = [
     path("incidents", IncidentsView.as_view(), name="api-incidents"),
@@ -269,6 +278,21 @@ urlpatterns = [
         "incidents/<str:reference>/review/actions/<int:action>",
         ReviewActionView.as_view(),
         name="api-incident-review-action",
+    ),
+    path(
+        "incidents/<str:reference>/status_draft", StatusDraftView.as_view(), name="api-incident-status-draft"
+    ),
+    path("status_pages/<slug:slug>/notices", NoticesView.as_view(), name="api-status-notices"),
+    path("status_pages/<slug:slug>/notices/<uuid:id>", NoticeView.as_view(), name="api-status-notice"),
+    path(
+        "status_pages/<slug:slug>/notices/<uuid:id>/updates",
+        StatusUpdatesView.as_view(),
+        name="api-status-updates",
+    ),
+    path(
+        "status_pages/<slug:slug>/notices/<uuid:id>/updates/<int:number>",
+        StatusUpdateView.as_view(),
+        name="api-status-update",
     ),
     path("review_actions", OpenActionsView.as_view(), name="api-review-actions"),
     path("incidents/<str:reference>/escalation", EscalationView.as_view(), name="api-incident-escalation"),

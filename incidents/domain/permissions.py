@@ -23,11 +23,11 @@ team may do the rest to it.
 AT_ITS_TEAM: Final = frozenset(
     {
         "acknowledge", "answer_question", "answer_remediation", "request_probe", "assign", "attach_evidence", "bounce",
-        "hand_over", "hand_to_cluster", "link", "merge", "override", "reopen", "resolve", "set_severity", "set_title",
-        "snooze", "split", "split_off", "unacknowledge", "undo",
+        "hand_over", "hand_to_cluster", "link", "merge", "override", "publish_status", "reopen", "resolve",
+        "set_severity", "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
     }
 )  # fmt: skip
-"""What a responder of the team of the incident, or of the schedule, may do."""
+"""What a responder of the team of the incident, the schedule or the status page may do."""
 BY_A_MANAGER: Final = frozenset({"waive_proof"})
 """What a manager of the team of the incident may do."""
 CONFIGURE: Final = "configure"

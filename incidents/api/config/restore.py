@@ -17,6 +17,7 @@ from incidents.api.oncall.schedules import SchedulesView
 from incidents.api.routing.services import ServicesView
 from incidents.api.routing.views import RoutesView
 from incidents.api.saved_views import SavedViewsView
+from incidents.api.status_pages import StatusPagesView
 from incidents.api.suppression.views import InhibitionsView, MaintenanceView
 from incidents.api.teams.members import TeamsView
 from ingest.queries import Context, configured
@@ -32,6 +33,7 @@ RESTORABLE: Final[dict[str, type[Catalog]]] = {
         MaintenanceView,
         InhibitionsView,
         SavedViewsView,
+        StatusPagesView,
     )
 }
 """What the log keeps whole. Secrets, and the text of calendars, are not in it."""

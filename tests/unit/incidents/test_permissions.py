@@ -37,6 +37,7 @@ ALLOWED = {
     "record_outcome": OF_ANY_TEAM,
     "silence": OF_ANY_TEAM,
     "override": OF_THE_TEAM,
+    "publish_status": OF_THE_TEAM,
     "escalate": OF_ANY_TEAM,
     "acknowledge": OF_THE_TEAM,
     "assign": OF_THE_TEAM,
