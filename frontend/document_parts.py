@@ -92,6 +92,9 @@ EVENTS = {
     "incident.unsnoozed": "the snooze ended: its time passed, something changed, or a person ended it",
     "log.sealed": "hash root over the heads of all streams",
     "report.produced": "a report was generated",
+    "status_page.notice_withdrawn": "a notice was taken off its status page",
+    "status_page.update_edited": "the text of an update of a status page was corrected",
+    "status_page.update_published": "an update was published on a status page",
     "telemetry.received": "a request with telemetry was stored",
 }
 """Meaning of every event type of the log, by name."""

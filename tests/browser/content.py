@@ -23,7 +23,10 @@ from analyzers.simulators import deepview, fleet
 from analyzers.simulators.tables import paths_of
 from incidents import commands, follower, queries
 from incidents.commands import Report
+from incidents.domain.status_pages import Publish
 from incidents.incident.models import IncidentRow
+from incidents.status_pages import commands as status_pages
+from incidents.status_pages.models import StatusPage
 from ingest.api import keys
 from ingest.commands import append
 from ingest.log.types import rfc3339
@@ -46,6 +49,23 @@ def post_ticket(address: str, **fields: Any) -> int:
     request = Request(f"{address}/api/v1/incidents", json.dumps(fields).encode(), headers)
     with urlopen(request, timeout=10) as response:
         return int(json.load(response)["number"])
+
+
+def publish_notices() -> tuple[str, str]:
+    """The slug of a public status page with a current, a planned and a past notice, and the id of the current one."""
+    services = [
+        {"key": "volumes", "name": "Block storage", "group": "Storage", "covers": ["disk/*"]},
+        {"key": "network", "name": "Network", "group": "", "covers": ["tor/*"]},
+    ]
+    slug = f"page-{uuid4().hex[:8]}"
+    StatusPage.objects.create(slug=slug, name="Example Cloud", public=True, services=services)
+    over = Publish("resolved", "It is over.", {}, title="Slow volumes")
+    planned = Publish("scheduled", "On Sunday.", {"network": "maintenance"}, "maintenance", "New switches")
+    now = Publish(
+        "identified", "See https://example.com.", {"volumes": "partial_outage"}, title="Volumes fail"
+    )
+    notices = [status_pages.open_notice(slug, one, ALICE) for one in (over, planned, now)]
+    return slug, notices[-1].id
 
 
 def ticket_id(number: int) -> str:

@@ -26,6 +26,7 @@ from incidents.domain.incident.nodes import blamed_nodes, can_be_mitigated
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 from incidents.domain.values import parse_rfc3339
 from incidents.people.permissions import refusals
+from incidents.status_pages.models import StatusPage
 
 MORE = ("merge", "set_title", "link")
 """Verbs whose forms share a panel."""
@@ -82,6 +83,7 @@ def render_incident(
         "questions_apply": not as_of
         and (bool(shown.incident.ambiguous_with or shown.incident.questions) or len(shown.suspects) > 1),
         "has_data_sources": bool(shown.alerts.total and not shown.opinions) and DataSource.objects.exists(),
+        "has_status_pages": not as_of and StatusPage.objects.exists(),
         "among": among(request, number),
         "folds": frozenset(request.COOKIES.get("folds", "").split(".")),
         # Fragments are fetched for the same moment.

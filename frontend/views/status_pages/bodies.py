@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Final
 
 import structlog
+from django.db import Error
 
 from incidents.status_pages.models import StatusPage
 from ingest.commands import database_is_away
@@ -74,7 +75,7 @@ class Bodies:
             return found
         try:
             made = render(slug, now)
-        except Exception as error:
+        except Error as error:
             if found is None or not database_is_away(error):
                 raise
             return found
@@ -96,7 +97,7 @@ class Bodies:
             return pages
         try:
             self._pages = _read()
-        except Exception as error:
+        except Error as error:
             if pages is None or not database_is_away(error):
                 raise
             log.warning("status pages served without the database")

@@ -15,6 +15,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.cache import get_conditional_response
 from django.utils.feedgenerator import Atom1Feed
+from django.utils.html import linebreaks
 from django.views.decorators.http import require_safe
 
 from frontend.views.status_pages.bodies import BODIES, Body, Render
@@ -109,8 +110,8 @@ def _feed(slug: str, now: datetime) -> Body:
         feed.add_item(
             title=f"{notice.title}: {STATUSES[notice.kind][one.status]}",
             link=f"{url}#notice-{notice.id}",
-            description=_plain(one.text, one.services, status.names),
-            unique_id=f"urn:uuid:{notice.id}#{one.number}",
+            description=_summary(one.text, one.services, status.names),
+            unique_id=f"{url}#update-{notice.id}-{one.number}",
             pubdate=one.at,
             updateddate=one.edited_at or one.at,
         )
@@ -125,9 +126,10 @@ def _without_time(feed: Atom1Feed, now: datetime) -> str:
     return feed.writeString("utf-8")
 
 
-def _plain(text: str, services: Mapping[str, str], names: Mapping[str, str]) -> str:
+def _summary(text: str, services: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """HTML, as Atom readers take it."""
     lines = [f"{names[key]}: {STATES[state].lower()}" for key, state in services.items() if key in names]
-    return "\n\n".join([text, *(["\n".join(lines)] if lines else [])])
+    return linebreaks("\n\n".join([text, *(["\n".join(lines)] if lines else [])]), autoescape=True)
 
 
 def _url(slug: str) -> str:

@@ -1,0 +1,371 @@
+"""Status pages: made in the console, published by people, read by strangers without a database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from deploy.configuration import configured
+from frontend.views.status_pages import bodies
+from frontend.views.status_pages.bodies import BODIES
+from incidents import commands
+from incidents.api.config.views import exported
+from incidents.domain.incident.commands import Report
+from incidents.domain.permissions import ForbiddenError
+from incidents.domain.status_pages import Publish
+from incidents.people.commands import set_member
+from incidents.queries import get
+from incidents.status_pages import commands as status
+from incidents.status_pages.models import StatusNotice, StatusPage
+from incidents.status_pages.projection import check, rebuild
+from incidents.teams.models import Service, Team
+from ingest.api import keys
+from ingest.commands import LogIntegrityError
+from ingest.queries import Context, read_stream
+
+pytestmark = pytest.mark.usefixtures("log_database")
+ALICE = Context("user:alice")
+SERVICES = [
+    {"key": "storage", "name": "Block storage", "group": "Storage", "covers": ["storage-api", "disk/*"]},
+    {"key": "network", "name": "Network", "group": "", "covers": ["tor/*"]},
+]
+DOWN = Publish("investigating", "We are investigating.", {"storage": "partial_outage"}, title="Slow volumes")
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_some(self) -> None:
+        self.now += 2 * bodies.FRESH
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    it = Clock()
+    monkeypatch.setattr(BODIES, "clock", it)
+    BODIES.clear()
+    yield it
+    BODIES.clear()
+
+
+@pytest.fixture
+def staff() -> Client:
+    client = Client()
+    client.force_login(User.objects.create_user("alice", password="x" * 12, is_staff=True))
+    return client
+
+
+@pytest.fixture
+def cloud() -> StatusPage:
+    return StatusPage.objects.create(slug="cloud", name="Example Cloud", public=True, services=SERVICES)
+
+
+def opened(title: str = "Rack 12 loses packets", component: str = "disk/d1") -> int:
+    report = Report(title, component=component, severity="error")
+    return commands.open_incident(report, Context("key:mon")).incident.number
+
+
+def form(**fields: Any) -> dict[str, Any]:
+    return {
+        "name": "Example Cloud",
+        "slug": "cloud",
+        "description": "",
+        "team": "",
+        "public": "true",
+        "service_key": ["", "", ""],
+        "service_name": ["Block storage", "Network", ""],
+        "service_group": ["Storage", "", ""],
+        "service_covers": ["disk/*", "tor/*", ""],
+    } | fields
+
+
+# Settings
+# ----------------------------------------------------------------------------------------------------------
+def test_a_page_is_made_changed_removed_and_put_back_in_the_console(staff: Client) -> None:
+    assert "No status pages." in staff.get("/settings/status_pages").content.decode()
+    assert staff.post("/settings/status_pages", form()).status_code == 302
+    row = StatusPage.objects.get()
+    assert [(one.key, one.name, one.covers) for one in row.entries] == [
+        ("block-storage", "Block storage", ("disk/*",)),
+        ("network", "Network", ("tor/*",)),
+    ]
+    assert "Block storage" in staff.get("/settings/status_pages?edit=cloud").content.decode()
+    renamed = form(edited="cloud", service_key=["block-storage", "network", ""])
+    renamed["service_name"] = ["Volumes", "", ""]
+    renamed["service_covers"] = ["disk/*", "", ""]
+    assert staff.post("/settings/status_pages", renamed).status_code == 302
+    row.refresh_from_db()
+    assert [(one.key, one.name) for one in row.entries] == [("block-storage", "Volumes")]
+    staff.post("/settings/status_pages/cloud/remove")
+    assert not StatusPage.objects.exists()
+    staff.post("/settings/restore", {"kind": "status_page", "key": "cloud"})
+    assert StatusPage.objects.get().version > row.version
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("slug", "", "may not be blank"),
+        ("slug", "not a slug", "letters, numbers, underscores or hyphens"),
+        ("service_name", ["A", "A", ""], "twice"),
+        ("service_name", ["", "B", ""], "must not be empty"),
+        ("service_covers", ["no-such-service", "", ""], "neither a service"),
+    ],
+)
+def test_a_bad_page_is_refused_with_what_was_typed(staff: Client, field: str, value: Any, why: str) -> None:
+    answer = staff.post("/settings/status_pages", form(**{field: value}))
+    text = answer.content.decode()
+    assert answer.status_code == 400
+    assert why in text
+    assert 'value="Example Cloud"' in text
+    assert not StatusPage.objects.exists()
+
+
+def test_only_staff_and_managers_of_its_team_make_a_page() -> None:
+    storage = Team.objects.get(slug="storage")
+    bob, charlie = User.objects.create_user("bob"), User.objects.create_user("charlie")
+    set_member(storage, bob, "manager", Context("system:test"))
+    set_member(storage, charlie, "responder", Context("system:test"))
+    client = Client()
+    client.force_login(charlie)
+    assert client.post("/settings/status_pages", form(team="storage")).status_code == 403
+    client.force_login(bob)
+    assert client.post("/settings/status_pages", form()).status_code == 400
+    assert client.post("/settings/status_pages", form(team="storage")).status_code == 302
+
+
+def test_a_page_is_in_the_configuration_file_and_keeps_its_services_from_removal(
+    cloud: StatusPage, staff: Client
+) -> None:
+    Service.objects.create(slug="storage-api", name="Storage API")
+    filed = exported(configured())["status_pages"]
+    assert [one["slug"] for one in filed] == [cloud.slug]
+    assert filed[0]["services"] == SERVICES
+    page = staff.post("/settings/services/storage-api/remove", follow=True).content.decode()
+    assert "the status page cloud" in page
+
+
+# Publishing
+# ----------------------------------------------------------------------------------------------------------
+def test_from_an_incident_an_update_is_drafted_previewed_and_published(
+    cloud: StatusPage, staff: Client
+) -> None:
+    number = opened("disk/d1 is slow since #12")
+    assert f"/status_updates/new?incident={number}" in staff.get(f"/incidents/{number}").content.decode()
+    address = f"/status_updates/new?incident={number}"
+    draft = staff.get(address).content.decode()
+    assert 'value="Problem with Block storage"' in draft
+    assert "We are investigating a problem with Block storage." in draft
+    given = {
+        "page": "cloud",
+        "incident": number,
+        "title": "Volumes of alice are slow",
+        "status": "identified",
+        "text": "It is disk/d1.",
+        "state-storage": "partial_outage",
+        "state-network": "operational",
+    }
+    preview = staff.post(address, {**given, "step": "preview"}).content.decode()
+    assert "<code>disk/d1</code>" in preview
+    assert "<code>alice</code>" in preview
+    assert not StatusNotice.objects.exists()
+    staff.post(address, {**given, "title": "Slow volumes", "text": "We know why.", "step": "publish"})
+    row = StatusNotice.objects.get()
+    assert (row.title, row.updates[0]["services"]) == ("Slow volumes", {"storage": "partial_outage"})
+    (event,) = read_stream(f"status_notice/{row.pk}")
+    assert event.actor == "user:alice"
+    assert "Already published" in staff.get(address).content.decode()
+    staff.post(
+        f"/status_updates/{row.pk}",
+        {"title": row.title, "status": "resolved", "text": "Over.", "step": "publish"},
+    )
+    row.refresh_from_db()
+    assert row.ended_at is not None
+    assert "Resolved" in staff.get("/status_updates").content.decode()
+    staff.post(f"/status_updates/{row.pk}/edit", {"number": "2", "text": "It is over."})
+    staff.post(f"/status_updates/{row.pk}/withdraw")
+    row.refresh_from_db()
+    assert (row.updates[1]["text"], row.withdrawn) == ("It is over.", True)
+    del cloud
+
+
+def test_what_cannot_be_published_is_refused_and_what_was_typed_stays(
+    cloud: StatusPage, staff: Client
+) -> None:
+    given = {
+        "page": cloud.slug,
+        "title": "Kept title",
+        "status": "sleeping",
+        "text": "Hm.",
+        "step": "publish",
+    }
+    answer = staff.post("/status_updates/new", given)
+    assert answer.status_code == 400
+    assert "Kept title" in answer.content.decode()
+    assert "Status must be one of" in answer.content.decode()
+    assert not StatusNotice.objects.exists()
+
+
+def test_responders_of_the_team_publish_and_others_do_not(cloud: StatusPage) -> None:
+    cloud.team = Team.objects.get(slug="storage")
+    cloud.save()
+    bob, charlie = User.objects.create_user("bob"), User.objects.create_user("charlie")
+    set_member(cloud.team, bob, "responder", Context("system:test"))
+    set_member(Team.objects.get(slug="network"), charlie, "responder", Context("system:test"))
+    with pytest.raises(ForbiddenError):
+        status.open_notice("cloud", DOWN, Context("user:charlie"))
+    client = Client()
+    client.force_login(charlie)
+    given = {"page": "cloud", "title": "A", "status": "investigating", "text": "B", "step": "publish"}
+    assert client.post("/status_updates/new", given).status_code == 403
+    assert not StatusNotice.objects.exists()
+    assert status.open_notice("cloud", DOWN, Context("user:bob")).title == "Slow volumes"
+
+
+def test_over_http_a_notice_is_published_updated_corrected_and_withdrawn(cloud: StatusPage) -> None:
+    number = opened()
+    client = Client(
+        headers={"Authorization": f"Bearer {keys.create('bot', ['incidents:read', 'incidents:write'])}"}
+    )
+    base = f"/api/v1/status_pages/{cloud.slug}/notices"
+
+    def send(method: str, to: str, code: int, **body: Any) -> Any:
+        answer = getattr(client, method)(to, body, content_type="application/json")
+        assert answer.status_code == code, answer.content
+        return answer.json()
+
+    draft = client.get(f"/api/v1/incidents/{number}/status_draft", {"page": "cloud"}).json()
+    assert draft["services"] == {"storage": "partial_outage"}
+    assert "page" in client.get(f"/api/v1/incidents/{number}/status_draft").json()["errors"]
+    made = send("post", base, 201, **draft, incident=str(number))
+    one = f"{base}/{made['id']}"
+    assert (made["incident"], made["status"]) == (number, "investigating")
+    assert (
+        "services"
+        in send("post", f"{one}/updates", 400, status="identified", text="A", services={"x": "operational"})[
+            "errors"
+        ]
+    )
+    after = send("post", f"{one}/updates", 200, status="monitoring", text="Better.")
+    assert [update["number"] for update in after["updates"]] == [2, 1]
+    assert send("patch", f"{one}/updates/2", 200, text="Good.")["updates"][0]["edited_at"]
+    assert send("patch", f"{one}/updates/9", 409, text="Good.")
+    assert client.delete(one).json()["withdrawn"]
+    assert send("post", f"{one}/updates", 409, status="resolved", text="Over.")
+    assert [row["withdrawn"] for row in client.get(base).json()["results"]] == [True]
+    assert send("post", "/api/v1/status_pages/none/notices", 404, status="resolved", text="Over.", title="A")
+
+
+def test_notices_are_compared_with_the_log_and_written_once_more(cloud: StatusPage) -> None:
+    notice = status.open_notice(cloud.slug, DOWN, ALICE)
+    status.update_notice(cloud.slug, notice.id, Publish("resolved", "Over.", {}), ALICE)
+    status.edit_update(cloud.slug, notice.id, 1, "We look.", ALICE)
+    right = StatusNotice.objects.values().get()
+    assert check() == 1
+    assert not rebuild()
+    StatusNotice.objects.update(title="Forged")
+    with pytest.raises(LogIntegrityError):
+        check()
+    assert rebuild()
+    assert StatusNotice.objects.values().get() == right
+    StatusNotice.objects.all().delete()
+    assert rebuild()
+    assert StatusNotice.objects.values().get() == right
+
+
+# Reading
+# ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("rest", ["", ".json", "/feed"])
+def test_a_hit_reads_no_database_and_an_update_is_there_when_seconds_have_passed(
+    cloud: StatusPage, clock: Clock, rest: str
+) -> None:
+    stranger, address = Client(), f"/status/{cloud.slug}{rest}"
+    first = stranger.get(address)
+    assert first.status_code == 200
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        second = stranger.get(address)
+        unchanged = stranger.get(address, headers={"If-None-Match": first["ETag"]})
+    assert len(queries) == 0
+    assert (second.content, second["ETag"]) == (first.content, first["ETag"])
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert unchanged["Cache-Control"].startswith("public, max-age=5")
+    assert "Set-Cookie" not in second
+    status.open_notice(cloud.slug, DOWN, ALICE)
+    clock.pass_some()
+    third = stranger.get(address, headers={"If-None-Match": first["ETag"]})
+    assert third.status_code == 200
+    assert "Slow volumes" in third.content.decode()
+
+
+def test_a_page_shows_states_notices_and_history_and_nothing_internal(
+    cloud: StatusPage, clock: Clock
+) -> None:
+    number = opened("disk/d1 is slow")
+    about = get(str(number)).incident.id
+    command = Publish(
+        "identified", "<b>Known</b>.", {"storage": "major_outage"}, "incident", "Slow volumes", about
+    )
+    status.open_notice(cloud.slug, command, ALICE)
+    shown = {rest: Client().get(f"/status/cloud{rest}").content.decode() for rest in ("", ".json", "/feed")}
+    page = shown[""]
+    for words in ("Major outage", "Block storage", "Slow volumes", "Identified", "&lt;b&gt;Known"):
+        assert words in page
+    for text in shown.values():
+        for internal in ("disk/", "tor/", "storage-api", "alice", f"#{number}", "user:", about):
+            assert internal not in text
+    found = json.loads(shown[".json"])
+    assert found["status"] == {"state": "major_outage", "words": "Major outage"}
+    assert found["services"][0]["days"][-1] == {"day": str(datetime.now(UTC).date()), "state": "major_outage"}
+    assert {*found["current"][0]} == {"id", "kind", "title", "status", "began_at", "ended_at", "updates"}
+    entries = ElementTree.fromstring(shown["/feed"]).findall("{http://www.w3.org/2005/Atom}entry")
+    assert [one.findtext("{http://www.w3.org/2005/Atom}title") for one in entries] == [
+        "Slow volumes: Identified"
+    ]
+    (row,) = StatusNotice.objects.all()
+    status.update_notice("cloud", str(row.pk), Publish("resolved", "Over.", {}), ALICE)
+    clock.pass_some()
+    ended = Client().get("/status/cloud").content.decode()
+    assert "All services operational" in ended
+    assert ended.index("Past incidents") < ended.index("Slow volumes")
+
+
+def test_an_empty_page_says_so_and_an_unknown_one_is_not_found() -> None:
+    StatusPage.objects.create(slug="new", name="New", public=True)
+    page = Client().get("/status/new").content.decode()
+    assert "No services listed." in page
+    assert "No incidents in the last 90 days." in page
+    assert Client().get("/status/none").status_code == 404
+    assert Client().post("/status/new").status_code == 405
+
+
+def test_an_internal_page_is_shown_after_signing_in_only(cloud: StatusPage, staff: Client) -> None:
+    cloud.public = False
+    cloud.save()
+    assert Client().get("/status/cloud")["Location"] == "/accounts/login/?next=/status/cloud"
+    assert [Client().get(f"/status/cloud{rest}").status_code for rest in (".json", "/feed")] == [404, 404]
+    answer = staff.get("/status/cloud")
+    assert (answer.status_code, answer["Cache-Control"]) == (200, "private, no-cache")
+
+
+def test_a_page_made_private_is_shown_to_no_stranger(cloud: StatusPage, clock: Clock, staff: Client) -> None:
+    assert Client().get("/status/cloud").status_code == 200
+    assert staff.post("/settings/status_pages", form(edited="cloud", public="false")).status_code == 302
+    clock.pass_some()
+    assert Client().get("/status/cloud").status_code == 302
+    del cloud
