@@ -22,6 +22,11 @@ class Notes:
     sent: int | None = None
     cluster_key: str = ""
     """Of the scripted cluster operator; empty in the notes of an older demo, which goes on without one."""
+    admin_key: str = ""
+    """Configures people, rotations and policies; empty in older notes: the demo goes on without people."""
+    alerts_key: str = ""
+    pager_port: int = 0
+    """Where the pagers of the demo's people listen; 0: not chosen yet."""
 
     @classmethod
     def load(cls, path: Path) -> Notes | None:

@@ -9,6 +9,7 @@ import time
 from argparse import ArgumentParser
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from deploy import privileges
+from deploy.demo import roster
 from deploy.demo.cluster import ClusterOperator
 from deploy.demo.feed import Feeder
 from deploy.demo.notes import Notes
+from deploy.demo.pager import LOOPBACK, Pager
+from deploy.demo.responders import Responders
 from deploy.demo.screen import Screen
-from deploy.demo.sender import Sender
+from deploy.demo.sender import PersonSender, RequestRejectedError, Sender, SenderStoppedError
 from deploy.demo.witness import Witness
 from deploy.demo.world import HEALTHY
 from deploy.embedded import EmbeddedError, Home
@@ -65,6 +69,8 @@ class Command(BaseCommand):
 
 def show(home: Home, screen: Screen, speed: float) -> None:
     """Run until interrupted."""
+    # The demo's people have their pagers on this machine; processes are forks of this one.
+    settings.OUTBOUND_ALLOWED_NETWORKS = [*settings.OUTBOUND_ALLOWED_NETWORKS, ip_network(LOOPBACK)]
     with running(home, screen.say) as supervisor:
         file = home.root / "demo.json"
         introduce(Notes.load(file) or begin(file, speed), screen)
@@ -86,8 +92,30 @@ def feed(file: Path, screen: Screen, speed: float) -> None:
         cluster = Sender(address, notes.cluster_key, sender.stop)
         operator = ClusterOperator(cluster, sender, screen, feeder.demo, lambda: notes.sent or 0)
         threading.Thread(target=operator.run, daemon=True).start()
+    if notes.admin_key:
+        threading.Thread(target=respond, args=(notes, address, screen, feeder), daemon=True).start()
     feeder.run()
     sender.stop.wait()  # what the endpoint refuses it would refuse again
+
+
+def respond(notes: Notes, address: str, screen: Screen, feeder: Feeder) -> None:
+    """Set up people, rotations and policies, then have the people work on the incidents."""
+    stop = feeder.stop
+    pager = Pager(screen, notes.pager_port)
+    pager.start()
+    moved, notes.pager_port = pager.port != notes.pager_port, pager.port
+    people = {name: PersonSender(address, name, notes.password, stop) for name in roster.PEOPLE}
+    try:
+        if roster.set_up(Sender(address, notes.admin_key, stop), notes.password, pager.address, moved=moved):
+            roster.override(people[roster.STORAGE], datetime.now(UTC))
+            screen.say(f"  People: {', '.join(people)}; two rotations, an override")
+    except RequestRejectedError as error:
+        screen.say(f"  People: Dossier refused their set-up: {error}")
+    except SenderStoppedError:
+        pass
+    else:
+        alerts = Sender(address, notes.alerts_key, stop)
+        Responders(people, alerts, screen, feeder.demo, lambda: notes.sent or 0).run()
 
 
 def begin(path: Path, speed: float) -> Notes:
@@ -100,10 +128,20 @@ def begin(path: Path, speed: float) -> Notes:
     user.save()
     key = _key("demo", "telemetry", "incidents:read")
     cluster_key = _key("demo-cluster", "incidents:read", "remediation:request", "remediation:answer")
+    admin_key, alerts_key = _key("demo-admin", "admin"), _key("demo-prometheus", "alerts")
     connections.close_all()
     ahead = timedelta(minutes=(MINUTES - HEALTHY) / speed)
     start = (datetime.now(UTC) + ahead - timedelta(minutes=MINUTES)).replace(second=0, microsecond=0)
-    notes = Notes(path, "demo", password, key, start, cluster_key=cluster_key)
+    notes = Notes(
+        path,
+        "demo",
+        password,
+        key,
+        start,
+        cluster_key=cluster_key,
+        admin_key=admin_key,
+        alerts_key=alerts_key,
+    )
     notes.save()
     return notes
 
@@ -121,6 +159,8 @@ def introduce(notes: Notes, screen: Screen) -> None:
     screen.say()
     screen.say(f"  Dossier   {address}/")
     screen.say(f"  Login     {notes.user} / {notes.password}")
+    if notes.admin_key:
+        screen.say(f"  People    {', '.join(roster.PEOPLE)}: the same password")
     screen.say("  Look at   1. the inbox: incidents open by themselves while the stories are told")
     screen.say(
         "            2. an incident: who is blamed, how surely, and the evidence; acknowledge and resolve it"
