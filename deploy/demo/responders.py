@@ -162,6 +162,7 @@ class Responders:
                 self._act(roster.STORAGE_LEAD, ticket, "hand_over", team="network", reason=reason)
         elif ticket["team"] == "network" and ticket["accepted_at"] is None:
             self._act(roster.NETWORK, ticket, "accept")
+            self._act(roster.NETWORK, ticket, "acknowledge")
             return True
         else:
             return ticket["state"] == "resolved" or bool(ticket["hops"])
