@@ -28,12 +28,13 @@ pytestmark = [pytest.mark.usefixtures("log_database"), pytest.mark.simulated]
 class Through(Sender):
     """A sender whose requests go to the application in this process."""
 
-    def _ask(self, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
+    def _ask(self, path: str, body: bytes | None, headers: dict[str, str], method: str | None = None) -> Any:
         sent = {**headers, "Authorization": f"Bearer {self.key}"}
         if body is None:
             answer = Client().get(path, headers=sent)
         else:
-            answer = Client().post(path, body, content_type=sent.pop("Content-Type"), headers=sent)
+            verb, kind = method or "POST", sent.pop("Content-Type")
+            answer = Client().generic(verb, path, body, content_type=kind, headers=sent)
         if answer.status_code >= 400:
             raise RequestRejectedError(answer.content.decode())
         return json.loads(answer.content)

@@ -32,7 +32,7 @@ class Answers(Sender):
         super().__init__("", "key", threading.Event())
         self.tickets = tickets
 
-    def _ask(self, path: str, body: bytes | None, _: dict[str, str]) -> Any:
+    def _ask(self, path: str, body: bytes | None, headers: dict[str, str], method: str | None = None) -> Any:  # noqa: ARG002
         if body is not None:
             raise RequestRejectedError(f"{path} answered 409")
         return {"results": list(self.tickets)}
