@@ -34,9 +34,9 @@ from incidents.status_pages.projection import notice_of
 from incidents.status_pages.queries import (
     UnknownStatusPageError,
     draft_of,
+    json_of,
     notice_called,
     page_called,
-    public_json,
 )
 from incidents.teams.models import Service, Team
 from ingest.queries import configured
@@ -289,4 +289,4 @@ def _publish(body: Mapping[str, Any], about: str | None) -> Publish:
 def _as_json(notice: Notice, page: StatusPage) -> dict[str, Any]:
     names = {one.key: one.name for one in page.entries}
     number = None if notice.incident is None else queries.get(notice.incident).incident.number
-    return {**public_json(notice, names), "incident": number, "withdrawn": notice.withdrawn}
+    return {**json_of(notice, names), "incident": number, "withdrawn": notice.withdrawn}

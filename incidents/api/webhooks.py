@@ -19,6 +19,7 @@ from incidents.api.incident.serializers import ProblemShape, Strict
 from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
 from incidents.domain.incident.evolve import EVENT_TYPES
+from incidents.domain.status_pages import EVENT_TYPES as STATUS_EVENTS
 from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.queries import parse_moment
 from incidents.security import encryption
@@ -43,10 +44,10 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
     )
     severities = s.ListField(child=s.ChoiceField(choices=SEVERITIES), required=False, max_length=4)
     types = s.ListField(
-        child=s.ChoiceField(choices=sorted(EVENT_TYPES)),
+        child=s.ChoiceField(choices=sorted({*EVENT_TYPES, *STATUS_EVENTS})),
         required=False,
         max_length=100,
-        help_text="none for all",
+        help_text="none for all events of incidents; those of status pages only where named",
     )
     retries = s.SerializerMethodField(help_text="incidents whose next event waits for another try")
     dead_letters = s.SerializerMethodField(help_text="failed events; a replay sends them again")

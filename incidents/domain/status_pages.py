@@ -373,6 +373,19 @@ def _mark(strip: dict[date, str], start: datetime, end: datetime, state: str) ->
         day += timedelta(days=1)
 
 
+def public_json(notice: Notice) -> dict[str, Any]:
+    """A notice as strangers get it: without its incident and without people."""
+    return {
+        "id": notice.id,
+        "kind": notice.kind,
+        "title": notice.title,
+        "status": notice.last.status,
+        "began_at": rfc3339(notice.began_at),
+        "ended_at": None if notice.ended_at is None else rfc3339(notice.ended_at),
+        "updates": [one.as_json() for one in reversed(notice.updates)],
+    }
+
+
 # Drafts
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)

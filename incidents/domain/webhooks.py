@@ -95,11 +95,12 @@ def payload(
         "incident": incident,
         "event": event,
     }
-    body = _bytes(fields)
-    return body if len(body) <= LARGEST_BODY else _bytes({**fields, "event": None})
+    body = body_of(fields)
+    return body if len(body) <= LARGEST_BODY else body_of({**fields, "event": None})
 
 
-def _bytes(body: Mapping[str, Any]) -> bytes:
+def body_of(body: Mapping[str, Any]) -> bytes:
+    """The same bytes for the same body."""
     return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 

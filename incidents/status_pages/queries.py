@@ -23,6 +23,7 @@ from incidents.domain.status_pages import (
     draft,
     internal_names,
     overall_words,
+    public_json,
     states_of,
     strips,
     worst,
@@ -173,26 +174,18 @@ def as_json(status: PageStatus, url: str) -> dict[str, Any]:
             for group, services in status.groups
             for one in services
         ],
-        "current": [public_json(one, status.names) for one in status.current],
-        "scheduled": [public_json(one, status.names) for one in status.scheduled],
-        "past": [public_json(one, status.names) for one in status.past],
+        "current": [json_of(one, status.names) for one in status.current],
+        "scheduled": [json_of(one, status.names) for one in status.scheduled],
+        "past": [json_of(one, status.names) for one in status.past],
     }
 
 
-def public_json(notice: Notice, names: Mapping[str, str]) -> dict[str, Any]:
-    """A notice without its incident; services that left the page are left out."""
-    return {
-        "id": notice.id,
-        "kind": notice.kind,
-        "title": notice.title,
-        "status": notice.last.status,
-        "began_at": rfc3339(notice.began_at),
-        "ended_at": None if notice.ended_at is None else rfc3339(notice.ended_at),
-        "updates": [
-            {**one.as_json(), "services": {key: state for key, state in one.services.items() if key in names}}
-            for one in reversed(notice.updates)
-        ],
-    }
+def json_of(notice: Notice, names: Mapping[str, str]) -> dict[str, Any]:
+    """A notice without services that left the page."""
+    found = public_json(notice)
+    for one in found["updates"]:
+        one["services"] = {key: state for key, state in one["services"].items() if key in names}
+    return found
 
 
 # Drafts

@@ -6,16 +6,20 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from incidents.domain import status_pages
 from incidents.domain.incident.evolve import evolve, fold
 from incidents.domain.incident.state import Incident, failure_of
-from incidents.domain.webhooks import EventFilter, payload
+from incidents.domain.status_pages import EVENT_TYPES as STATUS_EVENTS
+from incidents.domain.values import rfc3339
+from incidents.domain.webhooks import EventFilter, body_of, payload
 from incidents.incident.view import View
 from ingest.queries import Event, read_stream
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookDelivery:
-    """An event as it is delivered. `event` is its id, which stays the same however often it is sent."""
+    """An event as it is delivered. `event` is its id, which stays the same however often it is sent; `incident` is 0
+    for an event of a status page."""
 
     event: str
     type: str
@@ -59,17 +63,36 @@ class Histories:
 
 
 def letters(events: Iterable[Event], wanted: EventFilter, histories: Histories) -> list[WebhookDelivery]:
-    """Deliveries of those events that are wanted, in their order."""
+    """Deliveries of those events that are wanted, in their order. Events of status pages have no team, no severity."""
     made = []
     for event in events:
         if wanted.types and event.type not in wanted.types:
             continue  # spares the incident's history
+        if event.type in STATUS_EVENTS:
+            made.append(_status_letter(event))
+            continue
         if wanted.is_for_another(event.type, event.body):
             continue
         before, after = histories.around(event)
         if wanted.lets_through(event.type, before, after):
             made.append(_letter(event, after))
     return made
+
+
+def _status_letter(event: Event) -> WebhookDelivery:
+    """What a status page shows after the event, for receivers outside: neither the person nor the incident."""
+    notice = status_pages.fold(read_stream(event.stream, upto=event.position))
+    assert notice is not None
+    position = str(event.position)
+    body = {
+        "id": event.id,
+        "type": event.type,
+        "occurred_at": rfc3339(event.occurred_at),
+        "position": position,
+        "page": notice.page,
+        "notice": None if notice.withdrawn else status_pages.public_json(notice),
+    }
+    return WebhookDelivery(event.id, event.type, event.version, position, 0, body_of(body))
 
 
 def _letter(event: Event, after: Incident) -> WebhookDelivery:

@@ -19,6 +19,7 @@ from incidents import queries
 from incidents.api.incident.views import ConflictError
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
 from incidents.domain.incident.evolve import EVENT_TYPES
+from incidents.domain.status_pages import EVENT_TYPES as STATUS_EVENTS
 from incidents.domain.values import SEVERITIES, InvalidValueError, rfc3339
 from incidents.security import encryption
 from incidents.webhooks import commands
@@ -80,7 +81,7 @@ def _listed(
         "typed": typed or {},
         "teams": queries.teams(),
         "severities": SEVERITIES,
-        "types": sorted(EVENT_TYPES),
+        "types": sorted({*EVENT_TYPES, *STATUS_EVENTS}),
         "overlap": OVERLAP,
     }
     return show(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from deploy.configuration import configured
 from frontend.views.status_pages import bodies
@@ -31,6 +33,8 @@ from incidents.teams.models import Service, Team
 from ingest.api import keys
 from ingest.commands import LogIntegrityError
 from ingest.queries import Context, read_stream
+from tests.integration.incidents.webhooks.cases import deliver, hook
+from tests.integration.sinks import http_sink
 
 pytestmark = pytest.mark.usefixtures("log_database")
 ALICE = Context("user:alice")
@@ -369,3 +373,29 @@ def test_a_page_made_private_is_shown_to_no_stranger(cloud: StatusPage, clock: C
     clock.pass_some()
     assert Client().get("/status/cloud").status_code == 302
     del cloud
+
+
+# Subscribers
+# ----------------------------------------------------------------------------------------------------------
+def test_a_webhook_that_names_the_events_gets_the_notice_and_nothing_internal(
+    cloud: StatusPage, settings: Settings
+) -> None:
+    settings.OUTBOUND_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
+    with http_sink() as sink, http_sink() as other:
+        hook(sink.url, types=["status_page.update_published", "status_page.notice_withdrawn"])
+        hook(other.url, name="all")
+        about = get(str(opened())).incident.id
+        command = Publish(
+            "identified", "We know.", {"storage": "degraded_performance"}, "incident", "Slow", about
+        )
+        notice = status.open_notice(cloud.slug, command, ALICE)
+        status.update_notice(cloud.slug, notice.id, Publish("resolved", "Over.", {}), ALICE)
+        status.withdraw_notice(cloud.slug, notice.id, ALICE)
+        deliver(lambda: len(sink.got) >= 3 and len(other.got) >= 1)
+        first, second, last = (json.loads(got.body) for got in sink.got)
+        assert (first["page"], first["notice"]["status"]) == ("cloud", "identified")
+        assert [one["number"] for one in second["notice"]["updates"]] == [2, 1]
+        assert (last["type"], last["notice"]) == ("status_page.notice_withdrawn", None)
+        for internal in (b"alice", about.encode(), b"disk/"):
+            assert not any(internal in got.body for got in sink.got)
+        assert not any(b"status_page." in got.body for got in other.got)
