@@ -26,7 +26,7 @@ COLUMNS: Final = (
     Column("interruptions", "Interruptions", hint="messages within 5 minutes are one"),
     Column("night_interruptions", "At night", hint="22:00 to 07:00 on the clock of the person"),
     Column("acknowledged", "Acknowledged"),
-    Column("acknowledge_seconds", "Median time", hint="from the first message to that person"),
+    Column("acknowledge_seconds", "To acknowledge", hint="median, from the first message to that person"),
     Column("ratio", "Share", hint="of the hours of the team; 1 × is an equal share"),
     Column("", "8 weeks", number=False),
 )
