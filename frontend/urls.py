@@ -27,8 +27,8 @@ from frontend.views.incident import (
 )
 from frontend.views.oncall import policies, rotas
 from frontend.views.oncall import schedules as oncall
+from frontend.views.reports import alert_rules, reports
 from frontend.views.reports import load as on_call_load
-from frontend.views.reports import reports
 from frontend.views.reports import schedules as report_schedules
 from frontend.views.settings import (
     audit,
@@ -141,6 +141,7 @@ urlpatterns = [
     path("reports/schedules/<slug:name>", report_schedules.edit, name="report_schedule"),
     path("reports/schedules/<slug:name>/remove", report_schedules.remove, name="report_schedule_remove"),
     path("reports/what-if/<slug:slug>", what_if.what_if, name="what_if"),
+    path("reports/alert-rules", alert_rules.rules, name="alert_rules"),
     path("reports/on-call-load", on_call_load.load, name="on_call_load"),
     path("reports/<str:id>", reports.report, name="report"),
     path("settings", settings.settings, name="settings"),

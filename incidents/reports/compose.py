@@ -12,6 +12,7 @@ from incidents.domain.incident.nodes import can_be_mitigated
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.values import rfc3339
 from incidents.remediation.mitigation import advice
+from incidents.reports.alert_rules import alert_rules, rules_json
 from incidents.reports.changes import changes
 from incidents.reports.incidents import ReportedIncident, incidents_of, listed, response
 from incidents.reports.lemons import lemons_of
@@ -24,7 +25,8 @@ from incidents.teams.models import routing_table
 from ingest.queries import Position, regions
 
 Json = dict[str, Any]
-RUNS, INCIDENTS, LEMONS, ON_CALL = "runs", "incidents", "lemons", "on-call load"
+RUNS, INCIDENTS, LEMONS = "runs", "incidents", "lemons"
+ON_CALL, ALERT_RULES = "on-call load", "alert rules"
 MOST_BLAMED = 100
 MOST_ROWS = 15
 
@@ -69,6 +71,7 @@ def compose(
         "lemons": _lemons(schedule, end, upto, tell),
         "mitigations": _mitigations(incidents, end),
         "on_call": _on_call(schedule, start, end, upto, tell),
+        "alert_rules": _alert_rules(schedule, start, end, upto, tell),
     }
     before = ProducedReport.objects.filter(pk=period_name(schedule.name, period.previous())).first()
     if before is not None:
@@ -122,6 +125,24 @@ def _on_call(
     return found if found["people"] else None
 
 
+def _alert_rules(
+    schedule: ReportSchedule, start: datetime, end: datetime, upto: Position, tell: Callable[[str], None]
+) -> Json | None:
+    """The alert rules of the period, those with most wasted calls first; None in a daily report, in one of a single
+    team or region, whose rules are everybody's, and where no alert fired."""
+    if not _has_alert_rules(schedule):
+        return None
+    tell(ALERT_RULES)
+    found = rules_json(alert_rules(start, end, upto))
+    return (
+        {**found, "rules": found["rules"][:MOST_ROWS], "of": len(found["rules"])} if found["rules"] else None
+    )
+
+
+def _has_alert_rules(schedule: ReportSchedule) -> bool:
+    return schedule.cadence != "daily" and not schedule.team and not schedule.region
+
+
 def _period(period: Period) -> Json:
     return {
         "cadence": period.cadence,
@@ -145,8 +166,9 @@ def steps(schedule: ReportSchedule) -> list[str]:
     """What composing a report consists of, in words."""
     lemons = [] if schedule.cadence == "daily" or schedule.team else [LEMONS]
     on_call = [] if schedule.cadence == "daily" else [ON_CALL]
+    rules = [ALERT_RULES] if _has_alert_rules(schedule) else []
     judged = (f"{name} of {region}" for name, region in _to_judge(schedule))
-    return [RUNS, INCIDENTS, *judged, *lemons, *on_call]
+    return [RUNS, INCIDENTS, *judged, *lemons, *on_call, *rules]
 
 
 def _regions(schedule: ReportSchedule) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ def csv_of(report: Body) -> str:
         _lemons,
         _repairs,
         _on_call,
+        _alert_rules,
         _scorecards,
         _changes,
     ):
@@ -158,6 +159,30 @@ def _on_call(report: Body) -> Iterator[Row]:
             yield {**head, "value": one[figure], "outcome": figure.replace("_", " ")}
         for figure in ("interruptions", "night_interruptions", "acknowledged"):
             yield {**head, "count": one[figure], "outcome": figure.replace("_", " ")}
+
+
+def _alert_rules(report: Body) -> Iterator[Row]:
+    for one in (report.get("alert_rules") or {"rules": ()})["rules"]:
+        head = {"section": "alert rules", "name": one["rule"]}
+        yield {**head, "outcome": one["verdict"]}
+        for figure in (
+            "firings",
+            "incidents",
+            "calls",
+            "acted",
+            "ignored",
+            "false_alarms",
+            "flapped",
+            "wasted_calls",
+        ):
+            yield {**head, "count": one[figure], "outcome": figure.replace("_", " ")}
+        if (best := one["proposal"]) is not None:
+            yield {
+                **head,
+                "count": best["calls_fewer"],
+                "title": best["sentence"],
+                "outcome": "proposal, fewer calls",
+            }
 
 
 def _scorecards(report: Body) -> Iterator[Row]:

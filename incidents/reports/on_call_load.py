@@ -7,7 +7,8 @@ overrides are rows that nothing changes once they have begun. Absences and holid
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -24,6 +25,7 @@ from incidents.api.incident.views import ERRORS, IncidentAPI, parameters
 from incidents.api.inputs import time_of
 from incidents.audit.models import Change
 from incidents.domain.oncall import rotations
+from incidents.domain.oncall.layers import read_layers
 from incidents.domain.oncall.load import (
     READ,
     WEEK,
@@ -79,17 +81,28 @@ def on_call_load(
     since = min(start, end - WEEKS * WEEK)
     rotas = _Rotas((since, end), start)
     calls, acknowledgements, read_until = _calls(since, end, upto)
+    people = {one.person for one in rotas.duties} | {one.person for one in calls}
     recorded = Recorded(
-        rotas.duties, calls, acknowledgements, rotas.members, _zones(rotas, calls), rotas.cycles
+        rotas.duties, calls, acknowledgements, rotas.members, _chosen_zones(people), rotas.cycles
     )
     return OnCallLoad(load_of(recorded, start, end, team), read_until)
 
 
-def _zones(rotas: _Rotas, calls: Sequence[Call]) -> dict[str, ZoneInfo]:
+def people_zones(people: Iterable[str]) -> dict[str, ZoneInfo]:
+    """Clocks of people: of their quiet hours, else of a schedule that has them; others are left out."""
+    names = set(people)
+    found: dict[str, ZoneInfo] = {}
+    for row in OnCallSchedule.objects.order_by("-slug"):
+        with suppress(*UNREADABLE):
+            layers = read_layers(row.layers, ZoneInfo(row.time_zone))
+            found |= {person: layer.zone for layer in layers for person in layer.people if person in names}
+    return {**found, **_chosen_zones(names)}
+
+
+def _chosen_zones(people: Collection[str]) -> dict[str, ZoneInfo]:
     """The clocks that people have given with their quiet hours."""
     users = get_user_model()
     name = f"user__{users.USERNAME_FIELD}"
-    people = {one.person for one in rotas.duties} | {one.person for one in calls}
     found = (
         Preferences.objects.filter(**{f"{name}__in": people}).exclude(quiet=None).values_list(name, "quiet")
     )

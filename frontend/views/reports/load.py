@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.sparklines import Trend, weekly_trend
 from frontend.views.pages import page, show
-from frontend.views.reports.tables import Column, csv_answer, sorted_rows
+from frontend.views.reports.tables import Column, csv_address, csv_answer, sorted_rows
 from incidents import queries
 from incidents.reports.on_call_load import DAYS, MOST_DAYS, checked_team, days_from, load_json, on_call_load
 
@@ -65,15 +65,9 @@ def load(request: HttpRequest) -> HttpResponse:
         "team": team or "",
         "teams": queries.teams(),
         "team_names": {one.slug: one.name for one in queries.teams()},
-        "csv": _csv_address(request),
+        "csv": csv_address(request),
     }
     return show(request, "frontend/reports/on_call_load.html", context, section="reports")
-
-
-def _csv_address(request: HttpRequest) -> str:
-    query = request.GET.copy()
-    query["format"] = "csv"
-    return f"?{query.urlencode()}"
 
 
 def _trend(weeks: Sequence[Mapping[str, Any]]) -> Trend:

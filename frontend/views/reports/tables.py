@@ -60,6 +60,13 @@ def sorted_rows(
     return found, heads
 
 
+def csv_address(request: HttpRequest) -> str:
+    """Of the same rows as a file."""
+    query = request.GET.copy()
+    query["format"] = "csv"
+    return f"?{query.urlencode()}"
+
+
 def csv_answer(name: str, columns: Sequence[str], rows: Iterable[Row]) -> HttpResponse:
     """A file of these fields of rows. Nothing in it is a formula to a spreadsheet."""
     text = io.StringIO()

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from incidents.domain.oncall.rotations import TimesOfWeek
-from incidents.domain.oncall.spans import Span, common, merged
+from incidents.domain.oncall.spans import Span, common, instant, merged, wall
 
 NIGHT: Final = TimesOfWeek(frozenset(range(7)), timedelta(hours=22), timedelta(hours=7))
 WEEKEND: Final = TimesOfWeek(frozenset({5, 6}), timedelta(0), timedelta(0))
@@ -242,6 +242,13 @@ def interruptions(calls: Iterable[datetime]) -> list[datetime]:
 def is_night(at: datetime, zone: ZoneInfo) -> bool:
     hour = at.astimezone(zone).hour
     return hour >= 22 or hour < 7
+
+
+def morning_after(at: datetime, zone: ZoneInfo) -> datetime:
+    """When the night of a moment ends: 07:00 on that clock, on the same day or the next."""
+    local = wall(at, zone)
+    day = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    return instant(day + timedelta(days=int(local.hour >= 22), hours=7), zone)
 
 
 def _counts(one: PersonLoad) -> bool:
