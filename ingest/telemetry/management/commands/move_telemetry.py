@@ -32,8 +32,10 @@ class Command(BaseCommand):
                 raise CommandError(
                     "Nothing moved: DOSSIER_TELEMETRY_COLD is not set; name a directory or a bucket."
                 )
-            if older_than is not None and older_than <= 0:
-                raise CommandError(f"--older-than {older_than} is not a number of hours above 0.")
+            if older_than is not None and not 0 < older_than < 1e6:
+                raise CommandError(
+                    f"--older-than {older_than} is not a number of hours above 0 and below a million."
+                )
             try:
                 moved = move_old(database.now(), None if older_than is None else timedelta(hours=older_than))
             except (ColdStorageError, OSError) as error:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from pytest_django import Settings
 
 from analyzers import runner
 from analyzers.runs.models import Run, StoredWindow
@@ -14,6 +17,9 @@ from analyzers.runs.scheduler import claim_due
 from incidents import commands, follower, queries
 from incidents.domain.values import rfc3339
 from ingest.queries import Context, Position, read_all
+from ingest.telemetry.cold.move import move_old
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.store.tables import existing
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, MINUTE, NOW, TOP, Door, healthy, hourly, work
 
@@ -62,6 +68,20 @@ def test_a_confirmed_cause_is_right(ticket: str, capsys: pytest.CaptureFixture[s
 def test_a_ticket_resolved_with_none_makes_it_wrong(ticket: str, capsys: pytest.CaptureFixture[str]) -> None:
     resolve(ticket, "none")
     assert counts(backtest(capsys)) == {**NOTHING, "wrong": 1}
+
+
+def test_rows_in_files_are_judged_as_in_postgres(
+    ticket: str, capsys: pytest.CaptureFixture[str], settings: Settings, tmp_path: Path
+) -> None:
+    resolve(ticket, "tor/a")
+    before = backtest(capsys)
+    settings.TELEMETRY_COLD, settings.TELEMETRY_RETENTION = str(tmp_path), timedelta(days=3650)
+    StoredWindow.objects.all().delete()  # or the windows that the runs kept would do
+    Run.objects.all().delete()
+    assert move_old(datetime.now(UTC) + timedelta(hours=2), HOUR).rows > 0
+    assert existing(KINDS["path_outcome"]) == []
+    after = backtest(capsys)
+    assert {**after, "seconds": 0} == {**before, "seconds": 0}
 
 
 @pytest.mark.usefixtures("ticket")

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as trials
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from deploy.observability import health
+from ingest.db import database
 from ingest.log.read import watermark
 from ingest.queries import read_window
 from ingest.telemetry.cold import files, move
@@ -250,6 +256,61 @@ def test_a_file_that_is_gone_is_an_error_and_no_short_window(cold: Path) -> None
     on_disk(cold)[0].unlink()
     with pytest.raises(ColdStorageError, match="cannot be read"):
         counted()
+
+
+def moved(*arguments: str) -> list[str]:
+    out = StringIO()
+    call_command("move_telemetry", *arguments, stdout=out)
+    return out.getvalue().splitlines()
+
+
+def test_the_command_moves_what_is_due_and_counts_it(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail(3)
+    assert moved("--status") == ["In files: 0 rows in 0 files, 0 bytes"]
+    monkeypatch.setattr(database, "now", lambda: LATER)
+    done, now = moved("--older-than", "1")
+    size = on_disk(cold)[0].stat().st_size
+    assert done == f"3 rows moved into 1 files of {size:,} bytes; 0 files deleted after retention"
+    assert now == f"In files: 3 rows in 1 files, {size:,} bytes"
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "nan"])
+def test_an_age_that_makes_no_sense_moves_nothing(hours: str) -> None:
+    with pytest.raises(CommandError, match="is not a number of hours above 0"):
+        moved("--older-than", hours)
+
+
+def test_without_a_place_for_files_the_command_names_the_setting(settings: Settings) -> None:
+    settings.TELEMETRY_COLD = ""
+    with pytest.raises(CommandError, match="DOSSIER_TELEMETRY_COLD is not set"):
+        moved()
+
+
+def test_a_place_that_cannot_be_written_leaves_the_rows_where_they_are(
+    cold: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cold.parent.mkdir(exist_ok=True)
+    cold.write_text("a file is in the way")
+    fail(3)
+    monkeypatch.setattr(database, "now", lambda: LATER)
+    with pytest.raises(CommandError, match="rows that had not moved are still in Postgres"):
+        moved("--older-than", "1")
+    assert counted() == 3
+
+
+def test_doctor_and_the_metrics_tell_of_rows_that_should_have_moved(settings: Settings) -> None:
+    """Which they should have 7 hours ago."""
+    fail()
+    ((_, until),) = tables.existing(FAILURE)
+    settings.TELEMETRY_HOT = datetime.now(UTC) - datetime.fromtimestamp(until, UTC) - timedelta(hours=7)
+    assert "telemetry: old rows should have moved into files 7 hours ago" in health.advice()
+    answer = Client().get("/metrics").content.decode()
+    overdue = re.search(r"^dossier_telemetry_cold_overdue_seconds (\S+)$", answer, re.MULTILINE)
+    assert overdue is not None
+    assert float(overdue[1]) == pytest.approx(7 * 3600, abs=60)
+    move_old(LATER, HOT)
+    assert not [line for line in health.advice() if line.startswith("telemetry:")]
+    assert "dossier_telemetry_cold_rows 1.0" in Client().get("/metrics").content.decode()
 
 
 @pytest.fixture
