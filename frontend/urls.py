@@ -44,6 +44,7 @@ from frontend.views.settings import (
 )
 from frontend.views.status_pages import pages as status_pages
 from frontend.views.status_pages import public as status_public
+from frontend.views.status_pages import subscriptions as status_subscriptions
 from frontend.views.status_pages import updates as status_updates
 from frontend.views.suppression import noisiest, rules, silences
 
@@ -181,6 +182,9 @@ urlpatterns = [
     path("status/<slug:slug>", status_public.status_page, name="status_page"),
     path("status/<slug:slug>.json", status_public.status_json, name="status_json"),
     path("status/<slug:slug>/feed", status_public.status_feed, name="status_feed"),
+    path("status/<slug:slug>/subscribe", status_subscriptions.subscribe, name="status_subscribe"),
+    path("status/confirm/<str:token>", status_subscriptions.confirm, name="status_confirm"),
+    path("status/unsubscribe/<str:token>", status_subscriptions.unsubscribe, name="status_unsubscribe"),
     path("settings/restore", restore.put_back, name="put_back"),
     path("teams", teams.teams, name="teams"),
     path("teams/<slug:slug>/remove", teams.remove_team, name="remove_team"),

@@ -8,6 +8,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers as s
 from rest_framework.exceptions import NotFound
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
@@ -28,8 +29,8 @@ from incidents.domain.status_pages import (
     slugs_in,
 )
 from incidents.domain.values import InvalidValueError
-from incidents.status_pages import commands
-from incidents.status_pages.models import StatusNotice, StatusPage
+from incidents.status_pages import commands, mail
+from incidents.status_pages.models import StatusNotice, StatusPage, StatusSubscriber
 from incidents.status_pages.projection import notice_of
 from incidents.status_pages.queries import (
     UnknownStatusPageError,
@@ -39,6 +40,8 @@ from incidents.status_pages.queries import (
     page_called,
 )
 from incidents.teams.models import Service, Team
+from ingest.api.authentication import HasScope
+from ingest.api.keys import ADMIN
 from ingest.queries import configured
 
 MOST = 200
@@ -251,6 +254,51 @@ class StatusUpdateView(StatusPageAPI):
         text = fields(request, EditShape)["text"]
         notice = commands.edit_update(slug, str(id), number, text, context(request))
         return Response(_as_json(notice, page_called(slug)))
+
+
+class StatusSubscriberShape(s.Serializer[Any]):
+    id = s.IntegerField()
+    address = s.CharField()
+    requested_at = s.DateTimeField()
+    confirmed_at = s.DateTimeField(allow_null=True, help_text="null: gets no mail yet")
+
+
+class StatusSubscribersShape(s.Serializer[Any]):
+    results = StatusSubscriberShape(many=True)
+
+
+class StatusSubscribersView(StatusPageAPI):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope(ADMIN)]
+
+    @extend_schema(
+        operation_id="status_page_subscribers",
+        parameters=[OpenApiParameter("after", int, description="ids greater than this")],
+        responses={200: StatusSubscribersShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        """Subscribers by mail in order of their ids, at most 200."""
+        given = parameters(request, "after")
+        after = given.get("after", "0")
+        if not (after.isdecimal() and after.isascii() and len(after) < 19):
+            raise InvalidValueError("after", "must be the id of a subscriber")
+        rows = StatusSubscriber.objects.filter(page=page_called(slug).slug, pk__gt=int(after))[:MOST]
+        fields = ("id", "address", "requested_at", "confirmed_at")
+        return Response({"results": [{name: getattr(row, name) for name in fields} for row in rows]})
+
+
+class StatusSubscriberView(StatusPageAPI):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope(ADMIN)]
+
+    @extend_schema(operation_id="status_page_remove_subscriber", responses={204: None, **ERRORS, **MISSING})
+    def delete(self, request: Request, slug: str, id: int) -> Response:
+        """Delete an address with all that waits for it."""
+        row = StatusSubscriber.objects.filter(page=page_called(slug).slug, pk=id).first()
+        if row is None:
+            raise UnknownStatusPageError(f"{slug} has no subscriber {id}")
+        mail.remove(row, context(request))
+        return Response(status=204)
 
 
 class StatusDraftView(StatusPageAPI):

@@ -47,6 +47,8 @@ from incidents.api.status_pages import (
     NoticeView,
     StatusDraftView,
     StatusPagesView,
+    StatusSubscribersView,
+    StatusSubscriberView,
     StatusUpdatesView,
     StatusUpdateView,
 )
@@ -281,6 +283,14 @@ urlpatterns = [
     ),
     path(
         "incidents/<str:reference>/status_draft", StatusDraftView.as_view(), name="api-incident-status-draft"
+    ),
+    path(
+        "status_pages/<slug:slug>/subscribers", StatusSubscribersView.as_view(), name="api-status-subscribers"
+    ),
+    path(
+        "status_pages/<slug:slug>/subscribers/<int:id>",
+        StatusSubscriberView.as_view(),
+        name="api-status-subscriber",
     ),
     path("status_pages/<slug:slug>/notices", NoticesView.as_view(), name="api-status-notices"),
     path("status_pages/<slug:slug>/notices/<uuid:id>", NoticeView.as_view(), name="api-status-notice"),

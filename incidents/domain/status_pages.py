@@ -439,6 +439,6 @@ def internal_names(text: str, it: Incident | None, people: Collection[str] = ())
     known = {one for one in (it.component,) if one} if it is not None else set()
     found = [match[0] for match in _NAMED.finditer(text) if match[0][0] == "#" or is_component(match[0])]
     found += [one for one in sorted(known) if one in text and one not in found]
-    words = {word.lower() for word in re.findall(r"[\w.@+-]+", text)}
-    found += [one for one in sorted(people) if len(one) > 2 and one.lower() in words]
+    words = {word.strip(".@+-").lower() for word in re.findall(r"[\w.@+-]+", text)}
+    found += [one for one in sorted(people) if len(one) > 2 and one.strip(".@+-").lower() in words]
     return list(dict.fromkeys(found))

@@ -8,9 +8,11 @@ class StatusPagesConfig(AppConfig):
 
     def ready(self) -> None:
         from incidents.domain.status_pages import EVENT_TYPES
+        from incidents.status_pages.mail import run
         from incidents.status_pages.projection import check, rebuild
         from incidents.status_pages.queries import pages_of_service, pages_of_team
         from incidents.teams.references import register_naming
+        from incidents.worker.parts import register_loop
         from ingest.commands import EventType, register_copy, register_event_type
 
         for name in EVENT_TYPES:
@@ -18,3 +20,4 @@ class StatusPagesConfig(AppConfig):
         register_copy("status notices", check, rebuild)
         register_naming("team", pages_of_team)
         register_naming("service", pages_of_service)
+        register_loop("status mails", run)

@@ -25,6 +25,7 @@ from incidents.domain.status_pages import (
     publish,
     withdraw,
 )
+from incidents.status_pages.mail import address_to_subscribers
 from incidents.status_pages.models import StatusPage
 from incidents.status_pages.projection import project, stream_of
 from incidents.status_pages.queries import UnknownStatusPageError
@@ -62,7 +63,9 @@ def _publish(slug: str, id_: str | None, command: Publish, context: Context) -> 
     id_ = id_ or str(uuid.uuid4())
     notice, events = (None, []) if new else _found(page, id_)
     body = publish(notice, id_, page.slug, {one.key for one in page.entries}, command)
-    return _recorded(page, notice, id_, events, PUBLISHED, body, context)
+    after = _recorded(page, notice, id_, events, PUBLISHED, body, context)
+    address_to_subscribers(after)
+    return after
 
 
 @transaction.atomic

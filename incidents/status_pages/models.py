@@ -1,4 +1,7 @@
-"""Status pages, which people configure, and their notices, which follow from the log."""
+"""Status pages, which people configure, their notices, which follow from the log, and who gets mail of them.
+
+Addresses of subscribers are not in the log: they belong to strangers, who may have them deleted.
+"""
 
 from __future__ import annotations
 
@@ -62,3 +65,53 @@ class StatusNotice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} on {self.page}"
+
+
+class StatusSubscriber(models.Model):
+    """An address that gets mail of each update, once its reader has confirmed it. State, which is not rebuilt."""
+
+    page = models.SlugField(max_length=60, db_index=False)
+    address = models.EmailField(max_length=254)
+    requested_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("pk",)
+        constraints = (
+            models.UniqueConstraint(fields=("page", "address"), name="one_status_subscription_per_address"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.address} of {self.page}"
+
+
+class StatusEmail(models.Model):
+    """A mail to a subscriber: of update `number` of a notice, or without one the request to confirm.
+
+    `state`: waiting, sent or refused. A queue, which is not rebuilt.
+    """
+
+    subscriber = models.ForeignKey(StatusSubscriber, on_delete=models.CASCADE, related_name="mails")
+    notice = models.UUIDField(null=True)
+    number = models.PositiveIntegerField(default=0)
+    state = models.CharField(max_length=8, default="waiting")
+    made_at = models.DateTimeField()
+    next_at = models.DateTimeField()
+    """When it is due, or while it is being sent, when another process may try."""
+    attempts = models.PositiveIntegerField(default=0)
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        ordering = ("next_at", "pk")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("subscriber", "notice", "number"), name="one_status_mail_per_update"
+            ),
+        )
+        indexes = (
+            models.Index(fields=("next_at",), condition=models.Q(state="waiting"), name="status_mails_due"),
+            models.Index(fields=("made_at",), name="status_mails_age"),
+        )
+
+    def __str__(self) -> str:
+        return f"mail {self.pk} to {self.subscriber_id}: {self.state}"

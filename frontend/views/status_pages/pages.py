@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from django.conf import settings
 from django.contrib import messages
 from django.db import IntegrityError
+from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils import timezone
@@ -18,7 +20,7 @@ from incidents.api.incident.views import ConflictError
 from incidents.api.status_pages import StatusPageSerializer, StatusPagesView
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.status_pages import overall_words, states_of, worst
-from incidents.status_pages.models import StatusPage
+from incidents.status_pages.models import StatusPage, StatusSubscriber
 from incidents.status_pages.queries import notices_of
 from incidents.teams.models import Service
 from ingest.queries import StreamVersionError
@@ -92,13 +94,21 @@ def _typed_in(post: QueryDict) -> dict[str, Any]:
 
 def _shown(request: HttpRequest, edited: str, typed: dict[str, Any], errors: dict[str, str]) -> HttpResponse:
     allowed, now = rights(request), timezone.now()
+    readers = dict(
+        StatusSubscriber.objects.filter(confirmed_at__isnull=False)
+        .order_by()
+        .values_list("page")
+        .annotate(Count("pk"))
+    )
     listed = []
     for row in StatusPage.objects.select_related("team"):
         notices = notices_of(row, now)
         state = worst(states_of([one.key for one in row.entries], notices).values())
-        listed.append((row, state, overall_words(state), [one for one in notices if one.ended_at is None]))
+        current = [one for one in notices if one.ended_at is None]
+        listed.append((row, state, overall_words(state), current, readers.get(row.slug, 0)))
     context = {
         "pages": listed,
+        "mail": settings.EMAIL_IS_SET_UP,
         "rights": allowed,
         "teams": own_teams(allowed),
         "all_services": Service.objects.all(),

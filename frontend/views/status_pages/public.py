@@ -74,7 +74,13 @@ def _html(slug: str, now: datetime) -> Body:
     status = _status(slug, now)
     text = render_to_string(
         "frontend/status_pages/public.html",
-        {"status": status, "days": status_days(status), "states": STATES, "statuses": STATUSES},
+        {
+            "status": status,
+            "days": status_days(status),
+            "states": STATES,
+            "statuses": STATUSES,
+            "mail": settings.EMAIL_IS_SET_UP,
+        },
     )
     return Body.of(text, "text/html; charset=utf-8")
 

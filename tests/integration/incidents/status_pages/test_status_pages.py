@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from django.contrib.auth.models import User
+from django.core import signing
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -27,12 +29,15 @@ from incidents.domain.status_pages import Publish
 from incidents.people.commands import set_member
 from incidents.queries import get
 from incidents.status_pages import commands as status
-from incidents.status_pages.models import StatusNotice, StatusPage
+from incidents.status_pages.mail import CONFIRMED_WITHIN, MOST_REQUESTS, send_waiting, tidy
+from incidents.status_pages.models import StatusEmail, StatusNotice, StatusPage, StatusSubscriber
 from incidents.status_pages.projection import check, rebuild
 from incidents.teams.models import Service, Team
 from ingest.api import keys
 from ingest.commands import LogIntegrityError
-from ingest.queries import Context, read_stream
+from ingest.queries import Context, now_utc, read_stream
+from ingest.queries import configured as logged
+from tests.integration.incidents.notifications.cases import MailSink
 from tests.integration.incidents.webhooks.cases import deliver, hook
 from tests.integration.sinks import http_sink
 
@@ -399,3 +404,107 @@ def test_a_webhook_that_names_the_events_gets_the_notice_and_nothing_internal(
         for internal in (b"alice", about.encode(), b"disk/"):
             assert not any(internal in got.body for got in sink.got)
         assert not any(b"status_page." in got.body for got in other.got)
+
+
+def links(mails: MailSink) -> list[str]:
+    """Paths of the links of the last mail that carry a token."""
+    text = mails.mails[-1].get_content()
+    return re.findall(r"https?://[^/\s]+(/status/(?:confirm|unsubscribe)/\S+)", text)
+
+
+def test_a_reader_subscribes_by_mail_confirms_gets_updates_and_leaves(
+    cloud: StatusPage, mails: MailSink
+) -> None:
+    stranger, given = Client(enforce_csrf_checks=True), {"address": "reader@example.com"}
+    assert "/status/cloud/subscribe" in stranger.get("/status/cloud").content.decode()
+    assert stranger.post("/status/cloud/subscribe", given).status_code == 200
+    assert stranger.post("/status/cloud/subscribe", given).status_code == 200
+    assert send_waiting(now_utc()) == 1
+    status.open_notice(cloud.slug, DOWN, ALICE)
+    assert send_waiting(now_utc()) == 0
+    confirm, _ = links(mails)
+    assert "Send updates to reader@example.com?" in stranger.get(confirm).content.decode()
+    assert StatusSubscriber.objects.get().confirmed_at is None
+    assert "Subscribed" in stranger.post(confirm).content.decode()
+    (row,) = StatusNotice.objects.all()
+    status.update_notice(cloud.slug, str(row.pk), Publish("resolved", "Over.", {}), ALICE)
+    assert send_waiting(now_utc()) == 1
+    update = mails.mails[-1]
+    assert update["Subject"] == "[Example Cloud] Slow volumes: Resolved"
+    assert update["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert "alice" not in str(update).lower()
+    (leave,) = links(mails)
+    assert StatusSubscriber.objects.exists()
+    stranger.get(leave)
+    assert StatusSubscriber.objects.exists()
+    assert "was deleted" in stranger.post(leave).content.decode()
+    assert not StatusSubscriber.objects.exists()
+    assert stranger.post(confirm).status_code == 410
+
+
+def test_a_wrong_address_and_a_forged_link_are_refused(cloud: StatusPage, mails: MailSink) -> None:
+    del mails
+    stranger = Client()
+    answer = stranger.post("/status/cloud/subscribe", {"address": "no address"})
+    assert answer.status_code == 400
+    assert "is not an e-mail address" in answer.content.decode()
+    forged = signing.dumps([cloud.slug, "reader@example.com"], salt="another")
+    for verb in ("confirm", "unsubscribe"):
+        assert stranger.post(f"/status/{verb}/{forged}").status_code == 410
+    assert stranger.post("/status/none/subscribe", {"address": "a@example.com"}).status_code == 404
+    cloud.public = False
+    cloud.save()
+    BODIES.clear()
+    assert stranger.post("/status/cloud/subscribe", {"address": "a@example.com"}).status_code == 404
+    assert not StatusSubscriber.objects.exists()
+
+
+def test_many_requests_for_a_page_are_refused_and_old_ones_are_deleted(
+    cloud: StatusPage, mails: MailSink
+) -> None:
+    del mails
+    now = now_utc()
+    for place in range(MOST_REQUESTS):
+        StatusSubscriber.objects.create(page=cloud.slug, address=f"a{place}@example.com", requested_at=now)
+    answer = Client().post("/status/cloud/subscribe", {"address": "reader@example.com"})
+    assert answer.status_code == 429
+    tidy(now)
+    assert StatusSubscriber.objects.count() == MOST_REQUESTS
+    tidy(now + 2 * CONFIRMED_WITHIN)
+    assert not StatusSubscriber.objects.exists()
+
+
+def test_a_mail_that_is_refused_for_a_while_is_sent_later_and_one_refused_for_good_is_not(
+    cloud: StatusPage, mails: MailSink
+) -> None:
+    now = now_utc()
+    for name in ("a", "b"):
+        StatusSubscriber.objects.create(
+            page=cloud.slug, address=f"{name}@example.com", requested_at=now, confirmed_at=now
+        )
+    mails.answers = ["451 later", "550 no such mailbox"]
+    status.open_notice(cloud.slug, DOWN, ALICE)
+    now = now_utc()
+    assert send_waiting(now) == 2
+    assert mails.mails == []
+    assert send_waiting(now) == 0
+    assert send_waiting(now + timedelta(minutes=2)) == 1
+    assert [mail["To"] for mail in mails.mails] == ["a@example.com"]
+    assert sorted(StatusEmail.objects.values_list("state", flat=True)) == ["refused", "sent"]
+
+
+def test_staff_lists_and_removes_subscribers_and_no_address_is_in_the_log(cloud: StatusPage) -> None:
+    row = StatusSubscriber.objects.create(
+        page=cloud.slug, address="reader@example.com", requested_at=now_utc()
+    )
+    client = Client(headers={"Authorization": f"Bearer {keys.create('bot', ['admin'])}"})
+    base = f"/api/v1/status_pages/{cloud.slug}/subscribers"
+    assert [one["address"] for one in client.get(base).json()["results"]] == ["reader@example.com"]
+    assert client.get(base, {"after": row.pk}).json()["results"] == []
+    assert client.get(base, {"after": "x"}).status_code == 400
+    assert client.delete(f"{base}/{row.pk}").status_code == 204
+    assert client.delete(f"{base}/{row.pk}").status_code == 404
+    (event,) = logged("status_subscriber", f"cloud/{row.pk}")
+    assert "reader" not in str(event.body)
+    reading = Client(headers={"Authorization": f"Bearer {keys.create('eye', ['incidents:read'])}"})
+    assert reading.get(base).status_code == 403
