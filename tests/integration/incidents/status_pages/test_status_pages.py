@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from django.contrib.auth.models import User
 from django.core import signing
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
@@ -320,6 +320,23 @@ def test_a_hit_reads_no_database_and_an_update_is_there_when_seconds_have_passed
     third = stranger.get(address, headers={"If-None-Match": first["ETag"]})
     assert third.status_code == 200
     assert "Slow volumes" in third.content.decode()
+
+
+@pytest.mark.parametrize("rest", ["", ".json", "/feed"])
+def test_while_the_database_is_away_the_last_bodies_are_served(
+    cloud: StatusPage, clock: Clock, rest: str
+) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("the server closed the connection")
+
+    first = Client().get(f"/status/{cloud.slug}{rest}")
+    status.open_notice(cloud.slug, DOWN, ALICE)
+    with connection.execute_wrapper(away):
+        clock.pass_some()
+        during = Client().get(f"/status/{cloud.slug}{rest}")
+    assert (during.status_code, during.content) == (200, first.content)
+    clock.pass_some()
+    assert "Slow volumes" in Client().get(f"/status/{cloud.slug}{rest}").content.decode()
 
 
 def test_a_page_shows_states_notices_and_history_and_nothing_internal(
