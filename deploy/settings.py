@@ -240,6 +240,22 @@ SLACK_API_URL = (
     + "/"
 )
 
+TWILIO_ACCOUNT_SID = env.text(
+    "DOSSIER_TWILIO_ACCOUNT_SID", "", "account at Twilio, or at a provider with its API, for SMS and voice"
+)
+TWILIO_AUTH_TOKEN = env.text(
+    "DOSSIER_TWILIO_AUTH_TOKEN", "", "token of that account; its requests to Dossier are signed with it"
+)
+TWILIO_FROM_NUMBER = env.text(
+    "DOSSIER_TWILIO_FROM_NUMBER", "", "number that messages and calls come from, such as +4930123456"
+)
+TWILIO_API_URL = env.address(
+    "DOSSIER_TWILIO_API_URL",
+    "https://api.twilio.com",
+    "address of the API; another one for a region or another provider",
+)
+TELEPHONY_IS_SET_UP = bool(TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN and TWILIO_FROM_NUMBER)
+
 # Remediation ------------------------------------------------------------------------------------
 REPAIR_PROOF_REQUIRED = env.boolean(
     "DOSSIER_REPAIR_PROOF_REQUIRED",

@@ -36,7 +36,7 @@ class ContactMethodShape(s.Serializer[Any]):
 
     name = s.CharField(help_text="what rules know it by")
     kind = s.ChoiceField(choices=KINDS)
-    address = s.CharField(help_text="masked, but for e-mail")
+    address = s.CharField(help_text="masked, but for e-mail; of a phone number the last four digits")
     secret = s.CharField(allow_null=True, help_text="`set` where messages of a webhook are signed")
     most = s.IntegerField(allow_null=True, help_text="messages within `span` seconds; null: no limit")
     span = s.IntegerField()
@@ -52,7 +52,8 @@ class NewContactMethodShape(s.Serializer[Any]):
     kind = s.ChoiceField(choices=KINDS)
     address = s.CharField(
         max_length=2_000,
-        help_text="an e-mail address, an http or https address, or one as Apprise has them, such as tgram://…",
+        help_text="an e-mail address, a phone number with country code, an http or https address, or one as Apprise"
+        " has them, such as tgram://…",
     )
     secret = s.CharField(
         max_length=200, required=False, allow_null=True, help_text="messages of a webhook are signed with it"

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from incidents.api import chat
+from incidents.api import chat, telephony
 from incidents.api.alerts import alertmanager, opsgenie
 
 urlpatterns = [
     path("chat/slack/<str:name>", chat.SlackView.as_view(), name="chat-slack"),
+    path("telephony/twilio/sms", telephony.ReplyView.as_view(), name="telephony-reply"),
+    path("telephony/twilio/status/<uuid:message>", telephony.StatusView.as_view(), name="telephony-status"),
+    path(
+        "telephony/twilio/keypress/<uuid:message>/<int:turn>",
+        telephony.KeypressView.as_view(),
+        name="telephony-keypress",
+    ),
     path("api/v2/alerts", alertmanager.alerts, name="alertmanager-alerts"),
     path("api/v2/alerts/groups", alertmanager.groups, name="alertmanager-groups"),
     path("api/v2/status", alertmanager.status, name="alertmanager-status"),

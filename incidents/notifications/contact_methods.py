@@ -35,6 +35,7 @@ from incidents.domain.notifications.delivery import (
     test_message,
     whole,
 )
+from incidents.domain.telephony import check_number
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
 from incidents.notifications.channels.apprise import check_service
 from incidents.notifications.channels.send import send
@@ -205,6 +206,8 @@ def check_address(kind: Kind, given: object) -> str:
             outbound.check_literal(address, settings.OUTBOUND_ALLOWED_NETWORKS)
         except outbound.AddressRefusedError as error:
             raise InvalidValueError("address", str(error)) from None
+    elif kind in ("sms", "voice"):
+        return check_number(address)
     else:
         check_service(address)
     return address

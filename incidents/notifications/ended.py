@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from incidents.incident.models import IncidentRow
-from incidents.notifications.models import OVER, Notification
+from incidents.notifications.models import OVER, Notification, NotificationDelivery
 from ingest.commands import retrying
 from ingest.db.database import insert_new
 
@@ -39,11 +39,18 @@ def _notify(now: datetime) -> int:
     if not rows:
         return 0
     resolved = IncidentRow.objects.in_bulk({row.incident for row in rows})
-    insert_new(
-        Notification, [_ending(group, resolved[group[0].incident], now) for group in _grouped(rows, resolved)]
-    )
+    groups = _grouped(_written_to(rows), resolved)
+    insert_new(Notification, [_ending(group, resolved[group[0].incident], now) for group in groups])
     Notification.objects.filter(pk__in=[row.pk for row in rows]).update(end_notified=True)
     return len(rows)
+
+
+def _written_to(rows: Sequence[Notification]) -> list[Notification]:
+    """Without calls that reached somebody by phone alone: no phone rings only to say that an incident is over."""
+    sent = NotificationDelivery.objects.filter(notification__in=rows, state="sent")
+    by_phone = set(sent.filter(kind="voice").values_list("notification", flat=True))
+    written = set(sent.exclude(kind="voice").values_list("notification", flat=True))
+    return [row for row in rows if row.pk in written or row.pk not in by_phone]
 
 
 def _grouped(rows: Iterable[Notification], resolved: dict[UUID, IncidentRow]) -> list[list[Notification]]:

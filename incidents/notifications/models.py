@@ -14,7 +14,13 @@ from incidents.security.encryption import EncryptedText
 
 CALL, OVER = "call", "over"
 """What a notification is about: that somebody is needed, or that an incident of which they were told is over."""
-KINDS = (("email", "e-mail"), ("webhook", "webhook"), ("apprise", "service"))
+KINDS = (
+    ("email", "e-mail"),
+    ("webhook", "webhook"),
+    ("apprise", "service"),
+    ("sms", "SMS"),
+    ("voice", "phone call"),
+)
 
 
 class ContactMethod(models.Model):
@@ -142,6 +148,8 @@ class NotificationDelivery(models.Model):
     """Why it is or was delayed."""
     why = models.TextField(default="")
     """What was answered last, or why it ended."""
+    receipt_error = models.TextField(default="", db_default="")
+    """Why it failed after all, of one that a provider reported as failed before its acceptance was recorded."""
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -157,6 +165,20 @@ class NotificationDelivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.notification_id} by {self.label}: {self.state}"
+
+
+class ProviderReceipt(models.Model):
+    """A request of a telephony provider that was carried out or refused: the same one again does nothing. Deleted after
+    two days; not rebuilt from the log."""
+
+    key = models.CharField(max_length=150, unique=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = (models.Index(fields=("at",), name="provider_receipt_age"),)
+
+    def __str__(self) -> str:
+        return self.key
 
 
 class KeyCheck(models.Model):

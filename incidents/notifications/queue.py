@@ -133,7 +133,7 @@ def _as_before(row: Notification) -> list[NotificationDelivery]:
     sent = NotificationDelivery.objects.filter(notification__in=calls, state="sent").order_by(
         "ended_at", "pk"
     )
-    latest = {one.label: one for one in sent}
+    latest = {one.label: one for one in sent if one.kind != "voice"}  # no call only to say that it is over
     return [
         NotificationDelivery(
             notification=row,
@@ -367,7 +367,11 @@ class _Judging:
         message = first.message or uuid.uuid4()
         keys = [one.pk for one in together]
         NotificationDelivery.objects.filter(pk__in=keys).update(
-            lease_until=self.now + LEASE, holder=holder, message=message, attempts=F("attempts") + 1
+            lease_until=self.now + LEASE,
+            holder=holder,
+            message=message,
+            receipt_error="",
+            attempts=F("attempts") + 1,
         )
         address, secret = self._address(first)
         entries = [self._message_line(one) for one in together]

@@ -112,6 +112,7 @@ def channel(name: str) -> ContactMethod | None:
 
 # Reachability
 # ----------------------------------------------------------------------------------------------------------
+NO_PROVIDER = "no SMS and voice provider is configured (DOSSIER_TWILIO_ACCOUNT_SID)"
 NO_MAIL_SERVER = "no mail server is configured (DOSSIER_EMAIL_URL)"
 
 
@@ -156,7 +157,9 @@ def _status(method: Method, found: Reachable, latest: Mapping[tuple[str, str], L
 
 
 def _missing(kind: Kind) -> str:
-    return NO_MAIL_SERVER if kind == "email" and not settings.EMAIL_IS_SET_UP else ""
+    if kind == "email" and not settings.EMAIL_IS_SET_UP:
+        return NO_MAIL_SERVER
+    return NO_PROVIDER if kind in ("sms", "voice") and not settings.TELEPHONY_IS_SET_UP else ""
 
 
 def _latest(found: Iterable[Reachable]) -> dict[tuple[str, str], Latest]:

@@ -26,6 +26,7 @@ from incidents.domain.notifications.delivery import (
     another_way,
     is_stuck,
     outcome,
+    refused,
 )
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import LockedCommand, record_together
@@ -87,6 +88,8 @@ def queue_key(kind: str, address: str) -> str:
         return "email"
     if kind == "webhook":
         return f"webhook {_host(address)}"
+    if kind in ("sms", "voice"):
+        return f"twilio {kind}"
     scheme = address.partition("://")[0][:30]
     return f"apprise {scheme} {hashlib.sha256(address.encode()).hexdigest()[:16]}"
 
@@ -106,11 +109,14 @@ def _host(address: str) -> str:
 
 
 def masked(row: ContactMethod) -> str:
-    """What may be shown of an address: of a mail all of it, of a webhook the host, of a service its name."""
+    """What may be shown of an address: of a mail all of it, of a number its end, of a webhook the host,
+    of a service its name."""
     if not row.address:
         return "cannot be read: enter it again"
     if row.kind == "email":
         return row.address
+    if row.kind in ("sms", "voice"):
+        return f"…{row.address[-4:]}"
     scheme, _, _ = row.address.partition("://")
     return f"{scheme[:30]}://{_host(row.address) if row.kind == 'webhook' else ''}…"
 
@@ -251,12 +257,13 @@ def _record_end(
     one: NotificationDelivery, row: Notification, result: Result, now: datetime, notes: Notes
 ) -> None:
     one.lease_until = None
-    match after(result.reply, one.attempts, now, result.jitter, over=row.about == OVER):
+    reply = refused(one.receipt_error) if one.receipt_error and result.reply.kind == "taken" else result.reply
+    match after(reply, one.attempts, now, result.jitter, over=row.about == OVER):
         case Done():
-            one.state, one.ended_at, one.why = "sent", now, result.reply.why
-            notes.add(row, one, "sent", result.reply.why, incidents=len(result.deliveries))
+            one.state, one.ended_at, one.why = "sent", now, reply.why
+            notes.add(row, one, "sent", reply.why, incidents=len(result.deliveries))
         case Retry(at, why):
-            recorded = result.reply.kind == "unreadable" and one.why == why
+            recorded = reply.kind == "unreadable" and one.why == why
             one.next_at, one.why = at, why
             if not recorded:  # it is tried every minute: told once on the incident
                 notes.add(row, one, "failed", why, incidents=len(result.deliveries), until=at)
@@ -322,3 +329,40 @@ def _why(how: Outcome, steps: Sequence[NotificationDelivery]) -> str:
         tried = "; ".join(f"{one.label}: {one.why}" for one in steps)
         return f"all contact methods failed ({tried})"[:1000]
     return next((one.why for one in reversed(steps) if one.state == how), "")
+
+
+# Receipts
+# ----------------------------------------------------------------------------------------------------------
+def record_receipt(message: UUID, why: str, delivered: bool, now: datetime) -> int:
+    """What a provider reported of a message that it had accepted; of how many deliveries it was.
+
+    One that failed counts as given up, so that the next contact method is due at once; its call, which had ended as
+    sent, goes on.
+    """
+    return retrying(partial(_record_receipt, message, why, delivered, now))
+
+
+@transaction.atomic
+def _record_receipt(message: UUID, why: str, delivered: bool, now: datetime) -> int:
+    keys = Notification.objects.filter(deliveries__message=message).values_list("pk", flat=True)
+    locked = Notification.objects.filter(pk__in=set(keys)).order_by("pk").select_for_update()
+    rows = {row.pk: row for row in locked}
+    steps = list(NotificationDelivery.objects.filter(message=message).order_by("pk").select_for_update())
+    notes, reopened = Notes(), dict[UUID, Notification]()
+    for one in in_order(steps, rows):
+        row = rows[one.notification_id]
+        if delivered:
+            one.receipt_error, one.why = "", why
+        elif one.state == "sent":
+            one.state, one.ended_at, one.why = "given_up", now, why
+            notes.add(row, one, "given_up", why, incidents=len(steps))
+            if row.about != OVER:
+                row.state, row.outcome, row.ended_at, row.ended_why = "going", "", None, ""
+                reopened[row.pk] = row
+        elif one.state == "waiting":
+            one.receipt_error = why
+    save_locked(steps, ("state", "ended_at", "why", "receipt_error"))
+    save_ended(list(reopened.values()))
+    reconsider(set(reopened), rows, now, notes)
+    notes.record()
+    return len(steps)

@@ -8,12 +8,15 @@ from typing import Final
 from django.conf import settings
 from django.db import transaction
 
-from incidents.notifications.models import Notification
+from incidents.notifications.models import Notification, ProviderReceipt
 
 AT_ONCE: Final = 1000
 """Calls of one transaction."""
 EVERY: Final = timedelta(minutes=10)
 """Between looks, once nothing was found."""
+
+RECEIPTS: Final = timedelta(days=2)
+"""How long requests of a provider are known: longer than anything that they may still answer."""
 
 _looked: list[datetime] = []
 
@@ -27,6 +30,7 @@ def forget(now: datetime) -> int:
     if _looked and now - _looked[-1] < EVERY:
         return 0
     done = _delete(now - settings.NOTIFICATION_RETENTION)
+    ProviderReceipt.objects.filter(at__lt=now - RECEIPTS).delete()
     _looked[:] = [] if done else [now]
     return done
 

@@ -31,6 +31,7 @@ FILES_PER_CONCEPT = 15
 LARGE = {
     ("incident", "rules"): "the aggregate: a file for each group of commands and events",
     ("incident", "templates"): "one page of many parts, each fetched alone",
+    ("notifications", "tables"): "the queue, and a file for each kind of channel",
     ("reports", "tables"): "rules, tables, pictures, mail and API of reports stand in one package",
 }
 TOP_OF_INCIDENTS = {
@@ -43,6 +44,7 @@ TOP_OF_INCIDENTS = {
     "timers": "what time does to alerts and incidents",
     "change_outcomes": "a concept of one file",
     "proposals": "a concept of one file",
+    "telephony": "a concept of one file",
     "theories": "a concept of one file",
 }
 """Modules beside the packages of `incidents`, each with its reason. A concept of several files is a package."""

@@ -27,7 +27,9 @@ SHOWN = 20
 BLANK_RULES = 2
 KINDS = (
     ("email", "E-mail"),
-    ("apprise", "Chat, SMS, voice or push (Apprise)"),
+    ("apprise", "Chat, push and others (Apprise)"),
+    ("sms", "SMS (this installation's provider)"),
+    ("voice", "Phone call (this installation's provider)"),
     ("webhook", "Webhook"),
 )
 

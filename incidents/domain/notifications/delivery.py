@@ -38,7 +38,7 @@ from incidents.domain.values import (
 # ----------------------------------------------------------------------------------------------------------
 # Rules
 # ----------------------------------------------------------------------------------------------------------
-Kind = Literal["email", "webhook", "apprise"]
+Kind = Literal["email", "webhook", "apprise", "sms", "voice"]
 Source = Literal["method", "account", "direct"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
@@ -553,6 +553,8 @@ class Message:
     """Of the worst incident that needs somebody; None where all that the message is about are over, and of a test."""
     body: Mapping[str, Any]
     """For machines."""
+    link: str = ""
+    """Where the short form leads."""
 
 
 def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
@@ -582,6 +584,7 @@ def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
             ],
             "total": len(tickets),
         },
+        link=link,
     )
 
 
@@ -589,7 +592,7 @@ def test_message(id: str, person: str, base_url: str) -> Message:
     """What somebody sends to themselves to see that they can be reached."""
     text = f"This is a Dossier test message for {person}. Incident notifications look like this. {base_url}"
     body = {"id": id, "type": "test", "text": text, "incidents": [], "others": [], "total": 0}
-    return Message("Dossier test message", f"{text}\n", text, None, body)
+    return Message("Dossier test message", f"{text}\n", text, None, body, base_url)
 
 
 def _as_json(one: MessageLine) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Send one message by the channel of its contact method: e-mail (the server of DOSSIER_EMAIL_URL), webhook (JSON
-by HTTP to allowed addresses, `incidents.security.outbound`) or Apprise. Runs in a thread of its queue and touches no
-database.
+by HTTP to allowed addresses, `incidents.security.outbound`), Apprise, or SMS and voice by a provider. Runs in a
+thread of its queue and touches no database.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from incidents.domain.notifications import delivery
 from incidents.domain.notifications.delivery import Reply, no_answer, refused, unreadable
 from incidents.domain.webhooks import sign
 from incidents.notifications.channels.apprise import send_service
+from incidents.notifications.channels.twilio import send_sms, send_voice
 from incidents.notifications.key import UNREADABLE
 from incidents.notifications.queue import Outgoing
 from incidents.security.encryption import Lost
@@ -102,6 +103,8 @@ _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
     "email": send_mail,
     "webhook": send_hook,
     "apprise": send_service,
+    "sms": send_sms,
+    "voice": send_voice,
 }
 
 

@@ -31,6 +31,22 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="ProviderReceipt",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("key", models.CharField(max_length=150, unique=True)),
+                ("at", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["at"], name="provider_receipt_age")],
+            },
+        ),
+        migrations.CreateModel(
             name="Preferences",
             fields=[
                 (
@@ -61,7 +77,13 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("email", "e-mail"), ("webhook", "webhook"), ("apprise", "service")],
+                        choices=[
+                            ("email", "e-mail"),
+                            ("webhook", "webhook"),
+                            ("apprise", "service"),
+                            ("sms", "SMS"),
+                            ("voice", "phone call"),
+                        ],
                         max_length=8,
                     ),
                 ),
@@ -149,6 +171,7 @@ class Migration(migrations.Migration):
                 ("state", models.CharField(default="waiting", max_length=8)),
                 ("delay_reason", models.TextField(default="")),
                 ("why", models.TextField(default="")),
+                ("receipt_error", models.TextField(db_default="", default="")),
                 ("ended_at", models.DateTimeField(null=True)),
                 (
                     "method",

@@ -91,7 +91,7 @@ def test_the_document_has_every_endpoint_and_takes_its_own_examples(client: Clie
     paths = document["paths"]
     endpoints = [each for module in (root_urls, reads_urls) for each in module.urlpatterns]
     assert {
-        re.sub("<(?:str|path):(\\w+)>", r"{\1}", f"/{endpoint.pattern}") for endpoint in endpoints
+        re.sub("<(?:str|path|uuid|int):(\\w+)>", r"{\1}", f"/{endpoint.pattern}") for endpoint in endpoints
     } <= set(paths)
     answers = {
         (path, method): client.generic(
