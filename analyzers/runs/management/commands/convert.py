@@ -1,6 +1,6 @@
 """Makes telemetry rows of files in other formats: `spans` into `path_outcome` or `span`, `logs` into `log_count`,
 `metrics` into `metric`, `superbench` into `benchmark`, `flight-recorder`, `nccl-inspector` and `nccl-ras` into
-`collective`, and `profiler-trace` into `function_profile`.
+`collective`, `profiler-trace` into `function_profile`, and `topology` into `topology`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 import zlib
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -33,7 +34,10 @@ FORMATS = (
     "nccl-inspector",
     "nccl-ras",
     "profiler-trace",
+    "topology",
 )
+SOURCES = ("backstage", "kubernetes", "netbox", "lldp")
+"""Systems whose exports are read as a topology."""
 
 
 class Command(LineCommand):
@@ -49,6 +53,8 @@ class Command(LineCommand):
         "nccl-inspector: collective rows of the Inspector's lines, one file a process. "
         "nccl-ras: collective rows of the answer of ncclras -f json. "
         "profiler-trace: function_profile rows of Chrome traces of the PyTorch profiler, one file a worker. "
+        "topology: topology rows of a Backstage catalog, of kubectl get -o json, of NetBox's API, or of "
+        "lldpcli show neighbors -f json, one file a machine. "
         "Examples: manage.py convert spans --normal calm.csv.gz --input bad.csv.gz --out mine.ndjson; "
         "manage.py convert superbench results-summary.jsonl --time 2026-03-01T12:00:00Z --out benchmark.ndjson"
     )
@@ -102,7 +108,7 @@ class Command(LineCommand):
             "--time",
             metavar="TIME",
             help="superbench, nccl-ras: time of the results (RFC 3339, or now; default: modification time of FILE, or"
-            " the time in the answer as UTC)",
+            " the time in the answer as UTC); topology: since when it is so (default: now)",
         )
         parser.add_argument("--job", default="job", metavar="NAME", help="training job of the rows")
         parser.add_argument(
@@ -113,7 +119,12 @@ class Command(LineCommand):
         parser.add_argument(
             "--role", default="all", metavar="NAME", help="profiler-trace: role of the worker, such as pp0"
         )
-        parser.add_argument("--node", metavar="NAME", help="superbench: node of monitor.jsonl")
+        parser.add_argument(
+            "--node",
+            metavar="NAME",
+            help="superbench: node of monitor.jsonl; lldp: machine of FILE (default: name of the file), or KIND/NAME",
+        )
+        parser.add_argument("--from", dest="source", choices=SOURCES, help="topology: system that wrote FILE")
         parser.add_argument("--sku", default="", metavar="NAME", help="superbench: SKU of the machine")
 
     def work(self, **options: Any) -> None:
@@ -131,6 +142,7 @@ class Command(LineCommand):
             "nccl-inspector": self._nccl_inspector,
             "nccl-ras": self._nccl_ras,
             "profiler-trace": self._profiler_trace,
+            "topology": self._topology,
         }
         convert[options["format"]](options)
 
@@ -192,6 +204,42 @@ class Command(LineCommand):
         ranks = len({row["rank"] for row in rows})
         self.note(f"{len(rows)} rows of {ranks} rank{'' if ranks == 1 else 's'}")
         for sentence in notes:
+            self.note(sentence)
+
+    def _topology(self, options: dict[str, Any]) -> None:
+        from ingest.integrations.topology import (
+            backstage,
+            kubernetes,
+            lldp,
+            netbox,
+        )  # Backstage's loads a YAML parser
+        from ingest.integrations.topology.graph import Graph, InvalidTopologyError
+
+        at = _moment("--time", options["time"]) or datetime.now(UTC)
+        if options["source"] is None:
+            raise CommandInputError(f"--from is missing; it must be one of {', '.join(SOURCES)}")
+        if options["node"] and len(options["input"]) > 1:
+            raise CommandInputError(
+                "--node NAME: goes with one file; without it each file is named after its machine"
+            )
+        files = [(name, _payload(name)) for name in options["input"]]
+        try:
+            if options["source"] == "lldp":
+                found = Graph()
+                for name, body in files:
+                    lldp.add(found, name, body, options["node"] or lldp.machine_of(name))
+            else:
+                read = {"backstage": backstage.graph, "kubernetes": kubernetes.graph, "netbox": netbox.graph}
+                found = read[options["source"]](files)
+            rows = found.rows(at)
+        except InvalidTopologyError as error:
+            raise CommandInputError(str(error)) from error
+        _write(options["out"], rows)
+        kinds = Counter(row["component"].partition("/")[0] for row in rows)
+        self.note(
+            f"{len(rows)} rows: {', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}"
+        )
+        for sentence in found.notes:
             self.note(sentence)
 
     def _superbench(self, options: dict[str, Any]) -> None:
