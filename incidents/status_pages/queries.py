@@ -90,9 +90,19 @@ class ServiceStatus:
         return WORDS[self.state]
 
     @property
+    def bad_days(self) -> list[tuple[int, Day]]:
+        """Days on which it was not operational, with their places in the strip."""
+        return [(place, one) for place, one in enumerate(self.days) if one.state != "operational"]
+
+    @property
+    def good_places(self) -> list[int]:
+        """Places of the other days."""
+        return [place for place, one in enumerate(self.days) if one.state == "operational"]
+
+    @property
     def summary(self) -> str:
         """The strip in words."""
-        bad = [one for one in self.days if one.state != "operational"]
+        bad = [one for _, one in self.bad_days]
         shown = "; ".join(one.words for one in bad[-5:])
         more = f"; and {len(bad) - 5} earlier days" if len(bad) > 5 else ""
         return f"Last {DAYS} days: {shown}{more}" if bad else f"Last {DAYS} days: operational"

@@ -1,8 +1,8 @@
 """Rendered status pages, in the memory of each process: a hit reads no database.
 
 Which pages there are, and their versions, is read once every FRESH seconds by one request of a process; the others take
-what is there meanwhile. A body is rendered once for a version and a day. While the database does not answer, the last
-bodies are served.
+what is there meanwhile. A body is rendered once for a version and a day, by one
+request. While the database does not answer, the last bodies are served.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Bodies:
     _read_at: float = 0.0
     _bodies: dict[tuple[str, str], tuple[int, date, Body]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
+    _rendering: dict[tuple[str, str], Lock] = field(default_factory=dict)
 
     def page(self, slug: str) -> Known | None:
         """None where there is no such page."""
@@ -73,16 +74,25 @@ class Bodies:
         version, day, found = self._bodies.get((slug, form), (-1, date.min, None))
         if found is not None and version == known.version and day == now.date():
             return found
+        lock = self._rendering.setdefault((slug, form), Lock())
+        if not lock.acquire(blocking=found is None):
+            assert found is not None
+            return found  # another request renders; the next one has its body
         try:
+            version, day, newer = self._bodies.get((slug, form), (-1, date.min, None))
+            if newer is not None and version == known.version and day == now.date():
+                return newer
             made = render(slug, now)
+            if len(self._bodies) >= MOST:
+                self._bodies.clear()
+            self._bodies[slug, form] = (known.version, now.date(), made)
+            return made
         except Error as error:
             if found is None or not database_is_away(error):
                 raise
             return found
-        if len(self._bodies) >= MOST:
-            self._bodies.clear()
-        self._bodies[slug, form] = (known.version, now.date(), made)
-        return made
+        finally:
+            lock.release()
 
     def clear(self) -> None:
         self._pages = None
