@@ -73,11 +73,13 @@ def _sent(outgoing: Outgoing, resource: str, fields: dict[str, str]) -> Reply:
         return delivery.refused(str(error))
     except UnreachableError as error:
         return delivery.no_answer(str(error))
-    return delivery.http(answer.status, answer.headers, _problem(answer.text), now_utc())
+    # Its sentence may repeat the number, which the timeline of an incident does not show.
+    problem = _problem(answer.text).replace(outgoing.address, f"…{outgoing.address[-4:]}")
+    return delivery.http(answer.status, answer.headers, problem, now_utc())
 
 
 def _problem(text: str) -> str:
-    """The provider's sentence about an error; without the number, which it may repeat, where it is no JSON."""
+    """The provider's sentence about an error; empty where there is none."""
     try:
         found = json.loads(text)
     except ValueError:

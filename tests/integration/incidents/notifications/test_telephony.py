@@ -312,10 +312,10 @@ def test_an_error_of_the_provider_is_shown_and_a_passing_one_tried_again(twilio:
     key = call(ticket())
     deliver(0, 30)
     assert (len(twilio.messages), ended(key)) == (1, ("done", "sent"))
-    twilio.errors = [(400, {"code": 21211, "message": "The 'To' number is not a valid phone number."})]
+    twilio.errors = [(400, {"code": 21211, "message": f"The 'To' number {ALICE} is not valid."})]
     tried = contact_methods.try_method(ContactMethod.objects.get())
     assert not tried.taken
-    assert "not a valid phone number. (21211)" in tried.why
+    assert "The 'To' number …5678 is not valid. (21211)" in tried.why
 
 
 def test_a_wrong_token_is_told(twilio: TwilioServer) -> None:
