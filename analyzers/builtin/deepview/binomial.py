@@ -52,6 +52,7 @@ from analyzers.contract import Assumption, Estimate, Params, Window
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 REPLACEABLE = 3.0
 """Nats within which another component explains the failures as well: a likelihood ratio of 20."""
@@ -188,23 +189,26 @@ def _rules(seen: Observed, window: Window, params: Params) -> Rules:
 
 def _wholes(judges: Judges, blamed: Blamed, rules: Rules) -> tuple[Blamed, dict[int, list[int]]]:
     """The blamed with a component in the place of those below it, where these are nearly all of it, and which they
-    were: one fault of the whole is likelier than several at once, and the rows do not tell.
+    were: one fault of the whole is likelier than several at once, and the rows do not tell. Paths that are recorded
+    under another parent than most with their component say nothing of what lies below what.
     """
     seen, parts = judges.seen, dict[int, list[int]]()
     if len(blamed.chosen) < 2:
         return blamed, parts
-    held = {one: exposure(seen, holds_any(seen.paths, [one])) for one in blamed.chosen}
-    candidates = {j for one in held for j in np.flatnonzero(held[one] >= _WHOLE * seen.carried[one]).tolist()}
+    regular = ~odd_parents(seen).path
+    carried = exposure(seen, regular)
+    held = {one: exposure(seen, regular & holds_any(seen.paths, [one])) for one in blamed.chosen}
+    candidates = {j for one in held for j in np.flatnonzero(held[one] >= _WHOLE * carried[one]).tolist()}
     for whole in sorted(candidates - set(held), key=lambda j: (seen.carried[j], j)):
         rate = -np.expm1(-blamed.theta)
         below = {
             one: float(rate[at])
             for at, one in enumerate(blamed.chosen)
-            if one in held and held[one][whole] >= _WHOLE * seen.carried[one]
+            if one in held and held[one][whole] >= _WHOLE * carried[one]
         }
-        covered = exposure(seen, holds_any(seen.paths, below))[whole] if len(below) > 1 else 0.0
+        covered = exposure(seen, regular & holds_any(seen.paths, below))[whole] if len(below) > 1 else 0.0
         alike_rates = min(below.values(), default=0.0) >= _SIMILAR * max(below.values(), default=0.0)
-        if rules.allowed[whole] and alike_rates and covered >= _NEARLY * seen.carried[whole] > 0:
+        if rules.allowed[whole] and alike_rates and covered >= _NEARLY * carried[whole] > 0:
             joined = judges.fit([*(one for one in blamed.chosen if one not in below), whole])
             blamed, parts[whole] = weigh(judges, joined, rules), sorted(below)
     return blamed, parts
@@ -497,9 +501,10 @@ def _noise(judges: Judges, blamed: Blamed, rules: Rules, baseline: Baseline) -> 
 
 
 def _topology(judges: Judges, blamed: Blamed) -> Assumption:
-    odd, one, other = _odd_parents(judges.seen)
-    if odd:
-        detail = f"{so_many(odd, 'path')} with a {one} name another {other} than most paths with it do."
+    odd = odd_parents(judges.seen, max(1, -(-len(judges.seen.paths) // _SAMPLED)))
+    if odd.most:
+        shown = so_many(odd.most, "path")
+        detail = f"{shown} with a {odd.lower} name another {odd.upper} than most paths with it do."
         return Assumption("topology", False, detail)
     if below := _possibly_below(judges, blamed):
         small, large = (judges.seen.names[one] for one in next(iter(below.items())))
@@ -552,7 +557,7 @@ def _paths_in_effect(seen: Observed) -> Floats:
     return np.maximum(seen.carried**2 / np.maximum(squares, 1.0), 1.0)
 
 
-def _passing(seen: Observed, held: Floats, kind: NDArray[np.bool_]) -> float:
+def _passing(seen: Observed, held: Floats, kind: Bools) -> float:
     """The least share of attempts that components of a kind which lie below another one send through it: those that
     send half as much as any or more. `held` is what each sends through it.
     """
@@ -561,14 +566,25 @@ def _passing(seen: Observed, held: Floats, kind: NDArray[np.bool_]) -> float:
     return float(share[share >= most / 2].min()) if most > 0 else 1.0
 
 
-def _odd_parents(seen: Observed) -> tuple[int, str, str]:
-    """How many paths break the rule that a component of one kind lies below one of another, and the two kinds.
+@dataclass(frozen=True, slots=True, eq=False)
+class OddParents:
+    """Paths that break a rule which nearly all obey, such as that a rack is in one cluster: shape (paths,).
 
-    A rule is what nearly all paths obey: a rack is in one cluster, so a path that names its rack and another cluster is
-    recorded wrongly. 0 where all obey or there is no rule.
+    `most` is how many break the rule that is broken most often, between components of the kinds `lower` and `upper`; 0
+    for none.
+    """
+
+    path: Bools
+    most: int = 0
+    lower: str = ""
+    upper: str = ""
+
+
+def odd_parents(seen: Observed, step: int = 1) -> OddParents:
+    """The paths that name another component of one kind than most paths with their component of another kind do, where
+    few do: they are recorded wrongly. Of every `step`-th path.
     """
     kinds, kind_of = kinds_of(seen.names)
-    step = max(1, -(-len(seen.paths) // _SAMPLED))
     owner = np.repeat(np.arange(len(seen.paths)), np.diff(seen.paths.indptr))
     looked = owner % step == 0
     owner, column = owner[looked] // step, seen.paths.indices[looked]
@@ -579,24 +595,32 @@ def _odd_parents(seen: Observed) -> tuple[int, str, str]:
     single = [
         k for k in range(len(kinds)) if (parents[k] == 1).mean() > _ONE_EACH and (kind_of == k).sum() > 1
     ]
+    broken = np.zeros(shape[1], dtype=np.bool_)
     worst = 0, "", ""
     for below in single:
         for above in single:
             if (kind_of == above).sum() < (kind_of == below).sum():
                 odd = _against(member[below], member[above], len(seen.names))
-                worst = max(worst, (odd, kinds[below].replace("_", " "), kinds[above].replace("_", " ")))
-    return worst
+                broken |= odd
+                names = kinds[below].replace("_", " "), kinds[above].replace("_", " ")
+                worst = max(worst, (int(odd.sum()), *names))
+    return OddParents(broken, *worst)
 
 
-def _against(below: Ints, above: Ints, names: int) -> int:
-    """How many paths have another member of the upper kind than most paths of their lower one, if few have."""
-    known = (below >= 0) & (above >= 0)
-    pairs, counts = np.unique(below[known] * names + above[known], return_counts=True)
+def _against(below: Ints, above: Ints, names: int) -> Bools:
+    """The paths with another member of the upper kind than most paths of their lower one, if few have; (paths,)."""
+    found = np.zeros(len(below), dtype=np.bool_)
+    known = np.flatnonzero((below >= 0) & (above >= 0))
+    pairs, place, counts = np.unique(
+        below[known] * names + above[known], return_inverse=True, return_counts=True
+    )
     lower, at = np.unique(pairs // max(names, 1), return_inverse=True)
     most = np.zeros(len(lower), dtype=np.int64)
     np.maximum.at(most, at, counts)
     obey, of = int(most.sum()), int(counts.sum())
-    return of - obey if of and _RULE * of <= obey < of else 0
+    if of and _RULE * of <= obey < of:
+        found[known] = (counts < most[at])[place]
+    return found
 
 
 SCORES: tuple[tuple[float, float], ...] = (

@@ -184,6 +184,27 @@ def test_all_racks_of_a_cluster_that_fail_are_one_suspect_with_the_cluster() -> 
     }
 
 
+def test_wrong_records_do_not_hide_that_the_racks_are_the_whole_cluster() -> None:
+    """Its two racks fail all; of the paths that name it or them seven are others', recorded wrongly."""
+    tried: dict[tuple[str, ...], int] = {
+        (f"compute_cluster/c{t // 2}", f"storage_cluster/s{s}", f"tor/t{t}"): 40
+        for t, s in product(range(24), range(8))
+    }
+    lost = {path: 40 for path in tried if "compute_cluster/c0" in path}
+    for s in range(5):
+        tried["compute_cluster/c0", f"storage_cluster/s{s}", f"tor/t{s + 9}"] = 200
+    for s in range(2):
+        tried[f"compute_cluster/c{s + 3}", f"storage_cluster/s{s}", "tor/t0"] = 40
+    calm = [
+        window_of(tried, dict.fromkeys(list(tried)[hour % 2 :: 2], 1), "path_outcome") for hour in range(6)
+    ]
+    verdict = verdict_on(window_of(tried, lost, "path_outcome", history=calm))
+    assert {one["component"]: one["ambiguous_with"] for one in verdict["suspects"]} == {
+        "compute_cluster/c0": ["tor/t0", "tor/t1"]
+    }
+    assert "topology" in unmet(verdict)
+
+
 def test_components_that_are_recorded_wrongly_cost_neither_innocents_nor_a_false_certainty() -> None:
     right, wrong = 0, 0
     for seed in range(8):
