@@ -53,8 +53,8 @@ PROPOSED: Final = 10
 """Rules for which a change is looked for: those with most calls without action."""
 MOST_RULES: Final = 200
 SENTENCES: Final = {
-    "for": "Fire only after {minutes} min more (`for`)",
-    "keep_firing_for": "Keep firing for {minutes} min (`keep_firing_for`)",
+    "for": "Fire only after {minutes} min more (for)",
+    "keep_firing_for": "Keep firing for {minutes} min (keep_firing_for)",
     "lower_urgency": "Lower the urgency: at night, wait for the morning",
     "no_paging": "Route it without paging",
     "delete": "Delete the rule",
