@@ -15,7 +15,8 @@ from django.conf import settings
 from frontend.examples import SCHEDULE, WEBHOOK_REQUEST, WEBHOOK_SNIPPET, example
 from frontend.senders import SENDERS, Sender
 from incidents.bulk import MOST_AT_ONCE
-from incidents.domain.notifications.delivery import FALL_AFTER, MOST_ATTEMPTS, MOST_SHOWN
+from incidents.domain.notifications.delivery import FALL_AFTER, MOST_ATTEMPTS
+from incidents.domain.notifications.message import MOST_SHOWN
 from incidents.domain.search import FIELDS
 from incidents.domain.webhooks import LARGEST_BODY
 from incidents.notifications.channels.apprise import SERVICES

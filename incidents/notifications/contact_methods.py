@@ -32,9 +32,9 @@ from incidents.domain.notifications.delivery import (
     refused,
     rules_as_json,
     rules_from,
-    test_message,
     whole,
 )
+from incidents.domain.notifications.message import test_message
 from incidents.domain.telephony import check_number
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
 from incidents.notifications.channels.apprise import check_service

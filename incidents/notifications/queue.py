@@ -22,17 +22,15 @@ from incidents.domain.notifications.delivery import (
     Due,
     Kind,
     Line,
-    Message,
-    MessageLine,
     Method,
     Send,
     Stop,
     Ticket,
     Wait,
-    compose,
     judge,
     steps,
 )
+from incidents.domain.notifications.message import Message, MessageLine, compose
 from incidents.domain.notifications.reachability import NO_METHOD
 from incidents.domain.values import Severity
 from incidents.incident.models import IncidentRow

@@ -17,7 +17,7 @@ Outcome = Literal[
     "fired", "acknowledged", "resolved", "expired", "settled", "severity", "component", "repeated", "ignored"
 ]
 
-REMEMBERED = timedelta(hours=1)
+FLAP_WINDOW = timedelta(hours=1)
 """For how long it is known that an alert fired before: what flapping is told by."""
 MOST_REMEMBERED = 20
 SETTLED = timedelta(minutes=5)
@@ -119,4 +119,4 @@ def _before(one: datetime | None, other: datetime | None, *, unknown: bool = Fal
 
 def fired_recently(before: Iterable[datetime], now: datetime) -> list[datetime]:
     """The times at which it began to fire that are remembered, `now` the last of them."""
-    return [*(at for at in before if now - at < REMEMBERED), now][-MOST_REMEMBERED:]
+    return [*(at for at in before if now - at < FLAP_WINDOW), now][-MOST_REMEMBERED:]

@@ -1,7 +1,8 @@
 """Flapping: an alert that fires again and again keeps its incident open until it is quiet. Pure.
 
-Firings within an hour are counted where alerts arrive (`ingest.alerts.decide.REMEMBERED`). `incidents.alerts.correlate`
-records which alerts flap, and `incidents.timers` resolves incidents that have become quiet.
+Firings within an hour are counted where alerts arrive (`ingest.alerts.decide.FLAP_WINDOW`),
+`incidents.alerts.correlate` records which alerts flap, and
+`incidents.timers` resolves incidents that have become quiet.
 """
 
 from __future__ import annotations

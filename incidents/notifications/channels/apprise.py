@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from incidents.domain.notifications import delivery
-from incidents.domain.notifications.delivery import Message, Reply
+from incidents.domain.notifications.delivery import Reply
+from incidents.domain.notifications.message import Message
 from incidents.domain.values import InvalidValueError
 from incidents.notifications.channels.connection_guard import guarded
 

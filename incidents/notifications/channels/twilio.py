@@ -14,7 +14,8 @@ from django.core.signing import Signer
 
 from incidents.domain import telephony
 from incidents.domain.notifications import delivery
-from incidents.domain.notifications.delivery import Message, Reply
+from incidents.domain.notifications.delivery import Reply
+from incidents.domain.notifications.message import Message
 from incidents.notifications.queue import Outgoing
 from incidents.security.outbound import AddressRefusedError, UnreachableError, post
 from ingest.queries import now_utc

@@ -79,6 +79,7 @@ def test_every_command_of_the_api_has_a_rule() -> None:
         "hand_to_cluster",
         "open",
         "override",
+        "publish_status",
         "record_outcome",
         "silence",
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from incidents.domain.notifications.delivery import MOST_SHOWN, MessageLine, compose
+from incidents.domain.notifications.message import MOST_SHOWN, MessageLine, compose
 
 
 def told(number: int) -> MessageLine:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from incidents.domain.incident.flapping import FIRINGS
 from ingest.alerts.decide import LATE, MOST_REMEMBERED, Known, decide, fired_recently
 from ingest.integrations.normalized import Alert
 
@@ -70,6 +71,7 @@ def test_only_the_last_hour_is_remembered_and_no_more_than_so_often() -> None:
     often = [NOON - timedelta(minutes=90 - n) for n in range(80)]
     assert fired_recently(often, NOON)[0] > NOON - timedelta(hours=1)
     assert len(fired_recently(often, NOON)) == MOST_REMEMBERED
+    assert MOST_REMEMBERED >= FIRINGS  # or nothing would ever flap
 
 
 @pytest.mark.parametrize(
