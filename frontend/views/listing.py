@@ -158,10 +158,14 @@ def search_text(given: QueryDict) -> str:
 
 
 def _others(given: QueryDict) -> list[queries.Filter]:
-    """Filters of the API that a search has no words for."""
+    values = {name: [value for value in given.getlist(name) if value] for name, _ in other_filters(given)}
+    return queries.parse_filters(values)
+
+
+def other_filters(given: QueryDict) -> list[tuple[str, str]]:
+    """Names and values of the filters of the API that a search has no words for."""
     names = [name for name in queries.PARAMETERS if name not in (*_AS_TEXT, "q")]
-    values = {name: [value for value in given.getlist(name) if value] for name in names}
-    return queries.parse_filters({name: found for name, found in values.items() if found})
+    return [(name, value) for name in names for value in given.getlist(name) if value]
 
 
 def shortcut(given: QueryDict) -> str | None:
@@ -180,8 +184,8 @@ def shortcut(given: QueryDict) -> str | None:
         value = given.get(f"quick_{field}", "")
         if value != "several":
             text = searching.changed(text, field, [value] if value else [])
-    query = {name: found for name in ("tab", "order", "as_of", "group") if (found := given.get(name))}
-    return "?" + urlencode({**query, **({"search": text} if text else {})})
+    query = [(name, found) for name in ("tab", "order", "as_of", "group") if (found := given.get(name))]
+    return "?" + urlencode([*query, *other_filters(given), *([("search", text)] if text else [])])
 
 
 def address(given: QueryDict, **changed: str | None) -> str:

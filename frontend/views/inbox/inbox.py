@@ -25,6 +25,7 @@ from frontend.views.listing import (
     Tab,
     address,
     listing_of,
+    other_filters,
     owned_by,
     page_of,
     shortcut,
@@ -74,6 +75,10 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "list_query": of_list(listing, request.GET),
         "next": following and address(request.GET, cursor=following),
         "previous": preceding is not None and address(request.GET, cursor=preceding or None),
+        "other_filters": [
+            (name, value, address(request.GET, **{"cursor": None, name: None}))
+            for name, value in other_filters(request.GET)
+        ],
         "filtered": bool(listing.filters or listing.problems),
         "nothing_ever": listing.as_of is None
         and not listing.filters

@@ -85,6 +85,15 @@ def test_a_search_for_several_teams_survives_a_choice_of_severity(alice: Client)
     assert response.headers["Location"] == "?search=team%3Astorage%2Cnetwork+severity%3Ainfo"
 
 
+def test_a_filter_that_the_search_has_no_words_for_is_shown_and_survives_a_choice(alice: Client) -> None:
+    opened("Disk is slow")
+    text = alice.get("/?hops_min=2&order=newest").content.decode()
+    assert '<input type="hidden" name="hops_min" value="2">' in text
+    assert '<a class="chip-link" href="?order=newest" aria-label="Remove the filter hops_min=2">' in text
+    response = alice.get("/?hops_min=2&quick_severity=error&quick_team=&order=newest")
+    assert response.headers["Location"] == "?order=newest&hops_min=2&search=severity%3Aerror"
+
+
 def test_mine_are_the_ones_that_i_own(alice: Client) -> None:
     commands.assign(ticket(opened("Mine")).id, "alice", BOB)
     opened("Nobody's")
