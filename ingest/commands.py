@@ -8,7 +8,7 @@ from ingest.alerts.expire import expire_alerts as settle_alerts
 from ingest.alerts.expire import expire_some as expire_alerts
 from ingest.alerts.heartbeats import check as check_heartbeats
 from ingest.db import lease
-from ingest.db.bisect import Backoff, in_halves
+from ingest.db.database import Backoff, in_halves
 from ingest.db.database import is_away as database_is_away
 from ingest.db.database import is_lost as database_is_lost
 from ingest.db.server_watch import watch as watch_database

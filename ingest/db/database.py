@@ -8,7 +8,9 @@ Group commit: what arrives while a transaction is at work is done by the next on
 log manager (Gray and Reuter, Transaction Processing, 1993, section 9.5), brought to the threads of one process: the
 first to come leads, those who come meanwhile form the next group, led by the first of them. Who is alone goes at once.
 In company a leader waits for those who were there a moment ago, because senders whose bodies were stored together come
-back together; without that two groups take turns, each waiting out the other's flush of the disk."""
+back together; without that two groups take turns, each waiting out the other's flush of the disk.
+
+Batches: one that cannot go on is found and named, and the others of its batch go on."""
 
 from __future__ import annotations
 
@@ -19,11 +21,12 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+import structlog
 from django.contrib.postgres.fields import ArrayField
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import (
@@ -342,3 +345,49 @@ def _execute(sql: str, rows: Sequence[Row]) -> None:
         for first in range(0, len(rows), MOST_ROWS):
             part = list(rows[first : first + MOST_ROWS])
             cursor.execute(sql, (json.dumps(part, cls=_Encoder, ensure_ascii=False),))
+
+
+# Batches
+# ----------------------------------------------------------------------------------------------------------
+Id = TypeVar("Id", bound=Hashable)
+
+
+def in_halves(items: Sequence[Id], do: Callable[[Sequence[Id]], int], failed: dict[Id, Exception]) -> int:
+    """`do`, which is one transaction, with all of them; the sum of what it returned.
+
+    One that cannot go on keeps no other from it: halves that fail are halved until it is alone, and it is in `failed`
+    then, with what it raised. Raises only what says that the database is gone, which is true of all of them.
+    """
+    try:
+        return do(items)
+    except Exception as error:  # whatever one of them raises, the others go on
+        if is_lost(error):
+            raise
+        if len(items) > 1:
+            half = len(items) // 2
+            return in_halves(items[:half], do, failed) + in_halves(items[half:], do, failed)
+        failed[items[0]] = error
+        return 0
+
+
+class Backoff:
+    """By id those that could not go on, for `seconds`: so that they are not in everybody's way each time. One process
+    knows them; `clock` counts seconds, so that a clock on the wall that is set back frees none too late."""
+
+    def __init__(self, logger: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._seconds, self._clock = structlog.get_logger(logger), seconds, clock
+        self._until: dict[str, float] = {}
+
+    def ids(self) -> list[str]:
+        """Those that are passed over now."""
+        now = self._clock()
+        self._until = {id_: until for id_, until in self._until.items() if until > now}
+        return list(self._until)
+
+    def add(self, failed: Mapping[str, Exception]) -> None:
+        """Tells of each that failed, and raises what the first one raised; call it when all others have gone on."""
+        for id_, error in failed.items():
+            self._log.error("what was due failed", id=id_, exc_info=error)
+            self._until[id_] = self._clock() + self._seconds
+        for error in failed.values():
+            raise error

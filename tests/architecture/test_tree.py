@@ -14,7 +14,7 @@ TOP = {
 }  # fmt: skip
 BROAD_EXCEPTS = {
     "ingest/log/read.py": "a handler that raises keeps its place and is recorded, and the other followers go on",
-    "ingest/db/bisect.py": "one that cannot go on is found and told of; the others of its batch go on",
+    "ingest/db/database.py": "one that cannot go on is found and told of; the others of its batch go on",
     "incidents/worker/parts.py": "a part of `manage.py deliver` fails, the others go on",
     "deploy/asgi.py": "a thread that reads the log for browsers goes on beyond what it cannot read",
     "deploy/supervisor/children.py": "what ends a forked process is in its log; the supervisor does not go on in it",

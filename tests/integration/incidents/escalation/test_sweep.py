@@ -24,7 +24,7 @@ from incidents.incident.rebuild import rebuild_incidents
 from incidents.notifications.models import ContactMethod, Notification
 from incidents.oncall.models import OnCallSchedule, Override
 from incidents.teams.models import Team
-from ingest.db.bisect import Backoff
+from ingest.db.database import Backoff
 from ingest.log.append import append
 from ingest.log.types import Context, Head, NewEvent
 from tests.integration.incidents.escalation.cases import (

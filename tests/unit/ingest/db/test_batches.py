@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.db.bisect import Backoff, in_halves
+from ingest.db.database import Backoff, in_halves
 
 
 def test_one_of_many_that_fails_is_found_and_the_others_go_on() -> None:
