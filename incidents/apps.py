@@ -9,8 +9,9 @@ class IncidentsConfig(AppConfig):
     verbose_name = "Incidents"
 
     def ready(self) -> None:
-        from incidents import change_outcomes, events, follower, timers
+        from incidents import events, follower, timers
         from incidents.alerts import resolve
+        from incidents.changes import outcomes
         from incidents.onsets import sweep as onsets
         from incidents.questions import sweep as questions
         from incidents.remediation import sweep as proofs
@@ -24,6 +25,6 @@ class IncidentsConfig(AppConfig):
         register_sweep("proof of repair", proofs.sweep)
         register_sweep("questions", questions.sweep)
         register_sweep("onset runs", onsets.sweep)
-        register_sweep("outcomes of changes", change_outcomes.sweep)
+        register_sweep("outcomes of changes", outcomes.sweep)
         register_loop("timers", timers.run)
         register_loop("suggested teams", auto_assign.run)

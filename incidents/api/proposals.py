@@ -11,7 +11,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from incidents import proposals, queries
+from incidents import queries
 from incidents.alerts.receipts import receipt_of
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import ERRORS, MISSING, IncidentAPI, parameters
@@ -19,6 +19,8 @@ from incidents.api.inputs import context, fields, sequence
 from incidents.api.permissions import MayPropose
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import InvalidValueError, rfc3339
+from incidents.proposals import commands as proposals
+from incidents.proposals.queries import decided_proposals
 from ingest.api.authentication import HasScope
 
 
@@ -120,6 +122,6 @@ def _shown(state: Incident) -> dict[str, Any]:
                 "at": rfc3339(one.at),
                 "position": one.position,
             }
-            for one in proposals.decided_proposals(state.id)
+            for one in decided_proposals(state.id)
         ],
     }

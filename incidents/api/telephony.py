@@ -11,9 +11,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from incidents import telephony
 from incidents.api.incident.serializers import ProblemShape
-from incidents.telephony import ProviderRequest, TelephonyRefusedError
+from incidents.telephony import requests
+from incidents.telephony.requests import ProviderRequest, TelephonyRefusedError
 from ingest.api.problem_details import problem
 
 FORM = {"application/x-www-form-urlencoded": OpenApiTypes.OBJECT}
@@ -55,18 +55,18 @@ class ReplyView(ProviderAPI):
     @extend_schema(operation_id="telephony_reply", request=FORM, responses={**TWIML, **REFUSED})
     def post(self, request: Request) -> HttpResponse:
         """An SMS that a person replied with: `1CODE` acknowledges, `2CODE` hands over, `3CODE` snoozes."""
-        return self.answered(request, telephony.reply)
+        return self.answered(request, requests.reply)
 
 
 class StatusView(ProviderAPI):
     @extend_schema(operation_id="telephony_status", request=FORM, responses={204: None, **REFUSED})
     def post(self, request: Request, message: UUID) -> HttpResponse:
         """What became of an SMS or a phone call; one that failed makes the next contact method due."""
-        return self.answered(request, lambda sent: telephony.report(message, sent))
+        return self.answered(request, lambda sent: requests.report(message, sent))
 
 
 class KeypressView(ProviderAPI):
     @extend_schema(operation_id="telephony_keypress", request=FORM, responses={**TWIML, **REFUSED})
     def post(self, request: Request, message: UUID, turn: int) -> HttpResponse:
         """A key that a person pressed in a phone call: 1 acknowledges, 2 hands over, 3 snoozes, 4 repeats."""
-        return self.answered(request, lambda sent: telephony.press(message, turn, sent))
+        return self.answered(request, lambda sent: requests.press(message, turn, sent))

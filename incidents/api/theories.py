@@ -11,13 +11,15 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from incidents import queries, theories
+from incidents import queries
 from incidents.alerts.receipts import receipt_of
 from incidents.api.incident.views import ERRORS, MISSING, IncidentAPI, parameters
 from incidents.api.inputs import context, fields
 from incidents.api.permissions import MayPropose
 from incidents.domain.theories import MOST_HOPS, hops_from
 from incidents.domain.values import rfc3339
+from incidents.theories.commands import check_theory
+from incidents.theories.queries import theories_of
 from ingest.api.authentication import HasScope
 
 VERDICTS = ["supported", "contradicted", "cannot be tested"]
@@ -95,9 +97,7 @@ class TheoriesView(IncidentAPI):
         """Test a theory hop by hop: is it supported, contradicted, or what would test it. Changes nothing else."""
         incident_id = queries.get(reference).incident.id
         body = fields(request, TheoryShape)
-        done = theories.check_theory(
-            incident_id, hops_from(body["hops"]), body.get("note", ""), context(request)
-        )
+        done = check_theory(incident_id, hops_from(body["hops"]), body.get("note", ""), context(request))
         response = Response(_shown(incident_id)[0], status=status.HTTP_201_CREATED)
         response["Dossier-Receipt"] = receipt_of(incident_id, done.events)
         return response
@@ -111,5 +111,5 @@ def _shown(incident_id: str) -> list[dict[str, Any]]:
             "at": rfc3339(one.at),
             "event": f"incident/{incident_id}@{one.version}",
         }
-        for one in theories.theories_of(incident_id)
+        for one in theories_of(incident_id)
     ]

@@ -11,11 +11,11 @@ from rest_framework.routers import SimpleRouter
 
 from incidents import commands, queries
 from incidents.api import notifications
-from incidents.api.alerts.change_risk import ChangeOutcomesView, ChangeRisksView, ChangeRiskView
-from incidents.api.alerts.change_validation import ChangeValidationView
-from incidents.api.alerts.changes import ChangesView, IncidentChangesView
 from incidents.api.alerts.receipts import ReceiptView
 from incidents.api.alerts.views import MemberAlertsView
+from incidents.api.changes.risk import ChangeOutcomesView, ChangeRisksView, ChangeRiskView
+from incidents.api.changes.validation import ChangeValidationView
+from incidents.api.changes.views import ChangesView, IncidentChangesView
 from incidents.api.chat import ChatWorkspacesView
 from incidents.api.comparison import ConfigurationCompareView, GridCompareView, IncidentCompareView
 from incidents.api.components.grid import GridView

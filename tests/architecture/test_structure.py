@@ -42,12 +42,8 @@ TOP_OF_INCIDENTS = {
     "bulk": "facade: one command on several incidents",
     "follower": "findings and alerts of the log, to all concepts",
     "timers": "what time does to alerts and incidents",
-    "change_outcomes": "a concept of one file",
-    "proposals": "a concept of one file",
-    "telephony": "a concept of one file",
-    "theories": "a concept of one file",
 }
-"""Modules beside the packages of `incidents`, each with its reason. A concept of several files is a package."""
+"""Modules beside the packages of `incidents`, each with its reason. A concept is a package."""
 SHORT = 25
 """Lines below which a file needs a reason."""
 SHORT_NAMES = {
@@ -123,10 +119,7 @@ def concepts() -> set[str]:
         for path in (ROOT / "incidents").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    of_one_file = {"change_outcomes", "proposals", "theories"}
-    return (
-        nouns - (TOP_OF_INCIDENTS.keys() - of_one_file) - {"__init__", "api", "domain", "security", "worker"}
-    )
+    return nouns - TOP_OF_INCIDENTS.keys() - {"__init__", "api", "domain", "security", "worker"}
 
 
 def files_of(concept: str, tier: str) -> Iterator[Path]:

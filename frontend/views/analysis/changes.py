@@ -14,8 +14,8 @@ from analyzers.builtin.stats.intervals import moment
 from frontend.views.incident.actions import safe_next
 from frontend.views.pages import context_of, page, show, typed_in
 from frontend.views.paging import listed
-from incidents.alerts.change_risk import DAYS, ListedChange, risks
-from incidents.change_outcomes import HARMLESS, INCIDENT, ROLLED_BACK, caused, record_outcome
+from incidents.changes.outcomes import HARMLESS, INCIDENT, ROLLED_BACK, caused, record_outcome
+from incidents.changes.risk import DAYS, ListedChange, risks
 from incidents.domain.values import CommandRefusedError, InvalidValueError
 from ingest.queries import regions
 

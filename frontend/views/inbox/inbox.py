@@ -39,7 +39,7 @@ from incidents.domain.proposals import Proposal
 from incidents.domain.search import suggestions
 from incidents.domain.values import SEVERITIES
 from incidents.people.permissions import refusals
-from incidents.proposals import MOST_SHOWN, open_proposals
+from incidents.proposals.queries import MOST_SHOWN, open_proposals
 
 MOST_COUNTED = 10_000
 

@@ -16,10 +16,11 @@ from django.views.decorators.http import require_POST
 from frontend.time_input import parse_moment
 from frontend.views.incident.incident import Problem, carried, render_incident
 from frontend.views.pages import context_of, page
-from incidents import commands, proposals, queries
+from incidents import commands, queries
 from incidents.commands import CommandRefusedError, ConcurrentChangeError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
+from incidents.proposals import commands as proposals
 from incidents.questions import commands as questions
 from incidents.remediation import commands as remediation
 from ingest.queries import Context, Event

@@ -11,11 +11,12 @@ from django.views.decorators.http import require_http_methods
 
 from frontend.views.pages import context_of, page, show, user_name
 from incidents import queries
-from incidents import theories as checked
 from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.theories import hops_from
 from incidents.people.permissions import refusals
+from incidents.theories.commands import check_theory
+from incidents.theories.queries import theories_of
 
 _ARROW = re.compile(r"\s*(?:->|→|\n)\s*")
 
@@ -34,14 +35,14 @@ def theories(request: HttpRequest, number: int) -> HttpResponse:
                     "path", "must be two or more components, such as tor/dc1-t12 -> host/h4"
                 )
             hops = hops_from([{"cause": a, "effect": b} for a, b in pairwise(path)])
-            checked.check_theory(state.id, hops, request.POST.get("note", ""), context_of(request))
+            check_theory(state.id, hops, request.POST.get("note", ""), context_of(request))
             return HttpResponseRedirect(reverse("theories", args=[number]))
         except (CommandRefusedError, InvalidValueError) as error:
             refused = isinstance(error, ForbiddenError)
             reason, status = f"{str(error)[:1].upper()}{str(error)[1:]}.", 403 if refused else 400
     context = {
         "i": state,
-        "theories": [one.body | {"by": one.actor, "at": one.at} for one in checked.theories_of(state.id)],
+        "theories": [one.body | {"by": one.actor, "at": one.at} for one in theories_of(state.id)],
         "typed": request.POST,
         "reason": reason,
         "refused": refusals(user_name(request), {"comment"}, state.id).get("comment", ""),

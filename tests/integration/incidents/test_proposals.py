@@ -9,12 +9,13 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from rest_framework.test import APIClient
 
-from incidents import commands, proposals, queries
+from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.permissions import ForbiddenError
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
 from incidents.incident.rebuild import rebuild
+from incidents.proposals import commands as proposals
 from incidents.teams.models import Membership, Silence, Team
 from ingest.api import keys
 from ingest.queries import Context

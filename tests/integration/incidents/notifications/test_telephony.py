@@ -17,7 +17,7 @@ from incidents.notifications import contact_methods
 from incidents.notifications.ended import notify_ended
 from incidents.notifications.models import OVER, ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.queries import unreachable
-from incidents.telephony import WRONG_CODES
+from incidents.telephony.requests import WRONG_CODES
 from ingest.queries import Context, Position, read_all
 from tests.integration.incidents.escalation.cases import Clock, calls, policy
 from tests.integration.incidents.escalation.cases import ticket as routed_ticket

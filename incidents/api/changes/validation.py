@@ -22,7 +22,7 @@ from analyzers.rela import (
     check,
     read_snapshot,
 )
-from incidents.api.alerts.changes import ChangeShape, as_json
+from incidents.api.changes.views import ChangeShape, as_json
 from incidents.api.incident.views import ERRORS, MISSING, IncidentAPI
 from incidents.api.inputs import context, fields
 from incidents.commands import InvalidValueError

@@ -9,19 +9,17 @@ import uuid
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from django.db import transaction
 
 from incidents.domain.incident.commands import AcceptProposal, DeclineProposal, ProposeAction
-from incidents.domain.incident.proposals import ACCEPTED, DECLINED, open_proposal
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.proposals import open_proposal
 from incidents.domain.permissions import ForbiddenError
-from incidents.domain.proposals import Proposal
 from incidents.domain.routing.rules import read_matchers
 from incidents.domain.suppression.rules import matchers_from
 from incidents.domain.values import InvalidValueError, check_line
-from incidents.incident.models import IncidentRow, TimelineEntry
+from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, record
 from incidents.people.permissions import actor_name, allow
@@ -29,8 +27,6 @@ from incidents.suppression.silences import create_silence, matchers_in_common
 from incidents.teams.models import Team
 from ingest.commands import retrying
 from ingest.queries import Context, now_utc
-
-MOST_SHOWN: Final = 5
 
 
 def propose_hand_over(
@@ -71,23 +67,6 @@ def accept(incident_id: str, proposal_id: str, context: Context) -> CommandResul
 def decline(incident_id: str, proposal_id: str, reason: str, context: Context) -> CommandResult:
     _allow_decision(incident_id, proposal_id, context)
     return retrying(partial(_record, incident_id, DeclineProposal(proposal_id, reason), context))
-
-
-def decided_proposals(incident_id: str) -> list[TimelineEntry]:
-    """The timeline entries of those that were accepted or declined, oldest first."""
-    return list(
-        TimelineEntry.objects.filter(incident__pk=incident_id, type__in=(ACCEPTED, DECLINED)).order_by(
-            "version"
-        )
-    )
-
-
-def open_proposals(most: int = MOST_SHOWN) -> tuple[list[tuple[Incident, Proposal]], int]:
-    """The proposals that wait for a person, those of the newest incidents first, and how many incidents have any."""
-    waiting = IncidentRow.objects.filter(proposals__isnull=False).order_by("-number")
-    rows = list(waiting[: most + 1])
-    found = [(state, one) for state in map(state_of, rows[:most]) for one in state.proposals]
-    return found, waiting.count() if len(rows) > most else len(rows)
 
 
 def _id() -> str:

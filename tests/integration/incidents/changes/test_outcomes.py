@@ -15,8 +15,8 @@ from analyzers.runs.requests import RunRequest, request_run
 from analyzers.runs.scheduler import catch_up, telemetry_span
 from analyzers.simulators.changes.metrics import fleet, rows_of
 from analyzers.simulators.changes.risk import EPOCH, Rates, history
-from incidents.alerts.change_risk import AHEAD, stored
-from incidents.change_outcomes import learn_from_incidents
+from incidents.changes.outcomes import learn_from_incidents
+from incidents.changes.risk import AHEAD, stored
 from ingest.api import keys
 from ingest.queries import data_clock, now_utc
 from tests.integration.analyzers.runs.cases import Door, work

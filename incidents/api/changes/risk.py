@@ -14,10 +14,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from incidents.alerts.change_risk import ListedChange, planned_change, risk_of, risks
 from incidents.api.incident.views import ERRORS, MISSING, IncidentAPI, limit_of, parameters
 from incidents.api.inputs import context
-from incidents.change_outcomes import OUTCOMES, record_outcome
+from incidents.changes.outcomes import OUTCOMES, record_outcome
+from incidents.changes.risk import ListedChange, planned_change, risk_of, risks
 from incidents.domain.values import InvalidValueError
 from ingest.api.authentication import HasScope
 from ingest.queries import is_component, now_utc, regions

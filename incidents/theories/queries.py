@@ -1,48 +1,37 @@
-"""Theories of an incident: tested against what is stored, recorded with their result, read again.
+"""Tests of theories against what is stored, and recorded theories. Nothing here writes.
 
 A theory is tested as of the opening: topology as in force then, onsets of the newest run of `changepoint` over it, the
-latest word of each analyzer. The event keeps the result, so that it can be read later as it was.
+latest opinion of each analyzer.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
-from django.db import transaction
-
-from incidents.domain.incident.commands import RecordTheory
 from incidents.domain.incident.state import Incident
 from incidents.domain.incident.theories import CHECKED
-from incidents.domain.theories import Hop, JudgedHop, Known, judge_hop, verdict_of
-from incidents.domain.values import check_text, rfc3339
-from incidents.incident.models import IncidentRow, TimelineEntry
-from incidents.incident.projection import state_of
-from incidents.incident.repository import CommandResult, IncidentNotFoundError, record
+from incidents.domain.theories import Hop, JudgedHop, Known, judge_hop
+from incidents.incident.models import TimelineEntry
 from incidents.onsets import queries as onsets
-from incidents.people.permissions import allow
 from incidents.queries import names_about
 from incidents.questions.queries import questions_of
 from incidents.remediation.queries import DEFAULT_REGION
-from ingest.commands import retrying
 from ingest.queries import (
-    Context,
     TopologySnapshot,
     dependencies_of,
     names_of_changed,
     now_utc,
     topology_snapshot,
-    watermark,
 )
 
 MOST_STEPS: Final = 6
 """Dependencies between the ends of one hop."""
+
+
 MOST_SHOWN: Final = 20
-LONGEST_NOTE: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +43,6 @@ class Tested:
     run: str | None
     reaches: bool
     measurement: Mapping[str, Any] | None
-
-
-def check_theory(incident_id: str, hops: Sequence[Hop], note: object, context: Context) -> CommandResult:
-    """Tests a theory and records it with its result. Raises InvalidValueError, ForbiddenError,
-    IncidentNotFoundError."""
-    allow("comment", context, incident_id)
-    text = check_text("note", note, LONGEST_NOTE)
-    row = IncidentRow.objects.filter(pk=incident_id).first()
-    if row is None:
-        raise IncidentNotFoundError(f"no incident {incident_id}")
-    position = str(watermark())
-    found = tested(state_of(row), hops)
-    command = RecordTheory(
-        str(uuid.uuid4()),
-        verdict_of(found.hops),
-        [one.as_json() for one in found.hops],
-        text,
-        {
-            "run": found.run,
-            "position": position,
-            "topology_at": rfc3339(row.opened_at),
-            "reaches_symptom": found.reaches,
-            "measurement": found.measurement,
-        },
-    )
-    return retrying(partial(_record, incident_id, command, context))
 
 
 def tested(it: Incident, hops: Sequence[Hop]) -> Tested:
@@ -149,8 +112,3 @@ def _measurement(it: Incident, names: set[str]) -> dict[str, Any] | None:
         if names & set(one.question.tests):
             return {"question": one.question.id, "text": one.question.text, "bits": round(one.bits, 4)}
     return None
-
-
-@transaction.atomic
-def _record(incident_id: str, command: RecordTheory, context: Context) -> CommandResult:
-    return record(incident_id, command, context)

@@ -20,7 +20,7 @@ from analyzers.builtin.paths import texts
 from analyzers.builtin.stats.intervals import microseconds, moment
 from analyzers.contract import Count, Input, Reduction
 from incidents import queries
-from incidents.alerts.change_risk import AHEAD, stored
+from incidents.changes.risk import AHEAD, stored
 from incidents.domain.incident.onset import judge_change
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import CommandRefusedError, InvalidValueError, rfc3339

@@ -16,13 +16,10 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
 
-from incidents import commands, queries
+from incidents import queries
 from incidents.domain import telephony
-from incidents.domain.telephony import ANSWERS, REPEAT, Answer, SmsReply, is_signed, read_reply, read_report
-from incidents.domain.values import CommandRefusedError, InvalidValueError
-from incidents.escalation.commands import escalate
-from incidents.incident.repository import IncidentNotFoundError
-from incidents.notifications.answer_links import LASTS, LinkRefusedError, use
+from incidents.domain.telephony import ANSWERS, REPEAT, SmsReply, is_signed, read_reply, read_report
+from incidents.notifications.answer_links import LASTS
 from incidents.notifications.channels.twilio import keypress_url, reply_code
 from incidents.notifications.models import (
     OVER,
@@ -32,20 +29,15 @@ from incidents.notifications.models import (
     ProviderReceipt,
 )
 from incidents.notifications.results import record_receipt
+from incidents.telephony.commands import carry_out
 from ingest.commands import record_configuration
-from ingest.queries import Context, StreamVersionError, configured, now_utc
+from ingest.queries import Context, configured, now_utc
 
 KIND: Final = "telephony_request"
 """What refused requests are called on the audit."""
-SNOOZE: Final = timedelta(hours=1)
 WRONG_CODES: Final = 5
 """Replies with a wrong code that a number may send within an hour; then no code of it is looked at."""
 HELP: Final = "Reply with the digits of the message, such as 14821. Or open its link."
-_DONE: Final[Mapping[Answer, str]] = {
-    "acknowledge": "Acknowledged",
-    "hand_over": "Handed over",
-    "snooze": "Snoozed for one hour",
-}
 
 
 class TelephonyRefusedError(Exception):
@@ -161,7 +153,7 @@ def press(message: UUID, turn: int, request: ProviderRequest) -> str:
         with transaction.atomic():
             _check_new(f"keypress {request.get('CallSid')} {turn}")
             if (verb := ANSWERS.get(key)) is not None:
-                return telephony.spoken(_carried_out(calls, verb, None, "pressed in a phone call"))
+                return telephony.spoken(carry_out(calls, verb, None, "pressed in a phone call"))
     except _RepeatedError:
         raise _repeated() from None
     if turn + 1 >= telephony.MOST_TURNS:
@@ -217,7 +209,7 @@ def _answered(known: SmsReply, methods: Sequence[ContactMethod]) -> str:
         return "Too many wrong codes. Open the link of the message instead."
     for message, calls in _recent(methods).items():
         if reply_code(str(message)) == known.code:
-            return _carried_out(_answerable(calls), known.answer, known, "replied by SMS")
+            return carry_out(_answerable(calls), known.answer, known, "replied by SMS")
     _refused(200, "wrong code", "")
     _is_new(f"wrong {methods[0].pk} {now_utc().isoformat()}")
     return "This code is wrong or older than a day. " + HELP
@@ -243,42 +235,3 @@ def _recent(methods: Sequence[ContactMethod]) -> dict[UUID, list[Notification]]:
         if one.message is not None:
             found.setdefault(one.message, []).append(one.notification)
     return found
-
-
-# Answers
-# ----------------------------------------------------------------------------------------------------------
-def _carried_out(calls: Sequence[Notification], verb: Answer, words: SmsReply | None, how: str) -> str:
-    """What was done to each incident of a message, in the name of the person that it called, as sentences."""
-    return " ".join(_done(call, verb, words, how) for call in calls)
-
-
-def _done(call: Notification, verb: Answer, words: SmsReply | None, how: str) -> str:
-    try:
-        number = queries.get(str(call.incident)).incident.number
-    except IncidentNotFoundError:
-        return "The incident no longer exists."
-    try:
-        with transaction.atomic():
-            use(call, verb)
-            _act(str(call.incident), verb, words, how, Context(f"user:{call.person}"))
-    except LinkRefusedError:
-        return f"Incident {number}: this message was answered before."
-    except StreamVersionError:
-        return f"Incident {number}: changed at the same moment, try again."
-    except CommandRefusedError as error:
-        return f"Incident {number}, not done: {error.reason}."
-    except InvalidValueError as error:
-        return f"Incident {number}, not done: {error.field} {error.reason}."
-    return f"{_DONE[verb]}: incident {number}."
-
-
-def _act(incident: str, verb: Answer, words: SmsReply | None, how: str, context: Context) -> None:
-    """A hand-over without a team calls the next people of the escalation policy."""
-    if verb == "acknowledge":
-        commands.acknowledge(incident, context)
-    elif verb == "snooze":
-        commands.snooze(incident, now_utc() + SNOOZE, how, context)
-    elif words is not None and words.words:
-        commands.hand_over(incident, words.team, words.reason or how, context)
-    else:
-        escalate(incident, f"handed over to the next person: {how}", context)
