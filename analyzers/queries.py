@@ -12,6 +12,7 @@ from analyzers.runner import AnalysisError
 from analyzers.runs.evidence_export import EvidenceExportError, evidence_file, evidence_key
 from analyzers.runs.evidence_file import Subject as EvidenceSubject
 from analyzers.runs.models import Run, Schedule
+from analyzers.runs.node_forecasts import NodeAtRisk, NodeForecast, node_forecast
 from analyzers.runs.replay import (
     NothingToReplayError,
     Replay,
@@ -57,6 +58,8 @@ __all__ = [
     "EvidenceSubject",
     "Judged",
     "Named",
+    "NodeAtRisk",
+    "NodeForecast",
     "NothingToReplayError",
     "Outcomes",
     "Range",
@@ -87,6 +90,7 @@ __all__ = [
     "kinds_read",
     "late_rows",
     "newest_run",
+    "node_forecast",
     "outcomes",
     "regions_of_analyzer",
     "replay",

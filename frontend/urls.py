@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from frontend.views import onboarding, reading, restore
-from frontend.views.analysis import analyzers, backtests, changes, runs, schedules, what_if
+from frontend.views.analysis import analyzers, backtests, changes, nodes_at_risk, runs, schedules, what_if
 from frontend.views.compare import compare
 from frontend.views.components import components, grid, services
 from frontend.views.inbox import inbox, palette, saved, updates
@@ -127,6 +127,7 @@ urlpatterns = [
     path("backtests/<uuid:id>/cancel", backtests.cancel, name="backtest_cancel"),
     path("changes", changes.changes, name="changes"),
     path("changes/outcome", changes.outcome, name="change_outcome"),
+    path("nodes-at-risk", nodes_at_risk.nodes_at_risk, name="nodes_at_risk"),
     path("schedules", schedules.schedules, name="schedules"),
     path("schedules/new", schedules.edit, name="analysis_schedule_new"),
     path("schedules/<slug:name>", schedules.edit, name="analysis_schedule"),

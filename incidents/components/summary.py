@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -49,6 +49,13 @@ def incidents_about(component: str, as_of: Position | None = None) -> Incidents:
     return Incidents(
         _newest([*unresolved, *waiting])[:OPEN], _newest([*past, *over])[:PAST], resolved + len(over)
     )
+
+
+def open_about(components: Collection[str]) -> dict[str, int]:
+    """The number of the newest unresolved incident about each component that has one."""
+    rows = IncidentRow.objects.exclude(state="resolved").filter(cause__overlap=[*components])
+    numbers = rows.order_by("number").values_list("number", "cause")
+    return {name: number for number, cause in numbers for name in cause if name in components}
 
 
 def _newest(views: Iterable[queries.View]) -> list[queries.View]:

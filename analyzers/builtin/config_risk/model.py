@@ -195,7 +195,17 @@ def fit(changes: Sequence[Change], min_changes: int, min_bad: int) -> Model:
             f"{len(past)} changes with a known outcome, of which {int(bad.sum())} were bad; "
             f"{min_changes} and {min_bad} are needed"
         )
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
     tables = {fine: columns_of(known, fine) for fine in (False, True)}
+    # Threads that wait for each other cost more than they save on small tables.
+    with threadpool_limits(limits=1):
+        return _fitted(past, known, bad, tables)
+
+
+def _fitted(
+    past: tuple[Change, ...], known: tuple[Facts, ...], bad: Mask, tables: Mapping[bool, Table]
+) -> Model:
     tried = _tried(past, tables, bad)
     chosen = tried.choice(bad, np.isfinite(tried.trees[NONE]))
     shape, ridge, learner = chosen.shape, chosen.ridge, chosen.learner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +20,19 @@ _NOTABLE = 0.2
 """Least log-odds that a column adds to be a reason."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Regression:
-    """`weights` has the constant first; `covariance` is that of the weights under the penalty as a prior."""
+    """`weights` has the constant first; `precision` is that of the weights, the penalty taken as a prior."""
 
     columns: tuple[Column, ...]
     centre: Floats
     scale: Floats
     weights: Floats
-    covariance: Floats
+    precision: Floats
+
+    @cached_property
+    def _covariance(self) -> Floats:
+        return np.asarray(np.linalg.inv(self.precision))
 
     def odds(self, values: Floats) -> Floats:
         """Log-odds of rows of the columns."""
@@ -36,7 +41,7 @@ class Regression:
     def error(self, facts: Facts) -> float:
         """Standard error of the log-odds of one change."""
         row = np.concatenate([[1.0], self._standard(self._row(facts))])
-        return float(np.sqrt(row @ self.covariance @ row))
+        return float(np.sqrt(row @ self._covariance @ row))
 
     def odds_of(self, facts: Facts) -> float:
         return float(self.odds(self._row(facts)[None, :])[0])
@@ -70,12 +75,12 @@ def regression(columns: tuple[Column, ...], values: Floats, bad: Mask, ridge: fl
     x = (values - centre) / scale
     if not columns:
         share = (bad.sum() + 0.5) / (len(bad) + 1)
-        spread = np.array([[1 / (len(bad) * share * (1 - share))]])
-        return Regression((), centre, scale, np.array([np.log(share / (1 - share))]), spread)
+        precision = np.array([[len(bad) * share * (1 - share)]])
+        return Regression((), centre, scale, np.array([np.log(share / (1 - share))]), precision)
     fitted = LogisticRegression(C=ridge, max_iter=500).fit(x, bad)
     weights = np.concatenate([fitted.intercept_, fitted.coef_[0]])
     design = np.column_stack([np.ones(len(x)), x])
     p = fitted.predict_proba(x)[:, 1]
     precision = (design * (p * (1 - p))[:, None]).T @ design
     precision[1:, 1:] += np.eye(len(columns)) / ridge
-    return Regression(columns, centre, scale, weights, np.linalg.inv(precision))
+    return Regression(columns, centre, scale, weights, precision)

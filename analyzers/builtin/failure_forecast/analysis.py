@@ -27,7 +27,8 @@ from analyzers.contract import (
     text,
 )
 
-MOST_SHOWN = 20
+MOST_SHOWN = 100
+"""Nodes of the table; named ones are all there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,12 @@ def analyze(window: Window, params: Params) -> Verdict:
     named = [
         one for one in ranked if one.probability >= max(found.threshold, float(params["least_probability"]))
     ]
-    evidence = (*_tables(ranked, hours), *_causes(ranked, causes), _trial(tried), _method(found, params))
+    evidence = (
+        *_tables(ranked, len(named), hours),
+        *_causes(ranked, causes),
+        _trial(tried),
+        _method(found, params),
+    )
     if not named:
         return quiet(measures, evidence, checked)
     suspects = tuple(_suspect(one, hours, tried.usual) for one in named)
@@ -131,7 +137,7 @@ def _history(tried: Trial) -> Assumption:
     return Assumption("history", tried.holds, detail)
 
 
-def _tables(ranked: Sequence[AtRisk], hours: float) -> tuple[Evidence, ...]:
+def _tables(ranked: Sequence[AtRisk], named: int, hours: float) -> tuple[Evidence, ...]:
     rows = tuple(
         (
             one.node,
@@ -140,7 +146,7 @@ def _tables(ranked: Sequence[AtRisk], hours: float) -> tuple[Evidence, ...]:
             None if one.cause is None else one.cause.kind,
             None if one.cause is None else round(one.cause.probability, 3),
         )
-        for one in ranked[:MOST_SHOWN]
+        for one in ranked[: max(MOST_SHOWN, named)]
     )
     columns = (
         "component",

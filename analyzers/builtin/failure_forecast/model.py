@@ -3,6 +3,7 @@ days."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ LEAST_DAYS = 14
 RIDGE = 0.02
 REGRESSION, TREES = "logistic regression", "boosted trees"
 LEARNERS = (REGRESSION, TREES)
+QUANTILES = np.linspace(0, 1, 129)[1:-1]
+"""Between which the trees split."""
 
 
 class TooLittleError(ValueError):
@@ -152,6 +155,8 @@ def learn(name: str, rows: Floats, failing: Mask) -> Any:
         return lambda new: linear.decision_function((new - centre) / scale) + weight
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+    # Of weighted rows the library sorts a column once for each of its levels.
+    edges = [np.unique(np.quantile(column, QUANTILES)) for column in rows.T]
     trees = HistGradientBoostingClassifier(
         class_weight="balanced",
         max_iter=80,
@@ -161,8 +166,14 @@ def learn(name: str, rows: Floats, failing: Mask) -> Any:
         l2_regularization=5.0,
         early_stopping=False,
         random_state=0,
-    ).fit(rows, failing)
-    return lambda new: logit(trees.predict_proba(new)[:, 1]) + weight
+    ).fit(_levels(rows, edges), failing)
+    return lambda new: logit(trees.predict_proba(_levels(new, edges))[:, 1]) + weight
+
+
+def _levels(values: Floats, edges: Sequence[Floats]) -> Floats:
+    """Each column as the number of its quantiles that lie at or below it; the same shape."""
+    found = [np.searchsorted(cut, column, side="right") for column, cut in zip(values.T, edges, strict=True)]
+    return np.column_stack(found).astype(np.float64)
 
 
 def precision_area(predicted: Floats, happened: Mask) -> float:

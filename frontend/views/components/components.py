@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from analyzers.queries import NodeAtRisk, NodeForecast, node_forecast
 from frontend.sparklines import drawn
 from frontend.views.pages import page, show
 from frontend.views.paging import page_of_lines
@@ -157,6 +158,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "incidents": incidents,
         "failures": failures_of([*incidents.unresolved, *incidents.past], _place(at)),
         "changes": changes_about(it, at),
+        "risk": _risk(it, region, at),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "carried": _query(region, there, at),
         "seen": topology.knows(it) or placed is not None or bool(incidents.unresolved or incidents.past),
@@ -173,6 +175,13 @@ def health(request: HttpRequest) -> HttpResponse:
     region, at = _region(request, there), _moment(request)
     context = {"name": name, "region": region, "at": at, "health": drawn(health_of(region, name, at))}
     return show(request, "frontend/components/health.html", context, section="components")
+
+
+def _risk(name: str, region: str, at: datetime | None) -> tuple[NodeForecast, NodeAtRisk] | None:
+    """What the newest forecast says of a node until its horizon is over; None of one that it does not list."""
+    found = node_forecast(region, at) if name.startswith("node/") else None
+    node = None if found is None or found.is_over(at or datetime.now(UTC)) else found.of(name)
+    return None if found is None or node is None else (found, node)
 
 
 def _related(topology: TopologySnapshot, name: str) -> dict[str, Sequence[str]]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from analyzers.queries import verdict
+from analyzers.queries import Run, verdict
 from analyzers.runs.requests import RunRequest, request_run
 from analyzers.simulators.forecasts.nodes import AT_RISK, EPOCH, Rates, fleet, rows_of
 from incidents import queries
 from incidents.follower import follower
+from ingest.api import keys
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import NOW, Door, work
 
@@ -57,3 +59,49 @@ def test_a_run_names_the_node_at_risk_as_a_forecast() -> None:
     for address in ("/analyzers/failure_forecast/run", "/schedules/new?analyzer=failure_forecast"):
         form = alice.get(address).content.decode()
         assert re.search(r'name="length"[^>]*value="1 ?d"', form), address
+    _is_read_as_a_list(alice, run, row.incident.number)
+
+
+def _is_read_as_a_list(alice: Client, run: Run, number: int) -> None:
+    """Over the API, on the page of nodes at risk, and on the page of the node while the horizon lasts."""
+    key = keys.create("reader", ["incidents:read"])
+
+    def asked(query: str = "") -> tuple[int, Any]:
+        answer = Client().get(f"/api/v1/nodes_at_risk{query}", headers={"authorization": f"Bearer {key}"})
+        return answer.status_code, answer.json()
+
+    node = run.blamed[0]["component"]
+    status, body = asked()
+    assert (status, body["run"], body["status"], body["horizon_hours"]) == (200, str(run.pk), "named", 48.0)
+    assert (body["judged"], len(body["results"])) == (60, 60)
+    first = body["results"][0]
+    assert (first["component"], first["named"]) == (node, True)
+    assert first["probability"] > body["results"][1]["probability"]
+    assert "xid" in first["reasons"]
+    assert asked(f"?component={node}")[1]["results"] == [first]
+    assert asked("?component=node/other")[1]["results"] == []
+    assert (asked("?region=nowhere")[0], asked("?node=x")[0]) == (400, 400)
+
+    def shown(address: str) -> str:
+        return alice.get(address).content.decode()
+
+    listed = shown("/nodes-at-risk")
+    (line,) = re.findall(rf'<tr data-node="{node}">.*?</tr>', listed, re.S)
+    assert f">#{number}</a>" in line
+    assert len(re.findall("<tr data-node=", listed)) > 20
+    over = run.window_end + timedelta(hours=48)
+    for at, there in ((over - timedelta(minutes=1), True), (over, False)):
+        page = shown(f"/components/{node}?at={at.strftime('%Y-%m-%dT%H:%M:%SZ')}")
+        assert ("Risk of failure" in page) is (
+            there and run.finished_at is not None and run.finished_at <= at
+        )
+
+
+def test_without_a_run_the_list_says_what_makes_one() -> None:
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice"))
+    assert "No forecast yet" in alice.get("/nodes-at-risk").content.decode()
+    key = keys.create("reader", ["incidents:read"])
+    body = Client().get("/api/v1/nodes_at_risk", headers={"authorization": f"Bearer {key}"}).json()
+    assert (body["run"], body["results"]) == (None, [])
+    assert "No run of failure_forecast" in body["reason"]
