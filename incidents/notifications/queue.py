@@ -49,7 +49,7 @@ from incidents.notifications.results import (
     save_locked,
     shown,
 )
-from ingest.commands import retrying
+from ingest.commands import lease, retrying
 from ingest.db.database import columns, insert, insert_new
 from ingest.queries import Context
 
@@ -259,9 +259,7 @@ def _stop_answered(now: datetime) -> int:
 @transaction.atomic
 def _claim(now: datetime, full: Collection[str], room: Room, holder: int | None) -> list[Outgoing]:
     due = NotificationDelivery.objects.filter(state="waiting", next_at__lte=now).exclude(queue__in=full)
-    # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
-    ended = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * LEASE)
-    free = due.filter(Q(lease_until__isnull=True) | ended)
+    free = due.filter(Q(lease_until__isnull=True) | lease.is_over(now, LEASE))
     return _Judging(_locked(free.order_by("next_at")), now).claim(room, holder)
 
 

@@ -1,8 +1,7 @@
-"""Reports by mail: a row for each mail, claimed before it is sent, sent once, tried again while there is hope."""
+"""Reports by mail: subscriptions, a row for each mail, and its text."""
 
 from __future__ import annotations
 
-import smtplib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from email.mime.image import MIMEImage
@@ -19,6 +18,7 @@ from django.urls import reverse
 from incidents.reports.charts import ChartRenderError, charts, drawn
 from incidents.reports.csv import csv_of
 from incidents.reports.models import ProducedReport, ReportEmail, ReportSchedule, Subscription
+from incidents.worker.mail_queue import MailRefusedError, send_due
 from ingest.commands import record_configuration, retrying
 from ingest.integrations.mail import OWN_HEADER
 from ingest.queries import Context
@@ -28,11 +28,7 @@ KIND = "report_subscription"
 BY_MAIL = Context("system:reports")
 """Whoever has the link of a mail, who need not be anybody here."""
 SALT = "reports.unsubscribe"
-PAUSES = (1, 5, 15, 60, 240)
-"""Minutes until the next attempt; the last pause is repeated."""
 GIVEN_UP = timedelta(days=7)
-LEASE = timedelta(minutes=10)
-"""How long one attempt may take before another process may try."""
 AT_ONCE = 100
 Json = Mapping[str, Any]
 
@@ -46,45 +42,17 @@ def address_to_subscribers(schedule: ReportSchedule, report: ProducedReport) -> 
 
 
 def send_waiting(now: datetime) -> int:
-    """Send what is due; how many mails went out. Without a mail server everything waits."""
-    if not settings.EMAIL_IS_SET_UP:
-        return 0
-    due = ReportEmail.objects.filter(state="waiting", next_at__lte=now).order_by("next_at")
-    sent = 0
-    for mailing in due.select_related("report")[:AT_ONCE]:
-        # Only one process gets the row; if it dies, the lease ends and another one does.
-        claimed = ReportEmail.objects.filter(pk=mailing.pk, state="waiting", next_at=mailing.next_at)
-        if claimed.update(next_at=now + LEASE, attempts=mailing.attempts + 1):
-            sent += _attempt(mailing, now)
-    return sent
+    """Send what is due; how many mails went out."""
+    return send_due(ReportEmail, _send, lambda mail: mail.report.end + GIVEN_UP, now, AT_ONCE)[1]
 
 
-def _attempt(mailing: ReportEmail, now: datetime) -> bool:
-    row = ReportEmail.objects.filter(pk=mailing.pk)
+def _send(mail: ReportEmail) -> None:
     subscription = Subscription.objects.filter(
-        schedule__name=mailing.report.schedule, address=mailing.address
+        schedule__name=mail.report.schedule, address=mail.address
     ).first()
     if subscription is None:
-        row.update(state="refused", error="unsubscribed before it was sent")
-        return False
-    try:
-        message(mailing.report, subscription, get_connection()).send()
-    except (OSError, smtplib.SMTPException) as error:
-        if for_good(error) or now - mailing.report.end > GIVEN_UP:
-            row.update(state="refused", error=str(error)[:500])
-        else:
-            pause = timedelta(minutes=PAUSES[min(mailing.attempts, len(PAUSES) - 1)])
-            row.update(next_at=now + pause, error=str(error)[:500])
-        return False
-    row.update(state="sent", sent_at=now, error="")
-    return True
-
-
-def for_good(error: Exception) -> bool:
-    """Whether the server said that trying again is no use: an answer of 5xx (RFC 5321, 4.2.1)."""
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return all(500 <= code < 600 for code, _ in error.recipients.values())
-    return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
+        raise MailRefusedError("unsubscribed before it was sent")
+    message(mail.report, subscription, get_connection()).send()
 
 
 def message(

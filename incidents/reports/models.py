@@ -7,6 +7,8 @@ from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils import timezone
 
+from incidents.worker.models import QueuedMail
+
 CADENCES = (("daily", "daily"), ("weekly", "weekly"), ("monthly", "monthly"))
 
 
@@ -106,16 +108,11 @@ class Subscription(models.Model):
         return f"{self.address}: {self.schedule_id}"
 
 
-class ReportEmail(models.Model):
-    """One report to one address. `state`: waiting, sent, or refused for good (`error` says why)."""
+class ReportEmail(QueuedMail):
+    """One report to one address."""
 
     report = models.ForeignKey(ProducedReport, on_delete=models.CASCADE, related_name="emails")
     address = models.EmailField()
-    state = models.CharField(max_length=8, default="waiting")
-    attempts = models.PositiveIntegerField(default=0)
-    next_at = models.DateTimeField(default=timezone.now)
-    sent_at = models.DateTimeField(null=True)
-    error = models.TextField(blank=True, default="")
 
     class Meta:
         ordering = ("-report__end", "address")

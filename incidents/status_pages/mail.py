@@ -1,11 +1,7 @@
-"""Mail to subscribers of status pages: double opt-in by a signed link, and a row for each mail.
-
-A row is claimed before it is sent and tried again after a pause, as mails of reports are.
-"""
+"""Mail to subscribers of status pages: double opt-in by a signed link, a row for each mail, and its text."""
 
 from __future__ import annotations
 
-import smtplib
 import threading
 from datetime import datetime, timedelta
 from typing import Final
@@ -21,6 +17,7 @@ from django.urls import reverse
 from incidents.domain.status_pages import STATES, STATUSES, Notice
 from incidents.status_pages.models import StatusEmail, StatusNotice, StatusPage, StatusSubscriber
 from incidents.status_pages.projection import notice_of
+from incidents.worker.mail_queue import MailRefusedError, send_due
 from ingest.commands import record_configuration
 from ingest.integrations.mail import OWN_HEADER
 from ingest.queries import Context, now_utc
@@ -34,11 +31,8 @@ AGAIN_AFTER: Final = timedelta(hours=1)
 """Between requests of one address, so that nobody fills the mailbox of another person."""
 MOST_REQUESTS: Final = 100
 """New addresses of a page within AGAIN_AFTER."""
-PAUSES: Final = (1, 5, 15, 60, 240)
-"""Minutes until the next attempt; the last pause is repeated."""
 GIVEN_UP: Final = timedelta(days=1)
 """An update of a failure is of no use a day later."""
-LEASE: Final = timedelta(minutes=5)
 RETAINED: Final = timedelta(days=30)
 """Of mails that were sent or refused."""
 AT_ONCE: Final = 20
@@ -156,47 +150,17 @@ def tidy(now: datetime) -> None:
 
 
 def send_waiting(now: datetime) -> int:
-    """Send what is due; how many mails were tried. Without a mail server everything waits."""
-    if not settings.EMAIL_IS_SET_UP:
-        return 0
-    due = StatusEmail.objects.filter(state="waiting", next_at__lte=now).select_related("subscriber")
-    tried = 0
-    for row in due[:AT_ONCE]:
-        # One process gets the row; if it dies, the lease ends and another one does.
-        claimed = StatusEmail.objects.filter(pk=row.pk, state="waiting", next_at=row.next_at)
-        if claimed.update(next_at=now + LEASE, attempts=row.attempts + 1):
-            _attempt(row, now)
-            tried += 1
-    return tried
+    """Send what is due; how many mails were tried."""
+    return send_due(StatusEmail, _send, lambda mail: mail.made_at + GIVEN_UP, now, AT_ONCE)[0]
 
 
-def _attempt(row: StatusEmail, now: datetime) -> None:
-    own = StatusEmail.objects.filter(pk=row.pk)
+def _send(row: StatusEmail) -> None:
     message = _message(row)
     if message is None:
-        own.update(state="refused", error="the notice or its page is gone")
-        return
-    try:
-        with get_connection() as connection:
-            message.connection = connection
-            message.send()
-    except (OSError, smtplib.SMTPException, ValueError) as error:
-        if _for_good(error) or now - row.made_at > GIVEN_UP:
-            own.update(state="refused", error=str(error)[:500])
-        else:
-            pause = timedelta(minutes=PAUSES[min(row.attempts, len(PAUSES) - 1)])
-            own.update(next_at=now + pause, error=str(error)[:500])
-        return
-    own.update(state="sent", error="")
-
-
-def _for_good(error: Exception) -> bool:
-    """Whether the server answered 5xx (RFC 5321, 4.2.1), or the mail cannot be built."""
-    if isinstance(error, ValueError):
-        return True
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return all(500 <= code < 600 for code, _ in error.recipients.values())
-    return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
+        raise MailRefusedError("the notice or its page is gone")
+    with get_connection() as connection:
+        message.connection = connection
+        message.send()
 
 
 def _message(row: StatusEmail) -> EmailMessage | None:

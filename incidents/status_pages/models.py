@@ -9,6 +9,7 @@ from django.db import models
 
 from incidents.domain.status_pages import PublicService, services_in
 from incidents.teams.models import Team
+from incidents.worker.models import QueuedMail
 
 
 class StatusPage(models.Model):
@@ -85,21 +86,16 @@ class StatusSubscriber(models.Model):
         return f"{self.address} of {self.page}"
 
 
-class StatusEmail(models.Model):
+class StatusEmail(QueuedMail):
     """A mail to a subscriber: of update `number` of a notice, or without one the request to confirm.
 
-    `state`: waiting, sent or refused. A queue, which is not rebuilt.
+    A queue, which is not rebuilt.
     """
 
     subscriber = models.ForeignKey(StatusSubscriber, on_delete=models.CASCADE, related_name="mails")
     notice = models.UUIDField(null=True)
     number = models.PositiveIntegerField(default=0)
-    state = models.CharField(max_length=8, default="waiting")
     made_at = models.DateTimeField()
-    next_at = models.DateTimeField()
-    """When it is due, or while it is being sent, when another process may try."""
-    attempts = models.PositiveIntegerField(default=0)
-    error = models.TextField(default="", blank=True)
 
     class Meta:
         ordering = ("next_at", "pk")
@@ -109,7 +105,11 @@ class StatusEmail(models.Model):
             ),
         )
         indexes = (
-            models.Index(fields=("next_at",), condition=models.Q(state="waiting"), name="status_mails_due"),
+            models.Index(
+                fields=("next_at",),
+                condition=models.Q(state__in=("queued", "running")),
+                name="status_mails_due",
+            ),
             models.Index(fields=("made_at",), name="status_mails_age"),
         )
 

@@ -25,3 +25,19 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} at {self.at}"
+
+
+class QueuedMail(models.Model):
+    """A mail that waits, is being sent under a lease, was sent, or was refused for good (`error` says why)."""
+
+    state = models.CharField(max_length=8, default="queued")
+    next_at = models.DateTimeField(default=timezone.now)
+    """The next attempt."""
+    attempts = models.PositiveIntegerField(default=0)
+    claim = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True, default="")
+
+    class Meta:
+        abstract = True

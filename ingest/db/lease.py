@@ -99,9 +99,13 @@ def _rows(model: type[M]) -> QuerySet[M]:
 
 
 def _free(now: datetime) -> Q:
+    return Q(state="queued") | Q(is_over(now, lease()) | Q(is_lost=True), state="running")
+
+
+def is_over(now: datetime, span: timedelta) -> Q:
+    """Rows whose lease of at most `span` has ended."""
     # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
-    over = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * lease())
-    return Q(state="queued") | Q(over | Q(is_lost=True), state="running")
+    return Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * span)
 
 
 T = TypeVar("T")

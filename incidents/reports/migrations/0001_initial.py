@@ -106,12 +106,14 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("address", models.EmailField(max_length=254)),
-                ("state", models.CharField(default="waiting", max_length=8)),
-                ("attempts", models.PositiveIntegerField(default=0)),
+                ("state", models.CharField(default="queued", max_length=8)),
                 ("next_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("claim", models.UUIDField(null=True)),
+                ("lease_until", models.DateTimeField(null=True)),
                 ("sent_at", models.DateTimeField(null=True)),
                 ("error", models.TextField(blank=True, default="")),
+                ("address", models.EmailField(max_length=254)),
                 (
                     "report",
                     models.ForeignKey(

@@ -19,6 +19,7 @@ from incidents.reports import mail as mailing
 from incidents.reports.models import ReportEmail, ReportSchedule, Subscription
 from incidents.reports.periods import Period
 from incidents.reports.produce import produce
+from ingest.commands import lease
 from ingest.queries import Context
 
 NOW = datetime.now(UTC)
@@ -122,9 +123,20 @@ def test_a_refusal_for_good_is_kept_with_its_reason(server: MailServer) -> None:
 
 
 @pytest.mark.usefixtures("daily")
+def test_a_mail_that_another_process_sends_is_left_to_it(server: MailServer) -> None:
+    key = ReportEmail.objects.get().pk
+    assert (mine := lease.take_up(ReportEmail, key, SOON)) is not None
+    assert mailing.send_waiting(SOON) == 0
+    lease.let_go(mine)  # as at the end of the process
+    assert mailing.send_waiting(SOON) == 1
+    assert not lease.write(mine, state="refused")
+    assert len(server.mails) == 1
+
+
+@pytest.mark.usefixtures("daily")
 def test_without_a_mail_server_mails_wait() -> None:
     assert mailing.send_waiting(NOW + timedelta(days=1)) == 0
-    assert ReportEmail.objects.get().state == "waiting"
+    assert ReportEmail.objects.get().state == "queued"
 
 
 def test_one_click_in_a_mail_ends_the_subscription(daily: ReportSchedule) -> None:
