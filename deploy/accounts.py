@@ -1,4 +1,4 @@
-"""Who may have an account, how second factors are kept, and what an identity provider says of people."""
+"""Accounts: sign-up, encryption of second factors, sign-in by an identity provider."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STAFF = "staff"
 
 
 def shell_operator() -> Context:
-    """Whoever has a shell here has the database, so no role is asked for: they are no user of that name."""
+    """Context of commands in a shell: its user has the database, so no role is checked; no account has that name."""
     try:
         return Context(f"shell:{getpass.getuser()}")
     except (KeyError, OSError):  # a container may run as a number that has no name

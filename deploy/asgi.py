@@ -79,7 +79,7 @@ class Client:
 
 
 class Hub:
-    """Who listens, and the latest changes. Lives in the event loop; nothing here blocks."""
+    """Listeners and the latest changes. Lives in the event loop; nothing here blocks."""
 
     def __init__(self) -> None:
         self.clients: set[Client] = set()
@@ -88,7 +88,7 @@ class Hub:
         """The position after which `recent` has every change."""
 
     def start_at(self, position: str) -> None:
-        """What came before is not known here: who listens already is to read the page again."""
+        """Mark the beginning: earlier changes are unknown here, so pages that listen already have to be read again."""
         self.complete_since = position
         for client in self.clients:
             client.put(_reset(position), position)

@@ -14,7 +14,7 @@ TIMEOUT = 2.0  # seconds
 
 @cache
 def client() -> Redis:
-    """Where Celery's tasks wait; a socket is spelt in another way there."""
+    """Client of the broker in which Celery's tasks wait; a socket is spelt in another way there."""
     url: str = settings.CELERY_BROKER_URL
     if url.startswith(SOCKET):
         url = "unix://" + url.removeprefix(SOCKET).replace("virtual_host=", "db=")

@@ -23,7 +23,7 @@ MOST_BYTES: Final = 50 * 2**20
 
 
 def imported(system: str, paths: Sequence[str], integration: str = "") -> Draft:
-    """What the files become. Folders stand for the JSON files in them. Raises InvalidImportError."""
+    """Configuration that the files become. Folders stand for the JSON files in them. Raises InvalidImportError."""
     if system == "alertmanager":
         if len(paths) != 1:
             raise InvalidImportError("alertmanager: one file, its alertmanager.yml")

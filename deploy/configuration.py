@@ -28,7 +28,7 @@ from ingest.api.keys import ADMIN
 
 
 def configured() -> Catalogs:
-    """What the API lets people configure, by the name of its address."""
+    """Catalogs of the API's configuration, by the name of their address."""
     served = {prefix: view for prefix, view, _ in router.registry if issubclass(view, Catalog)}
     reports = {"report_schedules": ReportSchedulesView, "report_subscriptions": SubscriptionsFile}
     return {**served, **FILED, **reports}

@@ -28,7 +28,7 @@ import psycopg2
 from deploy.privileges import Account, digest, owner
 
 ROOT_STATE = Path("/var/lib/dossier")
-"""Where root keeps what Postgres, running under another id, could not reach below a private directory (/root)."""
+"""Directory for the files of root that Postgres, running under another id, cannot reach below a private one (/root)."""
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 108, Postgres appends ".s.PGSQL.5432"
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 SERVER_LOGS = ("postgres.log", "broker.log")
@@ -40,7 +40,7 @@ class EmbeddedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where embedded data lives. Paths follow from the directory alone: every process finds the servers."""
+    """Directory of embedded data. Paths follow from the directory alone: every process finds the servers."""
 
     root: Path
 
@@ -108,7 +108,7 @@ def die_with_parent(number: int) -> Callable[[], None]:
 
 
 def name_process(name: str) -> None:
-    """What `ps -e`, `top` and `pgrep` call this process; 15 characters."""
+    """Set the name of this process in `ps -e`, `top` and `pgrep`; 15 characters."""
     ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
@@ -213,7 +213,7 @@ def _broker_binary() -> Path:
 
 
 def _account(home: Home) -> Account | None:
-    """What Postgres must run as: None for this process' own user, the owner of the home when that is root."""
+    """Account for Postgres: None for this process' own user, the owner of the home when that is root."""
     return owner(home.root) if os.geteuid() == 0 else None
 
 

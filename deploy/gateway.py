@@ -50,8 +50,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """What is known of a sender without its body. `name` is empty for an unknown one; `most` is the largest body, in
-    bytes, that it may send here."""
+    """A sender as far as it is known without its body. `name` is empty for an unknown one; `most` is the largest body,
+    in bytes, that it may send here."""
 
     name: str
     most: int
@@ -154,7 +154,7 @@ class Gateway:
                 return await self._run(environ, self._threads)
 
     async def on_thread(self, work: Callable[[WSGIEnvironment], T], environ: WSGIEnvironment) -> T:
-        """What `work` returns, on a thread of the application."""
+        """Result of `work`, run on a thread of the application."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, environ)
 
     async def _run(self, environ: WSGIEnvironment, threads: ThreadPoolExecutor) -> Answer:
@@ -321,7 +321,7 @@ def is_visitor(environ: WSGIEnvironment) -> bool:
 
 
 def run(pages: WSGIApplication, environ: WSGIEnvironment) -> Answer:
-    """What the WSGI application answers, whole."""
+    """The answer of the WSGI application, whole."""
     rows: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start_response(

@@ -122,7 +122,7 @@ class McpGateway:
             return self._manager
 
     def _load(self) -> Callable[[], StreamableHTTPSessionManager]:
-        """What makes a session manager: each serves one request."""
+        """Factory of session managers: each serves one request."""
         from mcp.server.transport_security import TransportSecuritySettings
 
         from deploy.client.mcp import mcp_server

@@ -140,7 +140,7 @@ def find_endpoint(path: str, method: str | None) -> ResolverMatch | None:
 
 
 def answer(request: HttpRequest) -> HttpResponse:
-    """What the endpoint says that `request.resolver_match` leads to."""
+    """Answer of the endpoint that `request.resolver_match` leads to."""
     match = request.resolver_match
     assert match is not None
     response: HttpResponse = match.func(request, *match.args, **match.kwargs)
@@ -149,7 +149,7 @@ def answer(request: HttpRequest) -> HttpResponse:
 
 
 class ChangeReceipts:
-    """Who changes the configuration over the API gets a receipt, as every sender does: the transaction that did it."""
+    """Receipts of configuration changes over the API: the transaction that made them."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -29,7 +29,7 @@ NEEDED = (
     (Path(os.__file__), os.R_OK),
     (Path(psycopg2.__file__), os.R_OK),
 )
-"""What whoever runs Dossier must get to: the checkout, the interpreter, its library, our packages."""
+"""Paths that the user of Dossier must be able to read: the checkout, the interpreter, its library, our packages."""
 PR_SET_DUMPABLE = 4
 
 
@@ -55,7 +55,7 @@ class Account:
 
 
 def owner(home: Path) -> Account:
-    """Whoever a process that root starts for this home is to be: its owner; where that is root, or nobody yet, an id of
+    """Account for the processes that root starts for this home: its owner; where that is root, or nobody yet, an id of
     its own. Not `nobody`, which other daemons are, too: they could read the data and stop the servers."""
     with suppress(FileNotFoundError):
         found = home.stat()
@@ -132,7 +132,7 @@ def give_up(account: Account, home: Path) -> None:
 
 
 def obstacle(home: Path, account: Account) -> str | None:
-    """Why this user could not run Dossier from here, in a sentence or two; None where it could. Call it as root."""
+    """Reason why this user cannot run Dossier from here, in a sentence or two; None where it can. Call it as root."""
     above = next(path for path in home.parents if path.exists())
     needed = [*NEEDED, (above, os.X_OK)]
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What the supervisor knows of its processes, in a file that pages, `/readyz` and `/metrics` read."""
+"""Processes of the supervisor, in a file that pages, `/readyz` and `/metrics` read."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ RUN_RETENTION = env.duration(
 )
 
 MAY_ANALYZE = "incidents.api.permissions.MayAnalyze"
-"""Who may have analyzers run over HTTP: roles are known above the floor that runs them."""
+"""Function that says who may start analyzers over HTTP: roles are known above the layer that runs them."""
 
 # Watched from outside --------------------------------------------------------------------------------
 SEAL_FILE = Path(
@@ -515,7 +515,7 @@ OIDC_GROUP_ROLES = env.group_rules(
 
 
 OIDC_PROVIDER = "oidc"
-"""What the provider is called in addresses and rows."""
+"""Name of the provider in addresses and rows."""
 
 
 def oidc_apps(url: str, client_id: str, secret: str, name: str) -> dict[str, object]:

@@ -45,7 +45,7 @@ def _right_one(path: str) -> str:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """What Django refuses before a view does."""
+    """Page for a request that Django refuses before a view does."""
     why = "It cannot be read as a request."
     if isinstance(exception, DisallowedHost):
         why = "Dossier is not told that it is reached at this host name: DOSSIER_ALLOWED_HOSTS lists those that it is."
@@ -57,7 +57,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """What no view, endpoint or middleware answered: a database that is away is no mistake of ours, and passes."""
+    """Answer to a failure that no view, endpoint or middleware handled: a database that is away is temporary, not our
+    error."""
     if database_is_away(sys.exception()):
         return _unavailable(request)
     return server_error(request)
@@ -87,7 +88,7 @@ def _unavailable(request: HttpRequest) -> HttpResponse:
 
 
 def by_staff(request: HttpRequest, **_: str) -> HttpResponse:
-    """What allauth would let people do to their accounts by themselves, and some of it strangers.
+    """Page in place of allauth's self-service, part of which is open to strangers: staff does it.
 
     Addresses here are typed by staff and never verified, so that none of them proves who somebody is; and whoever has
     no password signs in through the identity provider, which lets them in no longer once they have left.

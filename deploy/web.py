@@ -40,7 +40,7 @@ def is_intake(environ: WSGIEnvironment) -> bool:
 
 
 def identify(environ: WSGIEnvironment) -> Sender:
-    """Who sends, by key or session, and the largest body that is read from them at this address."""
+    """Sender of a request, by key or session, with the largest body that is read from it at this address."""
     connections[DEFAULT_DB_ALIAS].close_if_unusable_or_obsolete()
     try:
         return _machine(environ) if is_intake(environ) else _person(environ)
@@ -92,7 +92,7 @@ application = beating(McpGateway(gateway, has_key))
 
 
 def pin_to_cores() -> None:
-    """What this process needs of the system before it serves: its cores, many open files, few garbage collections."""
+    """Set up this process before it serves: its cores, many open files, few garbage collections."""
     if settings.WEB_CPU_AFFINITY:
         keep_to_share(settings.HOME.run, settings.WEB_WORKERS)
     # Each connection is a file; the usual soft limit of 1024 is for programs that use select().

@@ -49,7 +49,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one run, or one person (then `finding` is None), attached together, or what a run's verdict shows."""
+    """Evidence attached together by one run, or by one person (then `finding` is None), or shown by a run's verdict."""
 
     version: int
     pieces: Sequence[Evidence | Piece]
@@ -148,7 +148,7 @@ def slices(pieces: Iterable[Evidence | Piece], cause: Container[str]) -> list[Sl
 
 
 def counted(spans: Iterable[tuple[datetime, datetime]]) -> list[Slice]:
-    """How many of the spans last, from one change of that number to the next."""
+    """Number of spans that last, from one change of it to the next."""
     changes: Counter[datetime] = Counter()
     for start, end in spans:
         changes[start] += 1
@@ -261,7 +261,7 @@ def _figure(value: Any) -> str:
 # ----------------------------------------------------------------------------------------------------------
 SHORTEST = timedelta(minutes=5)
 ONSETS = {"metrics": "metric shifted", "alert": "first alert"}
-"""What a mark of the onset is called, by the source that dates it."""
+"""Names of an onset mark, by the source that dates it."""
 LEAST_WIDTH = 0.4
 """Percent of the strip that a bar takes, be it ever so short."""
 
@@ -288,7 +288,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """When an incident's failure was seen, with what happened meanwhile, oldest first."""
+    """Times at which an incident's failure was seen, with the events in between, oldest first."""
 
     bars: Sequence[Bar]
     marks: Sequence[Mark]

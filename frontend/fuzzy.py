@@ -1,4 +1,4 @@
-"""How well typed text fits words: whole beginnings first, then letters in order, then a slip of the finger. Pure."""
+"""Match of typed text with words: whole beginnings first, then letters in order, then a slip of the finger. Pure."""
 
 from __future__ import annotations
 

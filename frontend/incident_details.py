@@ -1,4 +1,4 @@
-"""What the page of an incident shows beside its first screen, as one typed object: `incident_details(number, as_of)`.
+"""Details of an incident below the first screen, as one typed object: `incident_details(number, as_of)`.
 
 Onset, changes, times per team and records of analyzers decide nothing in the first second: the page does not wait for
 them, it asks for them once it is there and again with every change.
@@ -84,7 +84,7 @@ class OwnershipTimes:
 
 
 def ownership_times(state: Incident, now: datetime) -> OwnershipTimes:
-    """What is counted in the incident, and for one that is open the time since."""
+    """Times counted in the incident, and for an open one the time since."""
     counted = accounted(state, now)
     return OwnershipTimes(_longest(counted.team_seconds), _longest(counted.owner_seconds))
 

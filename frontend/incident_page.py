@@ -312,7 +312,7 @@ class AlertList:
 
     @property
     def why(self) -> str:
-        """Why all of this page are members, where that is the same for several; else empty."""
+        """Reason why all of this page are members, where that is the same for several; else empty."""
         whys = {one.why for one in self.alerts}
         return whys.pop() if len(self.alerts) > 1 and len(whys) == 1 else ""
 
@@ -394,7 +394,7 @@ def history(entries: Sequence[Entry], chosen: str) -> History:
 
 
 def moments(entries: Sequence[Entry]) -> list[dict[str, str]]:
-    """What the slider goes through, oldest first: the latest so many, each with its position in the log."""
+    """Positions of the slider, oldest first: the latest so many moments, each with its position in the log."""
     return [
         {"at": rfc3339(one.last_at), "position": one.position, "text": instants_words(one.text[:LONGEST])}
         for one in entries[-MOST_MOMENTS:]
@@ -402,7 +402,7 @@ def moments(entries: Sequence[Entry]) -> list[dict[str, str]]:
 
 
 def place_of(entries: Sequence[Mapping[str, str]], as_of: Position | None) -> int:
-    """Which of the moments a position shows: the latest that is not after it; without one the last."""
+    """Index of the moment that a position shows: the latest that is not after it; without one the last."""
     if as_of is None:
         return max(0, len(entries) - 1)
     return max(0, bisect_right([one["position"] for one in entries], str(as_of)) - 1)
@@ -429,7 +429,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who is called for an incident, step by step, and where that stands in words."""
+    """People called for an incident, step by step, with the state of each step in words."""
 
     text: str
     steps: Sequence[PlannedStep]

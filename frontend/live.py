@@ -1,4 +1,4 @@
-"""What pages and the live-updates process agree on: the token that lets a browser listen, and the messages.
+"""Contract between pages and the live-updates process: the token that lets a browser listen, and the messages.
 
 The live-updates process sees no cookie (it is another origin), so the page fetches a token that is good for a
 minute and carries it in the address. A stream ends by itself after `LONGEST`; the page then asks for a new
@@ -25,7 +25,7 @@ def make_token(user: str) -> str:
 
 
 def holder(token: str) -> str | None:
-    """Whom the token was made for; None for one that is wrong or too old."""
+    """Name of the person that the token was made for; None for one that is wrong or too old."""
     try:
         return TimestampSigner(salt="dossier.live").unsign(token, max_age=TOKEN_AGE)
     except BadSignature:

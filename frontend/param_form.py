@@ -55,7 +55,7 @@ def fields(
 
 
 def typed(analyzer: Analyzer, form: Mapping[str, Any]) -> dict[str, str]:
-    """What was typed, by parameter; a field that is missing or empty is not there."""
+    """Typed text, by parameter; a field that is missing or empty is left out."""
     found = {one.name: str(form.get(f"{PREFIX}{one.name}", "")).strip() for one in analyzer.params}
     return {name: value for name, value in found.items() if value}
 

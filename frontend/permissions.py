@@ -1,4 +1,4 @@
-"""What the one who looks at a page may configure, so that it shows no button that would be refused.
+"""Permissions of the reader of a page, so that it shows no button that would be refused.
 
 `incidents.people.permissions` decides where a command is carried out; pages ask beforehand, by the same rule.
 """

@@ -19,7 +19,7 @@ ShiftRow = tuple[datetime, datetime, str | None, bool]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a day shows of one shift; no person: nobody is on call."""
+    """Part of a shift within a day; no person: nobody is on call."""
 
     person: str | None
     words: str
@@ -33,7 +33,7 @@ class Day:
     pieces: tuple[Piece, ...]
     holidays: tuple[str, ...]
     clock: str
-    """What happens to the clock on that day; mostly nothing."""
+    """Change of the clock on that day; mostly none."""
     today: bool
 
     @property
@@ -47,7 +47,7 @@ class Day:
 
     @property
     def words(self) -> tuple[str, str]:
-        """When it begins and ends, to be read."""
+        """Begin and end, in words."""
         return _local_words(self.at), _local_words(self.until)
 
 
@@ -77,7 +77,7 @@ def _shift_rows(shifts: Iterable[Shift], gaps: Iterable[Span]) -> list[ShiftRow]
 
 
 def _joined(rows: Iterable[ShiftRow]) -> list[ShiftRow]:
-    """Whoever goes on by another layer goes on."""
+    """Rows with each person's shifts joined where they go on by another layer."""
     joined: list[ShiftRow] = []
     for one in rows:
         if joined and joined[-1][1] == one[0] and joined[-1][2:] == one[2:]:
@@ -111,7 +111,7 @@ def _day(
 
 
 def edges(day: date, zone: ZoneInfo) -> Span:
-    """When a day of a zone begins and ends. A day that the zone skipped is empty."""
+    """Begin and end of a day of a zone. A day that the zone skipped is empty."""
     midnight = datetime.combine(day, time())
     return instant(midnight, zone), instant(midnight + DAY, zone)
 
@@ -124,7 +124,7 @@ class Hour:
     until: str
     label: str
     name: str
-    """Who, where a turn begins or the day does; empty where it goes on."""
+    """Name of the person, at the begin of a turn or of the day; empty where it goes on."""
     person: str | None
     hue: int
     override: bool
@@ -136,7 +136,7 @@ class Hour:
 
     @property
     def words(self) -> tuple[str, str]:
-        """When it begins and ends, to be read."""
+        """Begin and end, in words."""
         return _local_words(self.at), _local_words(self.until)
 
 

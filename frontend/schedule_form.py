@@ -13,7 +13,7 @@ _LINE = re.compile(r"([a-z ,]+?)\s+([0-9:]+)\s*[-–]\s*([0-9:]+)")
 
 
 def as_fields(layers: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """What each layer's fields hold, and those of an empty one to add."""
+    """Fields of each layer, and those of an empty one to add."""
     shown = [_fields(one) for one in layers]
     empty = {"name": "", "people": "", "start": "", "end": "", "every": "1", "unit": "w", "times": ""}
     return [*shown, {**empty, "time_zone": "", "holidays": "include"}]

@@ -116,7 +116,7 @@ GROUPS: Final = (
 
 
 def groups_for(*, staff: bool) -> Sequence[Group]:
-    """What somebody may open; groups that would be empty are left out."""
+    """Groups that a person may open; empty ones are left out."""
     retained = (
         Group(one.title, tuple(section for section in one.sections if staff or not section.staff))
         for one in GROUPS

@@ -26,7 +26,7 @@ class Bar:
 
 
 def drawn(health: Health) -> Mapping[str, Any]:
-    """What the template shows: the figures, the bars of the hours and those of the days."""
+    """Values for the template: the figures, the bars of the hours and those of the days."""
     return {
         "rates": health.rates,
         "slow": health.slow,

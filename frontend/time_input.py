@@ -22,7 +22,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def parse_day(text: str) -> tuple[datetime, datetime]:
-    """When a day such as `2026-11-21` begins and ends; ValueError where it is none."""
+    """Begin and end of a day such as `2026-11-21`; raises ValueError for other text."""
     first = datetime.fromisoformat(text.strip()[:10])
     try:
         return instant(first, times.here()), instant(first + timedelta(days=1), times.here())

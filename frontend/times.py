@@ -42,7 +42,7 @@ def zone_called(name: str | None) -> ZoneInfo:
 
 @contextmanager
 def read_in(zone: ZoneInfo) -> Iterator[None]:
-    """What is written inside is for somebody whose clock shows the time of `zone`."""
+    """Write times inside for a reader whose clock shows the time of `zone`."""
     token = _READ_IN.set(zone)
     try:
         yield
@@ -82,7 +82,7 @@ def local(moment: datetime) -> datetime:
 
 
 def offset(moment: datetime) -> str:
-    """How far their clock is from UTC then: `UTC`, `UTC+1`, `UTC-3:30`. Unlike CST or IST it means one thing only."""
+    """Offset of their clock from UTC then: `UTC`, `UTC+1`, `UTC-3:30`. Unlike CST or IST it means one thing only."""
     ahead = local(moment).utcoffset() or timedelta(0)
     if not (minutes := round(abs(ahead) / timedelta(minutes=1))):
         return "UTC"
@@ -213,7 +213,7 @@ def instants(text: str) -> SafeString:
 
 @register.filter
 def hover(moment: Moment) -> str:
-    """What a time says when it is pointed at: exactly when, by the reader's clock and in UTC."""
+    """Tooltip of a time: the exact time, by the reader's clock and in UTC."""
     when = as_time(moment)
     if when is None:
         return "–"
@@ -251,7 +251,7 @@ def zone(moment: Moment) -> str:
 
 @register.simple_tag
 def now_exact() -> str:
-    """When a page was made, for its print."""
+    """Time at which a page was made, for its print."""
     return exact_words(timezone.now())
 
 

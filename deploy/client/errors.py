@@ -21,7 +21,7 @@ BY_STATUS = {400: USAGE, 401: DENIED, 403: DENIED, 404: NOT_FOUND, 409: CONFLICT
 
 
 class ClientError(Exception):
-    """Why a command was not carried out. `code` is the exit code of the process."""
+    """A command that failed, with its reason. `code` is the exit code of the process."""
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)

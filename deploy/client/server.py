@@ -113,7 +113,7 @@ class Server:
                 raise ClientError(f"{self.url} broke off: {_reason(error)}", UNREACHABLE) from None
 
     def refusal(self, error: urllib.error.HTTPError) -> ClientError:
-        """What an answer that is no 2xx means."""
+        """The error for an answer that is not 2xx."""
         code = BY_STATUS.get(error.code, FAILED)
         if 300 <= error.code < 400:
             target = urlsplit(error.headers.get("Location", ""))

@@ -37,7 +37,7 @@ def address(text: str) -> str:
 
 
 def settings_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the account is stored: `dossier/client.json` in the XDG configuration directory."""
+    """File of the account: `dossier/client.json` in the XDG configuration directory."""
     base = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "dossier" / "client.json"
 

@@ -78,8 +78,8 @@ def newest(server: Server) -> str:
 
 
 class Follower:
-    """How far the log has been printed: of the stream, and of each incident. A batch of the stream has one message
-    for an incident, at its last event, so that earlier events of it may come after a later one of another."""
+    """Printed position of the log: of the stream, and of each incident. A batch of the stream has one message for an
+    incident, at its last event, so that earlier events of it may come after a later one of another."""
 
     def __init__(self, server: Server, position: str) -> None:
         self.server, self.position = server, position
@@ -87,7 +87,7 @@ class Follower:
         self._printed: dict[str, str] = {}
 
     def missed(self) -> Iterator[tuple[Any, Any]]:
-        """What changed since the last printed position, oldest incident first."""
+        """Changes since the last printed position, oldest incident first."""
         query = [("order", "updated"), ("position_after", self.position)] if self.position else []
         found, _ = self.server.incidents(query, MOST)
         for incident in reversed(found):

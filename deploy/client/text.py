@@ -1,4 +1,4 @@
-"""What a terminal shows: tables that fit it, times as people say them, and no control characters of others."""
+"""Text for a terminal: tables that fit it, readable times, no control characters from outside."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def clean(value: object, *, lines: bool = False) -> str:
 
 
 def ago(text: str | None, now: datetime) -> str:
-    """How long ago an RFC 3339 time was, in one unit."""
+    """Age of an RFC 3339 time, in one unit."""
     if text is None:
         return "–"
     seconds = (now - datetime.fromisoformat(text)).total_seconds()
@@ -135,7 +135,7 @@ def incident_table(incidents: Sequence[Mapping[str, Any]], screen: Screen) -> li
 
 
 def incident_lines(one: Mapping[str, Any], screen: Screen) -> Iterator[str]:
-    """What an incident is, how sure it is, and whose it is."""
+    """Lines about an incident: title, confidence, owner."""
     failure, sure = one["failure"], one["confidence"]
     yield screen.strong(cut(f"#{one['number']} {clean(one['title'])}", screen.width))
     since = f", since {moment(failure['since'])}" if failure["since"] else ""
@@ -220,7 +220,7 @@ def evidence_lines(
 
 
 def origin(piece: Mapping[str, Any]) -> str:
-    """Where a piece of evidence comes from, so that it can be checked."""
+    """Origin of a piece of evidence, so that it can be checked."""
     if not piece["run"]:
         return f"attached by {clean(piece['actor'])}, {moment(piece['at'])}, event {piece['id']}"
     analyzer = f"{piece['analyzer']} {piece['analyzer_version']}"

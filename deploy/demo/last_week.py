@@ -57,7 +57,7 @@ class Trouble:
 
     @property
     def second_at(self) -> datetime:
-        """When somebody else told of it: before anybody looked."""
+        """Time of a second report by another person: before anybody looked."""
         opened, looked = self.ticket.opened_at, self.ticket.steps[0][0]
         return opened + (looked - opened) / 2
 

@@ -20,7 +20,7 @@ UNITS = uptimes.Month(units=600, days=DAYS)
 
 
 class Month:
-    """What happened to `tors` from `DAYS` days before `end` until then."""
+    """Outages of `tors` from `DAYS` days before `end` until then."""
 
     def __init__(self, end: datetime, tors: Sequence[str], seed: int) -> None:
         self.shift = end - timedelta(days=DAYS) - outages.START

@@ -1,4 +1,4 @@
-"""What the demo remembers between starts, in DOSSIER_HOME: login, keys, data time."""
+"""State of the demo between starts, in DOSSIER_HOME: login, keys, data time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Notes:
     """Configures people, rotations and policies; empty in older notes: the demo goes on without people."""
     alerts_key: str = ""
     pager_port: int = 0
-    """Where the pagers of the demo's people listen; 0: not chosen yet."""
+    """Port of the pagers of the demo's people; 0: not chosen yet."""
 
     @classmethod
     def load(cls, path: Path) -> Notes | None:

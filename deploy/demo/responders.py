@@ -177,7 +177,7 @@ class Responders:
         }
 
     def _storm(self) -> bool:
-        """What rules on VMs and hosts see of the last story: hundreds of alerts, which end after it."""
+        """Alerts on VMs and hosts of the last story: hundreds, which end after it."""
         sent = self.minutes()
         if sent >= self.demo.minutes + STORM_LASTS:
             if self.fired:

@@ -73,7 +73,7 @@ class Training:
 
     @property
     def also_named(self) -> tuple[str, ...]:
-        """What of the job rests on the culprit: other names of one fault."""
+        """Parts of the job that rest on the culprit: other names of one fault."""
         return f"rank/{self.rank}", f"worker/{self.rank}", node(self.rank)
 
     def topology(self) -> list[Row]:
@@ -205,7 +205,7 @@ def endpoint(rank: int) -> str:
 
 
 def hops(src: int, dst: int) -> list[str]:
-    """What a probe passes between two cards of one rail: over a spine where their segments differ."""
+    """Path of a probe between two cards of one rail: over a spine where their segments differ."""
     rail, near, far = src % RAILS, *(rank // RAILS // SEGMENT for rank in (src, dst))
     ends = [f"link/{nic(rank).partition('/')[2]}" for rank in (src, dst)]
     tors = [f"tor/gpu-s{segment}-r{rail}" for segment in dict.fromkeys((near, far))]

@@ -1,4 +1,4 @@
-"""What the demo sends, as batches in order of data time. Pure: the same seed and start give the same batches.
+"""Rows of the demo, as batches in order of data time. Pure: the same seed and start give the same batches.
 
 The world is `region_world` of the simulators. After its end it goes on with what every fleet has: a few
 failures an hour, and with the fault that lasts a day. An inventory that reports placements all the time, as real
@@ -101,16 +101,16 @@ class Demo:
         return batches
 
     def _known_before(self) -> list[Row]:
-        """What was there at the start had been there for the month before."""
+        """Rows of the start, moved back: they were in force for the month before."""
         first, began = stamp(self.start, 0), stamp(self.start - timedelta(days=DAYS), 0)
         return [{**row, "time": began} if row["time"] == first else row for row in self.world.topology]
 
     def minute(self, number: int) -> list[Batch]:
-        """What happens in minute `number` from the start."""
+        """Batches of minute `number` from the start."""
         return [*self.region_minute(number), *self.job_minute(number)]
 
     def job_minute(self, number: int) -> list[Batch]:
-        """What the recorders of the training job tell of a minute."""
+        """Records of the training job in a minute."""
         until = self.start + (number + 1) * MINUTE
         return [
             Batch(f"job-{kind}-{n}-at-{number}", kind, rows[first : first + MOST_ROWS], until)

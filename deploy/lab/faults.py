@@ -1,4 +1,4 @@
-"""What can be broken: a link or a switch that loses packets, or is down."""
+"""Faults of the lab: a link or a switch that loses packets, or is down."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Fault:
     percent: int = 30
 
     def ends(self) -> Iterator[tuple[str, str]]:
-        """Where it strikes: a node, and the interface there that packets leave by."""
+        """Places of the fault: a node, and its interface by which packets leave."""
         cable, switch = plan.component(self.component)
         if cable is not None:
             yield cable.lower, cable.upper

@@ -24,7 +24,7 @@ class LabBuildError(RuntimeError):
 
 
 def why_not() -> str | None:
-    """Why the lab cannot run on this machine, or None if it can."""
+    """Reason why the lab cannot run on this machine, or None if it can."""
     for command, package in (("ip", "iproute2"), ("tc", "iproute2"), ("nft", "nftables")):
         if shutil.which(command) is None:
             return (

@@ -1,4 +1,4 @@
-"""What the fabric looks like: two spines, four leaves, two hosts a leaf. Pure.
+"""Fabric of the lab: two spines, four leaves, two hosts a leaf. Pure.
 
 Every host has one address for each spine (a plane), and every switch sends what is addressed to a plane through that
 plane's spine. So which way a probe went follows from its address, and no hash has to be guessed.
@@ -86,7 +86,7 @@ def hops(src: int, dst: int, plane: int) -> tuple[str, ...]:
 
 
 def build_commands(node: str) -> Iterator[str]:
-    """What `ip -batch` is told inside the node's namespace, once all cables are there."""
+    """Commands for `ip -batch` inside the node's namespace, once all cables are there."""
     yield "link set lo up"
     for cable in cables_of(node):
         there = cable.other(node)

@@ -1,4 +1,4 @@
-"""What an operator does about each line of `manage.py doctor`, and settings of the server that break a promise."""
+"""Remedies for the lines of `manage.py doctor`, and server settings that break a promise."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SELECT current_setting('server_version_num')::int, current_setting('fsync'), cur
 
 
 def cure(line: str) -> str | None:
-    """What to do about a line, where one thing is known to help."""
+    """Remedy for a line, where one is known to help."""
     return next((cure for start, cure in CURES.items() if line.startswith(start)), None)
 
 

@@ -80,14 +80,14 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 
 
 def reasons() -> list[str]:
-    """Why this node cannot serve requests; empty where it can."""
+    """Reasons why this node cannot serve requests; empty where it can."""
     if processes.is_draining(settings.HOME.root):
         return [DRAINING]
     return _findings_of(database, disk_full, migrations, secret_key, clocks)
 
 
 def delays() -> list[str]:
-    """What comes late or not at all although requests are served: analyses, incidents, notifications."""
+    """Work that is late or stopped although requests are served: analyses, incidents, notifications."""
     return _findings_of(queue, running, *LATENESS)
 
 
@@ -96,7 +96,7 @@ def _findings_of(*checks: Callable[[], str | None]) -> list[str]:
 
 
 def warnings() -> list[str]:
-    """What works and needs somebody's attention."""
+    """Working parts that need attention."""
     found = [*node_warnings(), *([AS_ROOT] if privileges.is_root() else [])]
     if lost := _lost_analyzers():
         # Names only: anybody may ask for `/readyz`, and a reason may hold paths.
@@ -160,7 +160,7 @@ _looked: dict[str, tuple[float, object, list[str]]] = {}
 
 
 def _recently(name: str, look: Callable[[], list[str]], upon: object = None) -> list[str]:
-    """What `look` found at most LOOK_EVERY seconds ago, while `upon` is the same: every page asks."""
+    """Result of `look`, cached for LOOK_EVERY seconds while `upon` is the same: every page asks."""
     now, last = time.monotonic(), _looked.get(name)
     if last is None or last[1] != upon or now - last[0] > LOOK_EVERY:
         last = _looked[name] = (now, upon, look())
@@ -168,7 +168,7 @@ def _recently(name: str, look: Callable[[], list[str]], upon: object = None) -> 
 
 
 def _recently_unreadable() -> list[str]:
-    """What cannot be decrypted; each address is decrypted for it."""
+    """Secrets that cannot be decrypted; cached, since each address is decrypted for it."""
     return _recently(
         "secrets",
         lambda: [
@@ -228,7 +228,7 @@ MOVED_LATE = timedelta(hours=6)
 
 
 def advice() -> list[str]:
-    """What staff should set right although everything answers. Needs the database."""
+    """Advice for staff although everything answers. Needs the database."""
     found = [f"settings: {line}" for line in env.unread()]
     if lost := analyzers():
         found.append(lost)
@@ -332,7 +332,7 @@ def _is_bad(one: processes.Known, kinds: Collection[str]) -> bool:
 
 
 def _or_away(probe: Callable[[], str | None], away: str | None) -> str | None:
-    """What `probe` says, or `away` when the database is (None where another check says so already)."""
+    """Result of `probe`, or `away` when the database is (None where another check says so already)."""
     try:
         return probe()
     except (DatabaseError, InterfaceError):
@@ -340,7 +340,7 @@ def _or_away(probe: Callable[[], str | None], away: str | None) -> str | None:
 
 
 def foreign_database() -> str | None:
-    """Why this version may not use or migrate this database: one of another version made it. None where it may."""
+    """Reason why this version may not use or migrate this database: one of another version made it."""
     loader = MigrationExecutor(connection).loader
     replaced = {key for migration in loader.disk_migrations.values() for key in migration.replaces}
     known = {*loader.disk_migrations, *replaced}

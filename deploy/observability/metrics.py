@@ -1,4 +1,4 @@
-"""What `/metrics` shows: counters that each process keeps, and figures that are read where they live.
+"""Metrics of `/metrics`: counters that each process keeps, and figures that are read at their source.
 
 Under the supervisor the counters of all processes meet in files (PROMETHEUS_MULTIPROC_DIR), so that it does
 not matter which web process answers. What the database or the broker knows is asked at the time of the

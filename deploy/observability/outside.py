@@ -1,4 +1,4 @@
-"""What leaves this node by itself, so that others notice what it cannot tell: seals of the log, and a dead man's ping.
+"""Signals sent to other systems: seals of the log, and a dead man's ping.
 
 Both are loops of `manage.py deliver`: the process that calls people is the one whose silence must be heard.
 """

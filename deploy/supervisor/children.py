@@ -36,7 +36,7 @@ LONGEST_STEP = 1.0
 
 
 class Process(Protocol):
-    """What `Child` needs of a process: `subprocess.Popen` has it, and `Forked`."""
+    """Interface of a process for `Child`: `subprocess.Popen` has it, and `Forked`."""
 
     pid: int
 
@@ -93,7 +93,7 @@ class Child:
     started: float = 0.0
     pause: float = FIRST_PAUSE
     due: float | None = None
-    """When to start it again, on the monotonic clock; None while it runs."""
+    """Time of the next start, on the monotonic clock; None while it runs."""
     heartbeat: Path | None = None
     """The file that the process writes while its loops go on."""
     patience: float = 20.0
@@ -149,7 +149,7 @@ class Child:
             say(f"{self.name} {reason}; it starts again in {self.pause:.1f} s")
 
     def _over(self, now: float) -> str:
-        """Why the process is over, empty while it is not. One that hangs is over, too."""
+        """Reason why the process ended, empty while it runs. One that hangs is over, too."""
         assert self.process is not None
         if (code := self.process.poll()) is not None:
             return ending(code)

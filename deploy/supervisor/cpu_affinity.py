@@ -1,4 +1,4 @@
-"""Which cores a web process keeps to.
+"""Cores of a web process.
 
 Its threads hand the interpreter's lock to each other a few times a request. Where they are spread over cores that is an
 interrupt to another core each time, which then works with a cold cache: of two processes on two cores, each with one

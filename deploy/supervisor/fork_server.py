@@ -1,4 +1,4 @@
-"""What a process needs before it imports what its forks will run."""
+"""Preparation of a process before it imports the code of its forks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong around a command, in one line for whoever typed it: settings, the database, the home."""
+"""Checks before a command, with one line for each fault: settings, the database, the home."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deploy.privileges import PrivilegeError
 
 ROOT = Path(__file__).resolve().parents[1]
 NO_DATABASE = ("connection to server", "could not translate host name")
-"""How libpq begins where it reached no server, or was not let in."""
+"""Beginnings of libpq's messages where it reached no server, or was not let in."""
 
 
 def complaint(error: BaseException) -> str | None:

@@ -120,7 +120,7 @@ def become(request: Request, handed: Handed) -> None:
 
 
 def taken_over() -> Handed | None:
-    """What an earlier version has handed to this process, once."""
+    """Sockets handed over by an earlier version, once."""
     if (result := os.environ.pop(HANDED, None)) is None:
         return None
     found = json.loads(result)

@@ -408,7 +408,7 @@ def open_ports() -> dict[int, socket.socket]:
 
 
 def port_problem(port: int) -> str | None:
-    """Why nothing of this user's can listen at this port of DOSSIER_BIND_ADDRESS (0: at any), or None."""
+    """Reason why no process of this user can listen at this port of DOSSIER_BIND_ADDRESS (0: at any), or None."""
     try:
         listen(port).close()  # OSError here, too, on a machine without IPv6
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What is told about an endpoint, and sentences that several of them share."""
+"""Form of an endpoint's description, and sentences that several of them share."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Sender:
     """As a key's `endpoints` name it; empty where keys are bound to kinds of telemetry instead."""
     summary: str
     configuration: tuple[tuple[str, str], ...]
-    """Where to paste it, and what; with HTTPS for the address and KEY for the key."""
+    """Configuration to paste and its place; with HTTPS for the address and KEY for the key."""
     success: str
     limits: str
     overload: str
     life: str
-    """How repeats are told from new alerts, and how an alert ends; what a repeated request does."""
+    """Rule by which repeats differ from new alerts, and an alert ends; effect of a repeated request."""
     mapping: Mapping[str, object] | None = None
 
     def configured(self, address: str, key: str = KEY) -> list[tuple[str, str]]:

@@ -83,7 +83,7 @@ def analyzer_link(name: str) -> SafeString:
 
 @register.filter
 def waits(schedule: Schedule) -> list[Wait]:
-    """Where a schedule has not run yet, and why."""
+    """Schedules that have not run yet, with the reason."""
     return schedule_waits(schedule, timezone.now())
 
 
@@ -103,7 +103,7 @@ def settings_groups(request: HttpRequest) -> dict[str, Any]:
 
 @register.filter
 def removed_thing(tags: str) -> dict[str, str] | None:
-    """What the button in a message puts back; None where it is about something else."""
+    """Object that the button in a message restores; None where the message is about something else."""
     kind, _, key = tags.removeprefix("restore ").partition(" ")
     return {"kind": kind, "key": key} if tags.startswith("restore ") else None
 
@@ -206,7 +206,7 @@ def _cell(value: Any) -> str:
 
 
 def cell_class(value: Any) -> str:
-    """How a cell of a table is set: figures to the right, names of components and `3 h 20 min` unbroken, sentences with
+    """CSS class of a table cell: figures to the right, names of components and `3 h 20 min` unbroken, sentences with
     room."""
     if is_number(value):
         return ' class="number"'
@@ -245,7 +245,7 @@ def duration(span: timedelta | float | None) -> str:
 
 @register.filter
 def whole_minutes(seconds: float) -> str:
-    """How long someone had an incident: in minutes and more, since a page stands for a while."""
+    """Time that a person had an incident: in minutes and more, since a page stands for a while."""
     return "under 1 min" if seconds < 60 else duration(seconds // 60 * 60)
 
 
@@ -286,13 +286,13 @@ def spaced(name: str) -> str:
 
 @register.filter
 def lookup(names: dict[str, Any], key: str) -> Any:
-    """What stands under `key`, or the key itself: a team may have been deleted since."""
+    """Value under `key`, or the key itself: a team may have been deleted since."""
     return names.get(key, key)
 
 
 @register.filter
 def beyond(verdict: str | None, title: str) -> str:
-    """What a verdict says that the title above it does not: `, over 99 % likely` of a sentence that begins with it."""
+    """Part of a verdict that the title above it lacks: `, over 99 % likely` of a sentence that begins with it."""
     sentence = verdict or ""
     rest = sentence.removeprefix(title).strip(" ,;:.")
     if sentence.startswith(title):
@@ -307,7 +307,7 @@ def beyond(verdict: str | None, title: str) -> str:
 
 @register.filter
 def lookup_in(names: dict[str, Any], key: str) -> Any:
-    """What stands under `key`, empty where nothing does."""
+    """Value under `key`, empty where there is none."""
     return names.get(key, "")
 
 
@@ -331,7 +331,7 @@ def event_kind(name: str) -> str:
 
 @register.filter
 def range_span(estimate: dict[str, float]) -> dict[str, float]:
-    """Where low, rate and high of an interval lie on an axis from 0 to a round `end`, in hundredths."""
+    """Positions of low, rate and high of an interval on an axis from 0 to a round `end`, in hundredths."""
     ends = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
     end = next((end for end in ends if estimate["high"] <= end), 1.0)
     places = {name: round(100 * estimate[key] / end, 2) for name, key in _PLACES}
@@ -340,7 +340,7 @@ def range_span(estimate: dict[str, float]) -> dict[str, float]:
 
 @register.filter
 def measured(estimate: dict[str, Any]) -> SafeString:
-    """What the share of an estimate is of, in its analyzer's words: `loses 85 % of the probes over it`."""
+    """Meaning of an estimate's share, in its analyzer's words: `loses 85 % of the probes over it`."""
     before, _, after = str(estimate.get("phrase") or "failure rate {}").partition("{}")
     return format_html("{}<strong>{}</strong>{}", before, percent(estimate["failure_rate"]), after)
 

@@ -1,4 +1,4 @@
-"""What an address of the inbox asks for: a tab, a search, an order, a moment."""
+"""Query of an inbox address: a tab, a search, an order, a moment."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ TABS = (
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is asked for. Where the search has problems, nothing is listed."""
+    """Query of the inbox. Where the search has problems, nothing is listed."""
 
     tab: Tab
     text: str
@@ -77,9 +77,9 @@ class Listing:
     order: str
     as_of: Position | None
     me: str = ""
-    """Who reads, where the tab shows what they own: what others see alike is read once for all of them."""
+    """The reader, where the tab shows what they own: others' lists are read once for all of them."""
     grouping: str = ""
-    """What incidents are grouped by; empty: by what is to be done."""
+    """Key of the groups; empty: by the next action."""
 
     @property
     def problems(self) -> tuple[searching.Problem, ...]:
@@ -105,7 +105,7 @@ class Listing:
         )
 
     def quick(self, field: str) -> str:
-        """What a shortcut shows as chosen."""
+        """Chosen shortcut."""
         return searching.chosen(self.search.search, field)
 
 
@@ -115,7 +115,8 @@ def owned_by(name: str) -> queries.Filter:
 
 
 def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
-    """What an address asks for, or what `given` does in its place. Raises InvalidValueError for what makes no sense."""
+    """Query of an address, or `given` in its place. Raises InvalidValueError for values that make no sense. Raises
+    InvalidValueError for what makes no sense."""
     given = request.GET if given is None else given
     tab = next((tab for tab in TABS if tab.name == given.get("tab", TABS[0].name)), None)
     if tab is None:

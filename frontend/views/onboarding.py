@@ -38,7 +38,7 @@ from ingest.api.models import IntegrationKey
 from ingest.queries import Context, StreamVersionError, latest_deliveries
 
 SESSION: Final = "welcome"
-"""What only this browser knows: steps that were skipped, and whether a sample was looked at."""
+"""Key of the session: skipped steps, and whether a sample was looked at."""
 OFTEN: Final = ("prometheus", "alertmanager", "grafana", "pagerduty", "generic", "otlp")
 """Senders that most people have; the others follow them."""
 SENDING: Final = {"alerts", "telemetry"}

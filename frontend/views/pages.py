@@ -1,4 +1,4 @@
-"""What every page has in common: who may see it, how it is rendered, what a wrong address shows."""
+"""Parts of every page: who may see it, how it is rendered, the page for a wrong address."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def user_name(request: HttpRequest) -> str:
 
 
 def context_of(request: HttpRequest) -> Context:
-    """Who is asking, for the events that follow, and how the incident stood on their page."""
+    """Actor of the events that follow, and the version of the incident on their page."""
     seen = seen_from("seen", request.POST.get("seen", ""))
     return ExpectedContext(f"user:{user_name(request)}", trace=getattr(request, "trace", None), seen=seen)
 

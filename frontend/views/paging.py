@@ -73,7 +73,7 @@ class Listed(Generic[T]):
     path: str
     """Of the page of the list, which may be shown in answer to a form with an address of its own."""
     carried: Mapping[str, str]
-    """What else the address says, which a search takes along."""
+    """Rest of the address, which a search carries on."""
 
     @property
     def cleared(self) -> str:

@@ -75,7 +75,7 @@ def read_document(request: HttpRequest, slug: str) -> HttpResponse:
 @page
 @require_safe
 def live(request: HttpRequest) -> HttpResponse:
-    """Where this page may listen for changes, and the token that lets it."""
+    """Address for this page's live changes, and the token that opens it."""
     return _live(request, user_name(request))
 
 

@@ -32,9 +32,9 @@ PAGES: Final = {
     ANALYSIS: "schedules",
     ReportSchedulesView.kind: "reports",
 }
-"""Where what is of a kind stands, of all kinds that can be put back."""
+"""Pages of each kind that can be restored."""
 ANEW: Final = {ReportSchedulesView.kind: " Subscribers must subscribe again."}
-"""What the log does not keep of a kind."""
+"""Fields of a kind that the log does not store."""
 TAG: Final = "restore"
 
 

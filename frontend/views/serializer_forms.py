@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was typed as the API would be sent it, and by field what cannot be read."""
+    """Typed text as a body of the API, and errors by field that cannot be read."""
 
     data: dict[str, Any]
     problems: dict[str, str] = field(default_factory=dict)

@@ -93,7 +93,7 @@ def _fault(options: dict[str, Any]) -> Fault:
 
 
 def _outlets(options: dict[str, Any]) -> list[Any]:
-    """Where rows go: functions of a list of rows."""
+    """Destinations of rows: functions of a list of rows."""
     found: list[Any] = []
     if options["out"] is not None:
         found.append(lambda rows: _append(options["out"], rows))

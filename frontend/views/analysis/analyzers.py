@@ -32,7 +32,7 @@ SPANS = {
     "week": (timedelta(hours=3), 56),
     "month": (timedelta(hours=12), 60),
 }
-"""How far back outcomes are shown: the step and how many of them."""
+"""Spans of the outcomes shown: the step and the number of steps."""
 SHOWN = ("named", "quiet", "inconclusive", "failed", "unfinished")
 RECENT = 12
 
@@ -166,7 +166,7 @@ def _usual(analyzer: Analyzer) -> tuple[str, Schedule | None]:
 
 
 def _wanted(analyzer: Analyzer, form: Mapping[str, str]) -> tuple[commands.RunRequest | None, dict[str, str]]:
-    """What to ask for, or by field why it makes no sense."""
+    """The run that a form requests, or by field the reason why it makes no sense."""
     params, wrong = param_form.read(analyzer, form)
     problems = {f"{param_form.PREFIX}{name}": reason for name, reason in wrong.items()}
     moments: dict[str, datetime | None] = {"start": None, "end": None}

@@ -180,7 +180,7 @@ def _blamed(rows: Iterable[BacktestRow]) -> set[int]:
 
 
 def _judged(result: Mapping[str, Any] | None) -> int:
-    """How many findings and confirmed causes the score rests on."""
+    """Number of findings and confirmed causes behind the score."""
     return 0 if result is None else result["right"] + result["wrong"] + result["missed"]
 
 

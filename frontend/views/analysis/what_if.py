@@ -1,4 +1,4 @@
-"""What-if calculators: typed-in figures through the functions of the analyzers, with an address for every answer."""
+"""Calculators: typed-in figures through the functions of the analyzers, with an address for every answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _query(values: dict[str, float]) -> str:
 def _fields(
     calculator: Calculator, values: dict[str, float], wrong: dict[str, str], request: HttpRequest
 ) -> list[dict[str, Any]]:
-    """What the form shows: as typed where that was wrong, else the number in its shortest spelling."""
+    """Fields of the form: as typed where that was wrong, else the number in its shortest spelling."""
     return [
         {
             "it": one,

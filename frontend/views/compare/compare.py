@@ -120,7 +120,7 @@ def _presets(request: HttpRequest, now: datetime) -> list[tuple[str, str]]:
 
 
 def _moment(request: HttpRequest, name: str) -> datetime | None:
-    """What the field of a form shows; None for what is no time, whose reason stands beside it."""
+    """Moment of a field; None for text that is no time, whose reason stands beside it."""
     try:
         return datetime.fromisoformat(request.GET.get(name, "").replace(" ", "+")).astimezone(UTC)
     except (ValueError, OverflowError):

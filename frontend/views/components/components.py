@@ -60,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What a line contains, and the cursor of the rest; empty for none."""
+    """Contents of a line, and the cursor of the rest; empty for none."""
 
     rows: Sequence[Row]
     total: int
@@ -105,7 +105,7 @@ def components(request: HttpRequest) -> HttpResponse:
 @page
 @require_safe
 def contained(request: HttpRequest) -> HttpResponse:
-    """What one component contains, depends on or carries: a branch of the tree, and a page of its own."""
+    """Components that one contains, depends on or carries: a branch of the tree, and a page of its own."""
     there = regions()
     region, at = _region(request, there), _moment(request)
     name = check_component("of", request.GET.get("of", ""))
@@ -269,7 +269,7 @@ def _kind(request: HttpRequest, topology: TopologySnapshot) -> str:
 
 
 def _query(region: str, there: Sequence[str], at: datetime | None) -> str:
-    """What every link of these pages takes along, as the tail of a query."""
+    """Query that every link of these pages carries on, as its tail."""
     query = {"region": region} if there and region != there[0] else {}
     if at is not None:
         query["at"] = at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -112,7 +112,7 @@ def _tall(rows: Sequence[str], columns: Sequence[str]) -> int:
 
 
 def _data(found: Grid) -> str:
-    """Where the cells are, with everything said that an address leaves open: the page and they are of one moment."""
+    """Address of the cells, with each choice that the address of the page leaves open: both are of one moment."""
     assert found.crossing is not None
     query: list[tuple[str, str]] = [
         ("region", found.region),
@@ -142,8 +142,8 @@ def _drills(request: HttpRequest, found: Grid, side: str) -> dict[str, str]:
 
 
 def _worst(rows: Sequence[str], columns: Sequence[str], carried: Any, failed: Any) -> list[Cell]:
-    """Where the largest share failed of what was carried, of those in which anything did; little evidence goes last:
-    shares are taken as if one more had been carried and none of it failed."""
+    """Cells with the largest share of failures, of those in which anything failed; little evidence goes last: shares
+    are taken as if one more had been carried and none of it failed."""
     at = np.argwhere(failed > 0)
     share = failed[failed > 0] / (carried[failed > 0] + 1)
     order = np.argsort(-share, kind="stable")[:WORST]
@@ -154,7 +154,7 @@ def _worst(rows: Sequence[str], columns: Sequence[str], carried: Any, failed: An
 
 
 def _marked(found: Grid) -> list[dict[str, Any]]:
-    """What is blamed in the step that is shown, a component once: by incidents and analyzers."""
+    """Components blamed in the step that is shown, each once: by incidents and analyzers."""
     by: dict[str, dict[str, Any]] = {}
     for mark in found.marks[found.at]:
         entry = by.setdefault(mark.component, {"component": mark.component, "incidents": [], "runs": []})

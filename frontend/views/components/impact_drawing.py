@@ -1,4 +1,4 @@
-"""Where the boxes of a blast radius stand and what joins them: a drawing of four columns, in units of its own."""
+"""Drawing of a blast radius: places of its boxes and the lines between them, in four columns, in units of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Box:
     tone: str
     """`self`, `hurt`, `calm` or `more`."""
     full: str
-    """What is said on hover, and where the title is cut."""
+    """Full title, shown on hover and where the title is cut."""
 
     @property
     def middle(self) -> float:
@@ -38,7 +38,7 @@ class Box:
 
     @property
     def lines(self) -> tuple[float, float]:
-        """Where the title stands, and what stands under it."""
+        """Places of the title and of the line under it."""
         return (self.y + 20, self.y + 37) if self.under else (self.middle + 5, self.middle)
 
 
@@ -50,7 +50,7 @@ class Drawing:
     links: tuple[str, ...]
     """Paths, as SVG writes them."""
     heads: tuple[tuple[float, str], ...]
-    """Where each column begins that has something, and what it holds."""
+    """Columns that have a box: left edge and heading."""
 
 
 def drawn(graph: BlastGraph) -> Drawing:

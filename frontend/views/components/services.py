@@ -111,7 +111,7 @@ def _words(row: Service) -> str:
 
 
 def _radius(requested: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
-    """What fails with the component that was asked for, or why that cannot be said."""
+    """Components that fail with the one in the address, or the reason why that is unknown."""
     if not requested["component"]:
         return None, ""
     try:

@@ -1,4 +1,4 @@
-"""What rows of the inbox show beside the incident: state of the failure, trend, impact. No statement for a row."""
+"""Figures of inbox rows beside the incident: state of the failure, trend, impact. No statement for a row."""
 
 from __future__ import annotations
 

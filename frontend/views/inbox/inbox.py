@@ -171,7 +171,7 @@ def _group(listing: Listing, heading: str, incidents: Sequence[queries.View]) ->
 
 
 def _elsewhere(request: HttpRequest) -> str | None:
-    """Where a form of this page leads: what was chosen there is said by the address alone."""
+    """Address for a form of this page that was sent: the address alone names the choice."""
     if at := request.GET.get("at"):
         try:
             moment = parse_moment(at)
@@ -182,7 +182,7 @@ def _elsewhere(request: HttpRequest) -> str | None:
 
 
 def _shown_moment(request: HttpRequest) -> datetime:
-    """What the field of the past begins with: the moment that is shown, else an hour ago."""
+    """Moment in the field of the past: the one that is shown, else an hour ago."""
     try:
         return datetime.fromisoformat(request.GET.get("as_of", "").replace(" ", "+")).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -190,7 +190,7 @@ def _shown_moment(request: HttpRequest) -> datetime:
 
 
 def _choices(listing: Listing) -> dict[str, Any]:
-    """What forms of the page offer."""
+    """Choices of the page's forms."""
     chosen = {field: listing.quick(field) for field in QUICK}
     return {
         "order": listing.order,
@@ -224,7 +224,7 @@ def tabs_of(listing: Listing, counts: Mapping[Any, int], given: QueryDict) -> li
 
 
 def counts_of(listing: Listing) -> Mapping[Any, int]:
-    """How many incidents there are of each state; nothing where the page says none."""
+    """Number of incidents in each state; nothing where the page shows none."""
     if listing.as_of is not None or listing.problems:
         return {}
     # With a search, every resolved incident is looked at to count those that fit: only where they are what is shown.
@@ -236,7 +236,7 @@ MINE = "mine"
 
 
 def mine_of(listing: Listing, name: str) -> Mapping[Any, int]:
-    """How many of the unresolved incidents the reader owns, under `mine`; nothing where the page says no counts."""
+    """Number of unresolved incidents that the reader owns, under `mine`; nothing where the page shows no counts."""
     if listing.as_of is not None or listing.problems:
         return {}
     return {MINE: sum(queries.counts([*listing.filters, owned_by(name)], resolved=False).values())}
@@ -275,7 +275,7 @@ def matching(request: HttpRequest) -> HttpResponse:
 @page
 @require_safe
 def suggest(request: HttpRequest) -> HttpResponse:
-    """How the last word of a search may go on."""
+    """Continuations of the last word of a search."""
     found = suggestions(request.GET.get("search", "").replace("\0", ""), _known)
     return render(request, "frontend/inbox/suggestions.html", {"suggestions": found})
 

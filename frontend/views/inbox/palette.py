@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What is done to one incident: at once (`post`), or by its `panel` on the page of the incident."""
+    """Action on one incident: at once (`post`), or by its `panel` on the page of the incident."""
 
     words: str
     also: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ def _on_incident(typed: str, number: int) -> list[Place]:
 
 
 def _on_call(text: str) -> list[Place]:
-    """Who is on call in each schedule, where the text asks for it."""
+    """People on call in each schedule, where the text asks for it."""
     if len(text) < SHORTEST or not any(
         (place := rank(text, words)) is not None and place <= 1.0
         for words in ("who is on call", "on call now", "on-call")

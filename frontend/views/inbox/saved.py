@@ -21,7 +21,7 @@ TAG = "view"
 
 
 def shown(request: HttpRequest, listing: Listing) -> dict[str, Any]:
-    """What the inbox shows of views: all of them, the one that is looked at, and whether this is worth one."""
+    """Views for the inbox: all of them, the open one, and whether this search is worth saving."""
     name = user_name(request)
     given = {"tab": listing.tab.name, "search": listing.text, "order": listing.order}
     try:
@@ -42,7 +42,7 @@ def shown(request: HttpRequest, listing: Listing) -> dict[str, Any]:
 
 
 def opened_with(request: HttpRequest) -> str | None:
-    """Where the bare address of the inbox leads a person who chose what it opens with."""
+    """Address that the bare address of the inbox leads a person to, if they chose one."""
     if request.GET:
         return None
     default = queries.default_of(user_name(request))

@@ -34,7 +34,7 @@ _UUID: Final = 36
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What everybody who has the same list sees of it: `first` are the ids of its first page."""
+    """State that all readers of one list share: `first` are the ids of its first page."""
 
     counts: Mapping[Any, int]
     first: frozenset[str]

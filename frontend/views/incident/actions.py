@@ -1,4 +1,4 @@
-"""What people do to incidents: one form each, one event each, and what could not be done, said plainly."""
+"""Actions of people on incidents: one form each, one event each, and a plain reason for a refusal."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
 
 
 def undone_words(events: Sequence[Event], number: int) -> str:
-    """What undoing changed, by the events that it recorded: `Notifications of #1 resumed.`"""
+    """Effect of an undo, by the events that it recorded: `Notifications of #1 resumed.`"""
     types = {event.type: event.body for event in events}
     if (unsnoozed := types.get("incident.unsnoozed")) is not None:
         return f"Notifications of #{number} resumed." if unsnoozed["why"] else f"Snooze of #{number} ended."
@@ -218,7 +218,7 @@ def undone_words(events: Sequence[Event], number: int) -> str:
 
 
 def safe_next(request: HttpRequest, default: str) -> str:
-    """Where the form asks to go afterwards, if it is a page of ours."""
+    """Address that the form asks to go to afterwards, if it is a page of ours."""
     address = request.POST.get("next", "")
     safe = url_has_allowed_host_and_scheme(address, allowed_hosts=None) and address.startswith("/")
     return address if safe else default

@@ -1,4 +1,4 @@
-"""What evidence rests on: its rows as a file, and the summed window that the analyzer was given."""
+"""Data behind evidence: its rows as a file, and the summed window of the analyzer."""
 
 from __future__ import annotations
 

@@ -42,13 +42,13 @@ SEVERITIES = ("critical", "error", "warning", "info")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an action was not carried out, and what was typed, so that nothing has to be typed again."""
+    """An action that was refused: the reason, and the typed text, so that nothing has to be typed again."""
 
     verb: str
     reason: str
     typed: Mapping[str, str]
     meanwhile: Sequence[Happened] = ()
-    """What others did since this page was shown: the form below is there again, for the incident as it is now."""
+    """Changes by others since this page was shown: the form below is there again, for the incident as it is now."""
 
 
 @page
@@ -133,7 +133,7 @@ def form_choices(
 
 
 def _causes(state: queries.Incident, suspects: Sequence[Mapping[str, Any]]) -> list[tuple[str, float | None]]:
-    """What is offered as confirmed cause, with the probability that an analyzer gave it."""
+    """Choices of the confirmed cause, with the probability that an analyzer gave it."""
     causes: dict[str, float | None] = {}
     for suspect in suspects:
         causes.setdefault(suspect["component"], suspect["score"])
@@ -176,7 +176,7 @@ _LONGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class ListContext:
-    """What an incident's page shows of the list. `tail` is what its own addresses carry on, `""` without a list."""
+    """Neighbours of an incident in the list. `tail` is what its own addresses carry on, `""` without a list."""
 
     query: str = ""
     tail: str = ""
@@ -217,7 +217,7 @@ def among(request: HttpRequest, number: int) -> ListContext:
 
 
 def carried(request: HttpRequest) -> str:
-    """What an address of the incident says of its list, as the query of another one; empty where it says nothing."""
+    """Part of an incident's address about its list, as the query of another one; empty without a list."""
     query = {name: value for name in (LIST, PLACE) if (value := request.GET.get(name))}
     return f"?{urlencode(query)}" if LIST in query and len(query[LIST]) <= _LONGEST else ""
 

@@ -1,4 +1,4 @@
-"""What can be done about an incident of a node or a training job, fetched beside its page."""
+"""Mitigations for an incident of a node or a training job, fetched beside its page."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ingest.api.redact import masked
 from ingest.queries import alert_delivery
 
 OPENING = timedelta(minutes=1)
-"""How long after a delivery its page waits for an incident."""
+"""Time that the page of a delivery waits for an incident."""
 LONGEST_SHOWN = 20_000
 """Characters of a payload that the page shows."""
 

@@ -63,7 +63,7 @@ def remediation_context(state: Incident, name: str | None) -> dict[str, Any]:
 
 
 def _choices(state: Incident, name: str) -> dict[str, Any]:
-    """What the forms offer: `components` with their nodes, where it can be handed over, and the answers that follow."""
+    """Choices of the forms: `components` with their nodes, where it can be handed over, and the answers that follow."""
     found = state.remediation
     is_free = state.state != "resolved" and (found is None or found.stage not in IN_PROGRESS)
     named = blamed_nodes(state) if is_free else []

@@ -1,5 +1,5 @@
-"""What stands beside an incident and is fetched beside its page, which does not wait: past incidents that are
-like it, the team that resolved such, what fails with its component.
+"""Panels fetched beside an incident's page, which does not wait for them: similar past incidents, the team that
+resolved such, blast radius.
 
 Learning brings a hundred megabytes and takes its time, so that only what is fetched beside a page asks for it.
 """
@@ -48,7 +48,7 @@ def similar(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def _note(number: int) -> str:
-    """What the person who resolved an incident last wrote about its fix."""
+    """Last note about the fix, by the person who resolved an incident."""
     ends = [one for one in queries.timeline(str(number)) if one.type == "incident.resolved"]
     return str(ends[-1].body.get("note") or "") if ends else ""
 
@@ -74,7 +74,7 @@ def teams(request: HttpRequest, number: int) -> HttpResponse:
 @page
 @require_safe
 def blast(request: HttpRequest, number: int) -> HttpResponse:
-    """What fails with the incident's component, as a drawing and as a list."""
+    """Components that fail with the incident's one, as a drawing and as a list."""
     as_of = moment_in(request)
     incident = queries.get(str(number), as_of).incident
     graph = None

@@ -1,4 +1,4 @@
-"""What the pages of who is on call show: how schedules stand, one of them as a calendar, the turns of who looks."""
+"""Contents of the on-call pages: states of schedules, one of them as a calendar, the reader's turns."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SPANS = ("1 h", "4 h", "12 h", "1 d")
 MOST_GAPS = 3
 WEEKS = 4
 VIEWS = {"days": timedelta(weeks=WEEKS), "hours": timedelta(weeks=1)}
-"""How much a calendar shows: four weeks by the day, one by the hour."""
+"""Extents of a calendar: four weeks by the day, one by the hour."""
 FIRST, LAST = date(2000, 1, 3), date(2099, 1, 1)
 
 
 def schedule_context(row: OnCallSchedule, now: datetime, me: str) -> dict[str, Any]:
-    """How a schedule stands, and when it is the turn of `me` next."""
+    """State of a schedule, and the next turn of `me`."""
     zone, known = ZoneInfo(row.time_zone), queries.on_call_status(row, now)
     mine = queries.turn_of(row, me, now, timedelta(weeks=WEEKS))
     return {
@@ -156,7 +156,7 @@ def _span(one: rotations.Shift, zone: ZoneInfo) -> str:
 
 
 def _choice(one: rotations.Shift, zone: ZoneInfo, now: datetime) -> dict[str, str]:
-    """What is left of a shift; the present one is swapped from now on."""
+    """Rest of a shift; the present one is swapped from now on."""
     span = f"now – {rota.written(one.end, zone)}" if one.start <= now else _span(one, zone)
     words = f"{one.person}: {span}"
     return {"value": f"{rfc3339(one.start)} {rfc3339(one.end)} {one.person}", "words": words}

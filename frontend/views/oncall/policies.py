@@ -151,7 +151,7 @@ def _saved(request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping
 
 
 def _given(typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the serializer takes, and what cannot be read as what it should be."""
+    """Data for the serializer, and errors by field that cannot be read."""
     given: dict[str, Any] = {
         "slug": typed.get("slug", "").strip(),
         "name": typed.get("name", ""),

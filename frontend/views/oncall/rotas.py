@@ -63,7 +63,7 @@ def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
 def _save(
     request: HttpRequest, row: OnCallSchedule | None, read: list[dict[str, Any]]
 ) -> dict[str, list[str]]:
-    """What is wrong by field; nothing is, if it was kept."""
+    """Errors by field; none if it was saved."""
     form = request.POST
     fields = {
         "slug": row.slug if row else form.get("slug", ""),

@@ -1,4 +1,4 @@
-"""Who is on call: for everybody, with what they can take over, swap and subscribe to."""
+"""On-call schedules: for everybody, with shifts to take over, swap and subscribe to."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
 
 
 def _with_pieces(analysis: Mapping[str, Any]) -> dict[str, Any]:
-    """What an analyzer says of a period, its evidence as a page shows it."""
+    """An analyzer's part of a report, its evidence as a page shows it."""
     return {**analysis, "evidence": [Piece.of(one) for one in analysis["evidence"]]}
 
 

@@ -1,4 +1,4 @@
-"""What is reported how often: of what, in which time zone, with which analyzers. Everybody reads, staff change."""
+"""Schedules of reports: subject, interval, time zone, analyzers. Everybody reads, staff change."""
 
 from __future__ import annotations
 

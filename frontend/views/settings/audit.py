@@ -1,4 +1,4 @@
-"""Who changed what configures Dossier, and what it was before: for staff."""
+"""Audit of the configuration: actor, change, value before. For staff."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 
 def _audit_query(typed: dict[str, str]) -> AuditQuery:
-    """What the address asks for. Raises InvalidValueError, which names the parameter."""
+    """Query of the address. Raises InvalidValueError, which names the parameter. Raises InvalidValueError, which names
+    the parameter."""
     since, until = _day("since", typed["since"]), _day("until", typed["until"])
     return AuditQuery(
         typed["kind"],
@@ -53,7 +54,7 @@ def _audit_query(typed: dict[str, str]) -> AuditQuery:
 
 
 def _day(name: str, text: str) -> tuple[datetime, datetime] | None:
-    """When a day begins and ends by the reader's clock."""
+    """Begin and end of a day by the reader's clock."""
     if not text:
         return None
     try:

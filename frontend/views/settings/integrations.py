@@ -41,9 +41,9 @@ GENERIC = "generic"
 """The endpoint whose payloads a mapping reads."""
 OVERLAP = "1 d"
 WARNED_BEFORE = timedelta(days=14)
-"""How long before a key expires its page says so."""
+"""Time before a key expires from which its page warns."""
 LISTED = timedelta(days=1)
-"""How far back deliveries and refusals are shown."""
+"""Age of the oldest deliveries and refusals shown."""
 SHOWN = 20
 """Deliveries that the page of one lists, the newest first."""
 UNREAD = 5
@@ -109,7 +109,7 @@ def integration(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _unread(row: IntegrationKey) -> list[dict[str, Any]]:
-    """What it sent of which no alert could be made: whose it seems to be, and whether the mapping of now reads it."""
+    """Payloads that gave no alert: the probable sender, and whether the present mapping reads them."""
     return [
         {"it": one, "sender": recognition.recognised(_payload(one)), "readable": bool(_read_again(row, one))}
         for one in unread_deliveries(row.name, timezone.now() - LISTED, UNREAD)
@@ -117,7 +117,7 @@ def _unread(row: IntegrationKey) -> list[dict[str, Any]]:
 
 
 def _left_out(row: IntegrationKey) -> list[dict[str, Any]]:
-    """What the mapping leaves out: by reason the latest and how many; subscriptions to confirm each alone."""
+    """Payloads left out by the mapping: by reason the latest and the number; subscriptions to confirm each alone."""
     found: dict[str, dict[str, Any]] = {}
     for one in left_out_deliveries(row.name, timezone.now() - LISTED, LEFT_OUT):
         payload = _payload(one)
@@ -193,7 +193,7 @@ def _confirmed(request: HttpRequest, row: IntegrationKey) -> HttpResponse:
 @page
 @require_safe
 def received(request: HttpRequest) -> HttpResponse:
-    """What changes on the list while one looks: when each was used last, and what it was refused."""
+    """Changing part of the list: last use and last refusal of each key."""
     rows = list(IntegrationKey.objects.filter(revoked_at=None))
     found = refusals_of([row.name for row in rows])
     entries = [{"it": row, "refusals": found.get(row.name, [])} for row in rows]
@@ -201,7 +201,7 @@ def received(request: HttpRequest) -> HttpResponse:
 
 
 def refusals_of(names: Iterable[str]) -> dict[str, list[Rejection]]:
-    """What keys were refused within LISTED, by name, the latest first."""
+    """Refusals of keys within LISTED, by name, the latest first."""
     found: dict[str, list[Rejection]] = {}
     rows = Rejection.objects.filter(integration__in=list(names), at__gte=timezone.now() - LISTED)
     for row in rows.order_by("-at"):

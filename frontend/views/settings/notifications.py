@@ -1,4 +1,4 @@
-"""How Dossier reaches the person who is signed in: methods, rules, quiet hours, and what was sent lately."""
+"""Notification settings of the reader: methods, rules, quiet hours, and recent messages."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _added(request: HttpRequest, user: User | None) -> tuple[dict[str, str], dic
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
 def channels(request: HttpRequest) -> HttpResponse:
-    """What teams share; POST adds one."""
+    """Channels shared by teams; POST adds one."""
     staff_only(request, "Only staff can change channels.")
     errors, typed = _added(request, None) if request.method == "POST" else ({}, {})
     if request.method == "POST" and not errors:

@@ -105,7 +105,7 @@ def _everybody(request: HttpRequest) -> dict[str, Any]:
 
 
 def _members(request: HttpRequest, team: Team) -> dict[str, Any]:
-    """That team alone, however many are in it."""
+    """Members of that team alone, however many there are."""
     rows = list(team.memberships.select_related("user").order_by("user__username"))
     found = listed(
         request,

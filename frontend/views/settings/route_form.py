@@ -20,7 +20,7 @@ _FOLLOWS = {None: "", True: "yes", False: "no"}
 
 
 def typed_from(row: Route) -> dict[str, Any]:
-    """What the form shows of a rule."""
+    """Form values of a rule."""
     when: Mapping[str, Any] = row.when
     return {
         "name": row.name,
@@ -63,13 +63,13 @@ def _grouping_typed(row: Route) -> dict[str, str]:
 
 
 def typed_in(post: QueryDict) -> dict[str, Any]:
-    """What was typed, to be shown again."""
+    """Typed text, to be shown again."""
     typed: dict[str, Any] = {name: str(value) for name, value in post.items()}
     return {**typed, "severities": post.getlist("severities")}
 
 
 def body_of(typed: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the API takes, and errors by field of what it could not even be asked."""
+    """Body for the API, and errors by field that it could not even be sent."""
     errors: dict[str, str] = {}
     body: dict[str, Any] = {name: typed.get(name, "").strip() or None for name in TEXTS}
     body["pattern"] = body["pattern"] or ""

@@ -17,7 +17,7 @@ from ingest.api.models import IntegrationKey
 from ingest.api.test_alerts import ENDPOINTS
 
 PASTE: Final = "paste"
-"""What the form says to do that a payload is pasted into: it is too long for an address."""
+"""Note in place of an address for a pasted payload, which is too long for one."""
 DESCRIBED: Final = ("component", "labels", "severity", "integration", "analyzer", "confidence")
 LONGEST: Final = 4_000
 """Characters of an address that everything on the way takes."""
@@ -37,7 +37,7 @@ _FORMATS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What was asked and what went wrong with it, by field; `pasted` says which alert of a payload is explained."""
+    """A query of the tester with its errors by field; `pasted` says which alert of a payload is explained."""
 
     explained: Explanation | None
     fields: dict[str, str]
@@ -55,7 +55,7 @@ class Tested:
 
 
 def alert_formats() -> list[tuple[str, str]]:
-    """What can read a payload, with its name for people; the ones that have none last."""
+    """Readers of a payload, with their names for people; those without a name last."""
     return sorted(
         ((one, _FORMATS.get(one, one)) for one in ENDPOINTS),
         key=lambda one: [*_FORMATS, one[0]].index(one[0]),
@@ -68,7 +68,7 @@ def senders() -> list[str]:
 
 
 def tested(request: HttpRequest, table: RoutingTable) -> Tested:
-    """What was asked in the address, or pasted into the form."""
+    """Query of the address, or of the pasted form."""
     if request.POST.get("do") == PASTE:
         return _pasted(request, table)
     requested = {name: request.GET.get(name, "").strip() for name in (*DESCRIBED, "alert")}

@@ -44,7 +44,7 @@ LATEST = 5
 
 @dataclass
 class _Page:
-    """What the page shows besides the tree."""
+    """Contents of the page besides the tree."""
 
     form: str = ""
     """`new` or `edit`: which form is open."""
@@ -201,7 +201,7 @@ def _extensible(levels: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _words(level: dict[str, Any]) -> str:
-    """What a rule and those beneath it say: a branch is found as a whole."""
+    """Words of a rule and those beneath it: a branch is found as a whole."""
     parts = (level["rule"].name, level["asks"], *level["gives"], *map(_words, level["children"]))
     return " ".join(map(str, parts))
 
@@ -214,7 +214,7 @@ _BY: dict[tuple[str, ...], str] = {(): "all in one incident", EACH_ALONE: "one i
 
 
 def _gives(rule: Rule) -> list[str]:
-    """What a rule says itself, in words."""
+    """Effects of a rule itself, in words."""
     parts = [f"to {rule.team.name}"] if rule.team else []
     for name, value in (("service", rule.service), ("severity", rule.severity), ("policy", rule.policy)):
         parts += [f"{name} {value}"] if value else []

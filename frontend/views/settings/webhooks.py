@@ -154,7 +154,7 @@ def _replay(request: HttpRequest, row: Webhook) -> None:
 
 
 def _with_offset(text: str) -> str:
-    """What a browser's field for times gives is meant by the clock of whoever typed it."""
+    """A browser's time field with the offset of the reader's clock."""
     try:
         return rfc3339(parse_moment(text))
     except (ValueError, OverflowError):

@@ -30,7 +30,7 @@ log = structlog.get_logger("status_pages")
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is sent, and its strong ETag with quotes."""
+    """Body of an answer, and its strong ETag with quotes."""
 
     content: bytes
     content_type: str

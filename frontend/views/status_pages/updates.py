@@ -46,7 +46,7 @@ FORM: Final = "frontend/status_pages/update.html"
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What an update is written for: a page, and the notice or the incident that it is about."""
+    """Subject of an update: a page, and its notice or incident."""
 
     page: StatusPage
     notice: Notice | None
@@ -248,7 +248,7 @@ def _allow(on: StatusPage, context: Context) -> None:
 
 
 def _refusal(on: StatusPage, request: HttpRequest) -> str:
-    """Why the reader may not publish here; empty where they may."""
+    """Reason why the reader may not publish here; empty where they may."""
     try:
         _allow(on, Context(f"user:{user_name(request)}"))
     except ForbiddenError as error:

@@ -85,7 +85,7 @@ MOST_PREVIEWED = 5
 @page
 @require_safe
 def preview(request: HttpRequest) -> HttpResponse:
-    """What a silence would match now: of `matchers` as typed, or of the incidents `number`."""
+    """Alerts that a silence would match now: of `matchers` as typed, or of the incidents `number`."""
     numbers = [
         one for one in request.GET.getlist("number") if one.isascii() and one.isdecimal() and len(one) < 16
     ]
@@ -200,7 +200,7 @@ def _create(request: HttpRequest) -> tuple[Silence | None, dict[str, str]]:
 
 
 def typed_again(form: QueryDict) -> writing.SilenceRepeat | None:
-    """What was typed for how it recurs. Raises InvalidValueError."""
+    """Typed recurrence. Raises InvalidValueError."""
     rule = form.get("rule", "").strip() or dict(AGAIN).get(form.get("again", ""), "")
     if not rule:
         return None

@@ -125,7 +125,8 @@ def test_a_refusal_for_good_is_kept_with_its_reason(server: MailServer) -> None:
 @pytest.mark.usefixtures("daily")
 def test_a_mail_that_another_process_sends_is_left_to_it(server: MailServer) -> None:
     key = ReportEmail.objects.get().pk
-    assert (mine := lease.take_up(ReportEmail, key, SOON)) is not None
+    mine = lease.take_up(ReportEmail, key, SOON)
+    assert mine is not None
     assert mailing.send_waiting(SOON) == 0
     lease.let_go(mine)  # as at the end of the process
     assert mailing.send_waiting(SOON) == 1
