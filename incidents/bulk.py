@@ -69,8 +69,8 @@ COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], CommandResult | Si
     "silence": lambda i, f, c: _silenced(i, f, c),
     "end_silence": lambda i, f, c: _silence_ended(i, f, c),
 }
-"""What each verb takes: the fields of its command, read; `until` is a time or None, of a silence always a time; `into`
-is the id of an incident."""
+"""Command of each verb, from its fields, read; `until` is a time or None, of a silence always a time; `into` is the
+id of an incident."""
 assert set(COMMANDS) == {*VERBS, *BACK}
 
 

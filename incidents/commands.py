@@ -1,4 +1,4 @@
-"""What can be done to incidents: one function a command, each one transaction: load, decide, append, project.
+"""Commands on incidents: one function a command, each one transaction: load, decide, append, project.
 
 All raise `InvalidValueError` (a value is wrong: which field and why), `CommandRefusedError` (it does not fit the
 incident's state: why; `ForbiddenError` where a person may not do it) or `IncidentNotFoundError`. A command that
@@ -67,7 +67,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a report became: a new incident (`opened`), or events on the open incident of its dedup key."""
+    """Result of a report: a new incident (`opened`), or events on the open incident of its dedup key."""
 
     opened: bool
     incident: Incident
@@ -257,7 +257,7 @@ def resolve(
 
 
 def without_team(slug: str, teams: Collection[str]) -> str | None:
-    """Why an incident of this team is not opened again where there is no such team: nobody would be called for it."""
+    """Reason why an incident is not opened again without its team: nobody would be called for it."""
     if slug in teams:
         return None
     return f"its team {slug} was removed; put that team back, or make one of that name, first"

@@ -1,4 +1,4 @@
-"""What can be asked about incidents, by the API and the console alike. Nothing here writes."""
+"""Queries about incidents, for the API and the console alike. Nothing here writes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What became of a finding: it `opened`, `joined` or was `recorded` on this incident."""
+    """Placement of a finding: it `opened`, `joined` or was `recorded` on this incident."""
 
     component: str
     outcome: str
@@ -242,14 +242,12 @@ def members(
 
 
 def shared_labels(reference: str) -> Shared:
-    """What the alerts of an incident have in common."""
+    """Labels that the alerts of an incident share."""
     return shared_by(_id(reference))
 
 
 def alerts_pending_resolution(reference: str) -> int:
-    """How many alerts of an incident that a person resolved still count as firing, until the next few have
-    their turn.
-    """
+    """Number of alerts of a resolved incident that still count as firing, until the next few have their turn."""
     return pending_resolutions(_id(reference))
 
 
@@ -261,7 +259,7 @@ def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:
 def counts(
     filters: Sequence[Filter] = (), most: int | None = None, *, resolved: bool = True
 ) -> dict[State, int]:
-    """How many incidents are in each state, among those that the filters let through. Of the resolved ones, which only
+    """Number of incidents in each state, among those that the filters let through. Of the resolved ones, which only
     ever become more, at most `most` are counted, or none where they are not asked for.
     """
     found = filtered(filters)
@@ -273,13 +271,13 @@ def counts(
 
 
 def unanswered() -> dict[str, int]:
-    """How many hand-overs of each team wait to be accepted or rejected."""
+    """Number of hand-overs of each team that wait to be accepted or rejected."""
     waiting = IncidentRow.objects.filter(handed_from__isnull=False).values_list("handed_from")
     return {str(team): count for team, count in waiting.annotate(n=Count("pk")).order_by()}
 
 
 def placed_findings(run: str) -> list[Placed]:
-    """What became of the findings of a run. One that waits for another window has none."""
+    """Placements of the findings of a run. One that waits for another window has none."""
     rows = FindingPlacement.objects.filter(run=run).select_related("incident").order_by("component")
     return [Placed(r.component, r.outcome, str(r.incident_id), r.incident.number) for r in rows]
 
@@ -293,7 +291,7 @@ def team_slugs() -> list[str]:
 
 
 def unresolved_by_team() -> dict[str, int]:
-    """How many incidents of each team are not resolved."""
+    """Number of unresolved incidents of each team."""
     found = IncidentRow.objects.exclude(state="resolved").values_list("team")
     return {str(team): count for team, count in found.annotate(n=Count("pk")).order_by()}
 
@@ -321,7 +319,7 @@ def changes_before(it: Incident, as_of: Position | None = None) -> list[Reported
 
 
 def names_about(it: Incident, as_of: Position | None = None) -> list[str]:
-    """What changes about an incident may name: its component, and what its alerts name, in lower case."""
+    """Names that changes about an incident may use: its component, and those of its alerts, in lower case."""
     alerts, _ = members(it.id, MOST_ALERTS, as_of=as_of)
     labels = [("component", name) for name in it.cause]
     labels += [("component", one.alert.component or "") for one in alerts]

@@ -1,4 +1,5 @@
-"""What time alone does to alerts and incidents: found in the database every few seconds, by `manage.py deliver`.
+"""Transitions of alerts and incidents by time alone: found in the database every few seconds, by `manage.py
+deliver`.
 
 Each is done in parts, in transactions of their own, so that what is due ten thousand times keeps nothing else waiting;
 and one that fails leaves all others alone, also those of its kind. No broker is asked, and no worker that may be busy
@@ -44,7 +45,7 @@ def due_snoozes(now: datetime, but: Collection[str] = ()) -> list[str]:
 
 
 def wake(ids: Sequence[str], now: datetime) -> int:
-    """How many of them were still asleep."""
+    """Number of them that were still asleep."""
     return sum(bool(record(id_, c.Unsnooze(), Context(ACTOR), now).events) for id_ in ids)
 
 
@@ -114,7 +115,7 @@ Do = Callable[[Sequence[str], datetime], int]
 
 
 class ExclusiveSweep:
-    """What is due to incidents or alerts: found, and done in a transaction in which no alert or finding is placed.
+    """Sweep of due incidents or alerts: found, and changed in a transaction in which no alert or finding is placed.
 
     One that fails keeps no other from it, and is passed over for a while.
     """
@@ -124,7 +125,8 @@ class ExclusiveSweep:
         self._passed_over = Backoff("deliver", PAUSE)
 
     def __call__(self, now: datetime) -> int:
-        """How much was done. Raises what the first raised that failed, after all others have gone on."""
+        """Number of changes. Raises the first error after all others have gone on. Raises what the first raised that
+        failed, after all others have gone on."""
         failed: dict[str, Exception] = {}
         did = in_halves(self._find(now, self._passed_over.ids()), partial(self._part, now), failed)
         self._passed_over.add(failed)

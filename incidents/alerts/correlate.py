@@ -211,7 +211,7 @@ def _move(
 
 
 def parts(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    """What one event moves at a time."""
+    """Parts of a sequence, each as large as one event moves."""
     return (tuple(items[start : start + MOST_AT_ONCE]) for start in range(0, len(items), MOST_AT_ONCE))
 
 
@@ -283,7 +283,7 @@ LAST_TIME = "all alerts resolved"
 
 
 def place_alerts(events: Sequence[Event], at: datetime | None = None, back: str | None = None) -> None:
-    """What a run of events `alert.reported`, in the order of the log, makes of incidents.
+    """Place alerts in incidents, for a run of events `alert.reported` in the order of the log.
 
     Silences count as of `at`; None is when the alerts were recorded. `back` says why alerts that had left
     their incidents come back to them.

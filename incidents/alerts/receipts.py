@@ -1,4 +1,4 @@
-"""What became of a request that was answered with a 2xx.
+"""Outcomes of requests that were answered with a 2xx.
 
 The receipt of an incident command is made of the events that it recorded, so it costs no event of its own.
 """
@@ -37,12 +37,12 @@ def receipt_of(incident_id: str, events: Sequence[Event]) -> str:
 
 
 def outcomes_of(id: str) -> tuple[str, dict[str, Any]] | None:
-    """Who sent it, as an actor, and what became of it; None for a receipt that is not known."""
+    """Sender of a request, as an actor, and its outcome; None for an unknown receipt."""
     return _incident(id) or _configuration(id) or _telemetry(id) or _alerts(id)
 
 
 def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
-    """Who did it, and what became of it."""
+    """Actor and outcome of a command."""
     parts = _INCIDENT.fullmatch(id)
     if parts is None:
         return None
@@ -112,7 +112,7 @@ def _change(delivery: AlertDelivery) -> dict[str, Any]:
 
 
 def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
-    """What became of each alert: the incident that it joined, and because of what, or why it called nobody."""
+    """Outcome of each alert: the incident that it joined and the reason, or why it called nobody."""
     ids = [one.alert for one in delivery.fates]
     tickets = queries.tickets_of(ids)
     whys = queries.suppressed(ids)

@@ -1,4 +1,4 @@
-"""What changed between two moments, over HTTP."""
+"""Differences between two moments, over HTTP."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class IncidentCompareView(IncidentAPI):
         responses={200: IncidentComparisonShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """What changed of an incident between two times: fields, timeline, alerts."""
+        """Differences of an incident between two times: fields, timeline, alerts."""
         query = parameters(request, "from", "to")
         found = compare_incident(reference, span_from(query.get("from", ""), query.get("to", "")))
         return Response(
@@ -162,7 +162,7 @@ class GridCompareView(IncidentAPI):
         responses={200: GridComparisonShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """What changed of the grid: the window that ends at `from` beside the one that ends at `to`."""
+        """Differences of the grid: the window that ends at `from` beside the one that ends at `to`."""
         query = parameters(request, "from", "to", "within", *GRID)
         span = span_from(query.pop("from", ""), query.pop("to", ""))
         grid = grid_query_from(query, request.query_params.getlist("within"))
@@ -197,7 +197,7 @@ class ConfigurationCompareView(IncidentAPI):
         responses={200: ConfigurationComparisonShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """What is configured otherwise at `to` than at `from`."""
+        """Differences of the configuration at `from` and at `to`."""
         query = parameters(request, "from", "to")
         found = compare_configuration(span_from(query.get("from", ""), query.get("to", "")))
         objects = [

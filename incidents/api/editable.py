@@ -1,5 +1,5 @@
-"""What people configure. Over HTTP reading needs `incidents:read`; writing `admin`, or to be staff or a manager of its
-team."""
+"""Configuration over HTTP: reading needs `incidents:read`; writing `admin`, or to be staff or a manager of its team.
+Over HTTP reading needs `incidents:read`; writing `admin`, or to be staff or a manager of its team."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Catalog(viewsets.ModelViewSet[Any]):
 
     kind: str
     on_behalf_of: Context | None = None
-    """Who changes things where no request does."""
+    """Actor of changes outside of a request."""
     environment: Mapping[str, str] = {}
-    """Where a file of configuration says that its secrets are."""
+    """Secrets that a file of configuration refers to."""
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
 
     def get_permissions(self) -> list[BasePermission]:
@@ -99,7 +99,7 @@ class Catalog(viewsets.ModelViewSet[Any]):
         return {self.lookup_field: self.lookup_field}
 
     def find(self, key: Sequence[str]) -> Any | None:
-        """What a file means by these values of `named_by`."""
+        """Row that a file means by these values of `named_by`."""
         return self.get_queryset().filter(**dict(zip(self.named_by.values(), key, strict=True))).first()
 
     def filed(self) -> Iterable[Any]:
@@ -107,7 +107,7 @@ class Catalog(viewsets.ModelViewSet[Any]):
         return self.get_queryset()
 
     def hold(self) -> None:
-        """What a change keeps out until its transaction ends, before anything is read."""
+        """Locks that a change takes until its transaction ends, before it reads anything."""
         hold_names()
 
     def keep(self, serializer: BaseSerializer[Any]) -> None:

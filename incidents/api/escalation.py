@@ -141,7 +141,7 @@ def _actions(row: EscalationPolicy | None) -> list[Action]:
 
 
 class PoliciesView(Catalog):
-    """Who is called for an incident that nobody answers. A change concerns incidents that begin to wait after it."""
+    """People called for an unacknowledged incident. A change concerns incidents that begin to wait after it."""
 
     kind = "escalation_policy"
     queryset = EscalationPolicy.objects.select_related("team")
@@ -209,8 +209,9 @@ class EscalationView(IncidentAPI):
         responses={200: EscalationShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Where its escalation stands: what happens next, when, and whom it reaches. Whom the next step would have
-        reached at an earlier moment is not known any more: `next` is then null."""
+        """State of its escalation: the next step, its time and recipients. Recipients of the next step at an earlier
+        moment are not known: `next` is then null. Whom the next step would have reached at an earlier moment is not
+        known any more: `next` is then null."""
         as_of = as_of_in(parameters(request, "as_of"))
         incident, now = get(reference, as_of).incident, (as_of and moment_of(as_of)) or timezone.now()
         statuses = (

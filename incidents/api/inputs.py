@@ -75,7 +75,7 @@ def reference(field: str, given: object) -> str:
 
 
 def context(request: Request) -> Context:
-    """Who asks, the id of the request, and with `If-Match` how the incident stood when they looked."""
+    """Actor, the id of the request, and with `If-Match` the version of the incident that they saw."""
     kind = "user" if request.auth is None else "key"
     actor, seen = f"{kind}:{request.user.get_username()}", request.headers.get("If-Match", "")
     return ExpectedContext(actor, trace=getattr(request, "trace", None), seen=seen_from("If-Match", seen))

@@ -1,5 +1,5 @@
-"""How people are reached, over HTTP: their own under /api/v1/me, those of others under /api/v1/users/NAME for staff and
-keys with `admin`; channels of teams; and who was told of an incident."""
+"""Contact methods over HTTP: the caller's under /api/v1/me, those of others under /api/v1/users/NAME for staff and
+keys with `admin`; channels of teams; and the notifications of an incident."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class QuietHoursShape(s.Serializer[Any]):
 
 
 class PreferencesShape(s.Serializer[Any]):
-    """Who is called an escalation policy decides, rules decide only how. An incident that no rule is for is told by all
-    methods at once; without a method, to the address of the account."""
+    """Notification rules: an escalation policy decides who is called, rules decide only how. An incident that no
+    rule is for is told by all methods at once; without a method, to the address of the account."""
 
     rules = RuleShape(many=True, required=False)
     quiet_hours = QuietHoursShape(
@@ -103,7 +103,7 @@ class PreferencesShape(s.Serializer[Any]):
 
 
 class ContactMethodAPI(IncidentAPI):
-    """Whose methods they are: of the caller, or under /users of somebody else."""
+    """Contact methods of the caller, or under /users of another person."""
 
     def get_permissions(self) -> list[BasePermission]:
         return [HasScope(ADMIN if "username" in self.kwargs else "incidents:read")]
@@ -276,8 +276,8 @@ class NotificationsView(IncidentAPI):
         responses={200: NotificationListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Who was told of it, by what, and what became of each; the latest first. As they stand: the attempts up to
-        a moment are events of the incident."""
+        """Notifications of an incident: recipient, method and outcome, the latest first. As they stand: the attempts
+        up to a moment are events of the incident."""
         parameters(request, "cursor", "limit")
         incident = queries.get(reference).incident.id
         pages = Latest()

@@ -108,7 +108,7 @@ class RoleShape(s.Serializer[Any]):
 
 
 class MembersView(IncidentAPI):
-    """Who is in a team, and what they may do there."""
+    """Members of a team with their roles."""
 
     @extend_schema(operation_id="team_members_list", responses={200: MembersShape, **ERRORS, **NO_TEAM})
     def get(self, request: Request, slug: str) -> Response:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""Who may configure over HTTP: keys with `admin`, staff, and managers what belongs to their team."""
+"""Permissions of configuration over HTTP: keys with `admin`, staff, and managers for their team."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What incidents serve at the addresses that senders know, beside /api/v1/."""
+"""Addresses of incidents that senders know, beside /api/v1/."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ REGIONS = 100
 
 
 class BacktestRequestShape(StrictMixin, s.Serializer[Any]):
-    """What POST /backtests takes. Every window that lies in `[start, end)` is judged."""
+    """Body of POST /backtests. Every window that lies in `[start, end)` is judged."""
 
     analyzer = s.CharField(max_length=60)
     start = s.DateTimeField(default_timezone=UTC)
@@ -121,7 +121,7 @@ class BacktestsView(ScorecardAPI, ListAPIView[BacktestRow]):
 class BacktestView(ScorecardAPI):
     @extend_schema(operation_id="backtests_retrieve", responses={200: BacktestWithResultShape})
     def get(self, request: Request, id: str) -> Response:  # noqa: ARG002
-        """How far it is, and its score once it is done."""
+        """Progress, and the score once it is done."""
         return Response(BacktestWithResultShape(_found(id)).data)
 
 

@@ -41,7 +41,7 @@ class SimilarShape(s.Serializer[Any]):
 
 
 class RecordShape(s.Serializer[Any]):
-    """How often it was right about the latest incidents that it had not learned from."""
+    """Share of right answers about the latest incidents that it had not learned from."""
 
     judged = s.IntegerField(help_text="the latest so many resolved incidents")
     suggested = s.IntegerField(help_text="for so many of them it would have suggested a team")
@@ -56,7 +56,7 @@ class SuggestedTeamShape(s.Serializer[Any]):
 
 
 class TimeRecordShape(s.Serializer[Any]):
-    """How good the quantiles were for the latest incidents, each judged by those resolved before it opened."""
+    """Coverage of the quantiles over the latest incidents, each judged by those resolved before it opened."""
 
     judged = s.IntegerField()
     coverage = s.FloatField(

@@ -61,7 +61,7 @@ class ReplyView(ProviderAPI):
 class StatusView(ProviderAPI):
     @extend_schema(operation_id="telephony_status", request=FORM, responses={204: None, **REFUSED})
     def post(self, request: Request, message: UUID) -> HttpResponse:
-        """What became of an SMS or a phone call; one that failed makes the next contact method due."""
+        """Delivery report of an SMS or a phone call; one that failed makes the next contact method due."""
         return self.answered(request, lambda sent: requests.report(message, sent))
 
 

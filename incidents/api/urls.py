@@ -1,4 +1,4 @@
-"""What incidents serve under /api/v1/."""
+"""Addresses of incidents under /api/v1/."""
 
 from __future__ import annotations
 

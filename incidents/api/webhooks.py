@@ -249,7 +249,7 @@ class WebhooksView(Catalog):
     @extend_schema(operation_id="webhooks_deliveries", responses={200: DeliveriesShape, **ANSWERS})
     @action(detail=True, methods=["get"], pagination_class=None)
     def deliveries(self, request: Request, name: str) -> Response:
-        """What was sent last, what waits, what is given up."""
+        """Last deliveries, waiting ones, and those that were given up."""
         del request, name
         row = self.get_object()
         shown = {

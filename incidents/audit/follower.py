@@ -21,8 +21,8 @@ def keep(events: list[Event]) -> None:
 
 
 def check() -> int:
-    """How many entries equal their events. Raises LogIntegrityError for the first that was deleted, edited or put
-    in."""
+    """Number of entries that equal their events. Raises LogIntegrityError for the first that was deleted, edited or
+    put in."""
     after, count, place = Position.START, 0, _place()
     while events := read_all(after, BATCH, TYPES, upto=place):
         upto = place if len(events) < BATCH else events[-1].position

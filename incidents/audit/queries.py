@@ -1,4 +1,4 @@
-"""Who changed what, the newest first."""
+"""Configuration changes with their actors, the newest first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """What is looked for; empty and None ask nothing. `text` is part of a thing's name, in any case."""
+    """Query of the audit; empty and None restrict nothing. `text` is part of a thing's name, in any case."""
 
     kind: str = ""
     actor: str = ""

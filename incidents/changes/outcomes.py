@@ -35,9 +35,9 @@ from ingest.queries import Context, names_of_changed, now_utc, read_window
 ACTOR: Final = "system:changes"
 INCIDENT, ROLLED_BACK, HARMLESS = "incident", "rolled_back", "harmless"
 OUTCOMES: Final = (INCIDENT, ROLLED_BACK, HARMLESS)
-"""What a person may record."""
+"""Outcomes that a person may record."""
 BEFORE: Final = timedelta(days=1)
-"""How long before an incident opened a change may have gone out to be tested as its cause."""
+"""Time before an incident opened in which a change is tested as its cause."""
 OLDEST: Final = timedelta(hours=6)
 """Incidents that opened before are left: their metrics were judged, or never will be."""
 EVERY: Final = 30.0

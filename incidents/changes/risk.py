@@ -28,14 +28,14 @@ Json = dict[str, Any]
 DAYS = 200
 """Length of the history that is learnt from, in days."""
 AHEAD = timedelta(days=60)
-"""How long before they go out changes are listed."""
+"""Time before they go out from which changes are listed."""
 BINS = (0.0, 0.05, 0.2, 1.0)
 _MOST_MODELS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What past changes say of a planned one. `risk` is None for too little history, and `reason` says what is
+    """Risk of a planned change by past ones. `risk` is None for too little history, and `reason` says what is
     missing; `trial` is how the method did on the last quarter of the past changes."""
 
     past: int
@@ -165,7 +165,7 @@ def _listed(lines: Sequence[ListedChange]) -> tuple[ListedChange, ...]:
 
 
 def reliability(model: Model) -> tuple[StatedBin, ...]:
-    """What was stated of past changes from those before them, and what became of them."""
+    """Stated risk of past changes, each from those before it, beside their outcome."""
     bad = np.array([one.is_bad for one in model.past])
     found = []
     for low, high in pairwise(BINS):

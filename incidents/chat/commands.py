@@ -1,4 +1,4 @@
-"""What can be done to workspaces and accounts of a chat. Each change is recorded; tokens and secrets never are."""
+"""Commands for workspaces and accounts of a chat. Each change is recorded; tokens and secrets never are."""
 
 from __future__ import annotations
 

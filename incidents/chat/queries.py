@@ -1,4 +1,4 @@
-"""What can be asked of chat workspaces."""
+"""Queries about chat workspaces."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ from ingest.queries import Context, configured, now_utc
 LARGEST: Final = 256 * 1024
 """Bytes of a body."""
 REFUSALS: Final = "chat_request"
-"""What refused requests are called on the audit."""
+"""Kind of refused requests on the audit."""
 SHOWN: Final = 10
 """Incidents that `list` shows."""
 log = structlog.get_logger("chat")
@@ -84,8 +84,8 @@ class _NotLinkedError(Exception):
 
 
 def answer(name: str, headers: Mapping[str, str], content_type: str, body: bytes) -> ChatReply:
-    """What a request of the workspace `name` is answered with, after what it asked for is done. `headers`: names in
-    lower case. Raises ChatRequestRefusedError."""
+    """Answer to a request of the workspace `name`, after it was carried out. `headers`: names in lower case. Raises
+    ChatRequestRefusedError."""
     workspace = ChatWorkspace.objects.filter(name=name, active=True).first()
     if workspace is None:
         raise ChatRequestRefusedError(404, "There is no such workspace, or it is switched off.")
@@ -180,7 +180,7 @@ def _caller(workspace: ChatWorkspace, chat_user: str, request: str) -> _Caller:
 
 
 def _problem(error: Exception) -> str:
-    """Why a command was not carried out, as a sentence."""
+    """Reason why a command was refused, as a sentence."""
     match error:
         case _NotLinkedError():
             return NOT_LINKED
@@ -362,7 +362,7 @@ def _typed(workspace: ChatWorkspace, request: TypedRequest, id_: str) -> str:
 
 
 def _done(command: TypedCommand, caller: _Caller) -> str:
-    """What a command is answered with, after it was carried out. Raises one of _PROBLEMS."""
+    """Answer to a command, after it was carried out. Raises one of _PROBLEMS."""
     match command.verb:
         case "unlink":
             account = ChatAccount.objects.get(workspace=caller.workspace, chat_user=caller.chat_user)

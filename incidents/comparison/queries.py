@@ -1,4 +1,4 @@
-"""What changed between two moments: of an incident, of the grid, of the configuration. Nothing here writes."""
+"""Differences between two moments: of an incident, of the grid, of the configuration. Nothing here writes."""
 
 from __future__ import annotations
 

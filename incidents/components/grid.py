@@ -124,8 +124,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """What is shown. `crossing` is None where there is nothing to cross; `finer_rows` and `finer_columns` are the next
-    kinds down, None where there are none."""
+    """The grid of a page. `crossing` is None where there is nothing to cross; `finer_rows` and `finer_columns` are
+    the next kinds down, None where there are none."""
 
     region: str
     regions: Sequence[str]

@@ -1,4 +1,4 @@
-"""What telemetry says of one component: its failure rate over the last day, and how much of a month it was up."""
+"""Health of one component by telemetry: its failure rate over the last day, and its uptime in a month."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOURS, DAYS = 24, 28
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """What the paths of the component carried and lost; `share` is None where they carried nothing."""
+    """Attempts and losses of the component's paths in an hour; `share` is None where they carried nothing."""
 
     start: datetime
     end: datetime

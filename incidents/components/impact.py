@@ -1,6 +1,4 @@
-"""What an incident's component rests on and what fails with it, as the topology in force says, with what
-hurts there.
-"""
+"""Dependencies and dependents of an incident's component, by the topology in force, with present failures."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ MOST_REGIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What fails with a component: how many of which kind, hosts and jobs first, then the largest number; and the
+    """Components that fail with one: their number by kind, hosts and jobs first, then the largest number; and the
     services with a part among them. `more`: there are others, not counted."""
 
     kinds: tuple[tuple[str, int], ...]
@@ -95,7 +93,7 @@ def impacts_of(incidents: Iterable[Incident], at: datetime) -> dict[str, Impact]
 
 @dataclass(slots=True)
 class _Counted:
-    """What was counted in a snapshot for the services as they are configured: a component's impact, its service."""
+    """Counts of a snapshot for the services as they are configured: a component's impact, its service."""
 
     services: Mapping[str, Service]
     impacts: dict[str, Impact]

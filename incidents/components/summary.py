@@ -1,4 +1,4 @@
-"""How a component stands: its incidents, who would get one, and what was changed about it."""
+"""Summary of a component: its incidents, the team that would get one, and its changes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def trouble_in(topology: TopologySnapshot, as_of: Position | None = None) -> Ope
 
 
 def owner_of(component: str) -> Routing:
-    """Which team an incident about it would go to, by which rule or service, in words."""
+    """Team that an incident about it would go to, with the rule or service, in words."""
     return route(Subject(component), routing_table())
 
 

@@ -165,5 +165,5 @@ def _points(values: Sequence[tuple[float, str]]) -> list[tuple[datetime, float]]
 
 
 def around(opened: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """What of a metric an incident shows: an hour before it opened, and at most the day that ends with it."""
+    """Span of a metric that an incident shows: an hour before it opened, and at most the day that ends with it."""
     return max(opened - timedelta(hours=1), end - timedelta(days=1)), end

@@ -106,7 +106,7 @@ def _bare(query: str) -> str:
 
 
 def _depths(query: str) -> list[int]:
-    """How deep in brackets the query is after each letter; quoted text counts for none."""
+    """Depth of brackets after each letter of the query; quoted text counts for none."""
     depth, quote, found = 0, "", []
     for place, letter in enumerate(query):
         if quote:

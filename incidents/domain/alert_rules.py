@@ -58,7 +58,7 @@ ACTS: Final = frozenset(
         "title_set",
     )
 )
-"""What people do about an incident, beside resolving it."""
+"""Acts of people on an incident, beside resolving it."""
 READ: Final = (
     "alert.reported",
     "incident.opened",
@@ -97,7 +97,7 @@ class LogEvent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is retained of an event."""
+    """Retained part of an event."""
 
     stream: str
     type: str
@@ -349,8 +349,10 @@ def _use(rule: Rule, firings: Sequence[int], incidents: Sequence[RuleIncident]) 
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a change would have done. `later` incidents would have called somebody later, by `minutes_later` (median);
-    `missed` are those of the `acted` that people acted on, for which nobody would have been called."""
+    """Effect of a change on the past. `later` incidents would have called somebody later, by `minutes_later`
+    (median); `missed` are those of the `acted` that people acted on, for which nobody would have been called.
+    `later` incidents would have called somebody later, by `minutes_later` (median); `missed` are those of the
+    `acted` that people acted on, for which nobody would have been called."""
 
     calls_before: int
     calls_after: int
@@ -486,7 +488,7 @@ def _before(
 def with_lower_urgency(
     incidents: Sequence[RuleIncident], rule: Rule, zones: Mapping[str, ZoneInfo], usual: ZoneInfo
 ) -> Effect:
-    """Where calls at night wait for the morning of the person; none is sent for what is over by then."""
+    """Effect where calls at night wait for the morning of the person; none is sent for what is over by then."""
     before = after = later = missed = 0
     delays: list[float] = []
     for one in incidents:
@@ -510,7 +512,7 @@ def _unhurried(at: datetime, zone: ZoneInfo) -> datetime:
 
 
 def without_paging(incidents: Sequence[RuleIncident], rule: Rule, replayed: tuple[int, int] | None) -> Effect:
-    """Where its incidents call nobody."""
+    """Effect where its incidents call nobody."""
     alone = [one for one in incidents if one.rules == {rule}]
     found = _effect(incidents, alone, alone, ())
     if replayed is None:

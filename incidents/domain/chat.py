@@ -151,7 +151,7 @@ REPLIED: Final = frozenset(
 
 
 def reply(event: Fact) -> str | None:
-    """What the thread says of an event; None for one that changes the message only."""
+    """Reply in the thread for an event; None for one that changes the message only."""
     if event.type not in REPLIED:
         return None
     if event.type == "incident.commented":
@@ -188,7 +188,7 @@ class TypedCommand:
 
 
 def parse_command(text: str) -> TypedCommand:
-    """What follows `/dossier`. Raises InvalidValueError with what would be right."""
+    """Command typed after `/dossier`. Raises InvalidValueError with what would be right."""
     verb, _, rest = text.strip().partition(" ")
     verb = verb.lower() or "help"
     if verb not in _VERBS:
@@ -255,7 +255,7 @@ class Dialog(msgspec.Struct):
     state: State = msgspec.field(default_factory=State)
 
     def typed(self, name: str) -> str:
-        """What was typed or chosen in the input of that name."""
+        """Text or choice in the input of that name."""
         return next((one.text for one in self.state.values.get(name, {}).values()), "")
 
 

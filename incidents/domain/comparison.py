@@ -121,6 +121,6 @@ def cell_changes(
 
 
 def only_in(before: Iterable[str], after: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What only the first has, and what only the second has, by name."""
+    """Names in the first only, and names in the second only."""
     old, new = set(before), set(after)
     return sorted(old - new), sorted(new - old)

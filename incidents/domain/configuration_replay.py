@@ -1,4 +1,4 @@
-"""What another configuration would have done to recorded incidents: calls, the right team, incidents missed. Pure.
+"""Replay of recorded incidents under another configuration: calls, the right team, incidents missed. Pure.
 
 Both configurations decide anew on what opened an incident, so that a difference is due to the configuration alone.
 People are taken to answer as they did: an incident was answered so many seconds after it opened, whoever was called.
@@ -40,12 +40,13 @@ LEFT_OUT: Final = (
     "suggested teams",
     "overrides of rotas",
 )
-"""What is not replayed."""
+"""Parts that are not replayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What decides who is called. `of_teams` has the policy of each team; `silences` those that the other has not."""
+    """Configuration that decides who is called. `of_teams` has the policy of each team; `silences` those that the
+    other has not."""
 
     table: RoutingTable
     policies: Mapping[str, Policy]

@@ -1,4 +1,4 @@
-"""What leaves as CSV is opened in spreadsheets, which carry out what looks like a formula (OWASP, CSV Injection)."""
+"""CSV for spreadsheets, which carry out text that looks like a formula (OWASP, CSV Injection): such text is quoted."""
 
 from __future__ import annotations
 

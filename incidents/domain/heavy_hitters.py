@@ -56,7 +56,7 @@ class CountMin:
 
     @property
     def excess(self) -> int:
-        """How far above the count an estimate is at most, with the probability 1 - exp(-depth)."""
+        """Bound of an estimate's excess over the count, with the probability 1 - exp(-depth)."""
         width: int = self._counts.shape[1]
         return math.floor(WIDTH_FACTOR * self.total / width)
 

@@ -1,4 +1,4 @@
-"""Who may do what: each role may do what those before it may. Pure.
+"""Permissions of roles: each role has those of the ones before it. Pure.
 
 Roles are of a person in a team; staff may do everything everywhere. As long as an installation has nobody in any team,
 everybody who is signed in may work on every incident: roles begin with the first membership.
@@ -16,9 +16,9 @@ ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""
 
 ANYWHERE: Final = frozenset({"open", "accept", "analyze", "comment", "escalate", "record_outcome", "silence"})
-"""What a responder of any team may do: to report, to say something, to call for help, to have an analyzer look, to say
-what became of a change, to silence what is not another team's. Not to reassign: whoever takes an incident to their own
-team may do the rest to it.
+"""Permissions of a responder of any team: to report, to comment, to escalate, to start an analyzer, to record the
+outcome of a change, to silence alerts that are not another team's. Not to reassign: whoever takes an incident to
+their own team may do the rest to it.
 """
 AT_ITS_TEAM: Final = frozenset(
     {
@@ -27,9 +27,9 @@ AT_ITS_TEAM: Final = frozenset(
         "set_severity", "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
     }
 )  # fmt: skip
-"""What a responder of the team of the incident, the schedule or the status page may do."""
+"""Permissions of a responder of the team of the incident, the schedule or the status page."""
 BY_A_MANAGER: Final = frozenset({"waive_proof"})
-"""What a manager of the team of the incident may do."""
+"""Permissions of a manager of the team of the incident."""
 CONFIGURE: Final = "configure"
 """Changing what belongs to a team: a manager of that team may."""
 ADMINISTER: Final = "administer"
@@ -76,7 +76,7 @@ def may(person: Person, command: str, teams: Collection[str]) -> bool:
 
 
 def refusal(person: Person, command: str, teams: Collection[str], can: Collection[str]) -> str:
-    """Why not, and who could: names of people, of whom three are told."""
+    """Reason of a refusal, with the people who could: at most three names."""
     words = command.replace("_", " ")
     where = f" of {' or '.join(sorted(teams))}" if teams and command not in ANYWHERE else ""
     held = ", ".join(f"{role} of {team}" for team, role in sorted(person.roles.items())) or "in no team"

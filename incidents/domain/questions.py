@@ -108,7 +108,7 @@ class Question:
 
     @property
     def positive(self) -> str:
-        """What a positive outcome is, as a clause."""
+        """Meaning of a positive outcome, as a clause."""
         if self.kind == "probe":
             return "packets are lost" if self.rate else "answers are late"
         words = {"link_test": "errors or losses on the link", "benchmark": "the benchmark fails"}
@@ -116,7 +116,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        """What to do, as one sentence."""
+        """Instruction, as one sentence."""
         if self.kind == "probe":
             over = f" over {', '.join(self.hops)}" if self.hops else ""
             return f"Send {self.packets} probes from {self.src} to {self.dst}{over}."
@@ -357,7 +357,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """What an incident asked and what was answered, oldest first; `ruled_out` are suspects that answers took from its
+    """Questions of an incident and their answers, oldest first; `ruled_out` are suspects that answers took from its
     cause."""
 
     requested: tuple[RequestedProbe, ...] = ()
@@ -377,7 +377,7 @@ class Dialogue:
         return len(self.outcomes(question) - {"unclear"}) == 1
 
     def pending(self, now: datetime) -> list[RequestedProbe]:
-        """What agents are still asked for."""
+        """Probes that agents are still to make."""
         return [one for one in self.requested if now < one.until and not self.answered_since(one)]
 
     def answered_since(self, request: RequestedProbe) -> bool:
@@ -412,7 +412,7 @@ def dialogue_from(body: Mapping[str, Any]) -> Dialogue:
 
 
 def beliefs_of(groups: Sequence[Group], answers: Iterable[Answer]) -> dict[str, float]:
-    """What is believed after the answers."""
+    """Beliefs after the answers."""
     beliefs = prior(groups)
     for one in answers:
         beliefs = updated(beliefs, one.question, one.outcome)

@@ -1,4 +1,4 @@
-"""What is recorded, routed once more by other rules: what would go elsewhere. Pure.
+"""Recorded inputs, routed once more by other rules: those that would go elsewhere. Pure.
 
 Both tables decide anew on what an alert, a finding or a report said when it was recorded, so that what differs is due
 to the rules alone and not to who handed what over since. An alert that was held back then, or that joined the
@@ -32,13 +32,13 @@ REPLAYED: Final = ("alert.reported", "incident.opened", *JOINED)
 EXAMPLES: Final = 3
 """Of each difference, the first ones."""
 LEFT_OUT: Final = ("storms", "suggested teams", "what people did")
-"""What decides on incidents beside the rules, and is not replayed."""
+"""Deciders on incidents beside the rules, which are not replayed."""
 COMPARED: Final = ("team", "service", "severity", "policy", "grouping", "follow_suggestion")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedInput:
-    """What was to be routed at a time. `reported` is an alert's own, also when it is over: groups end with it."""
+    """Input to be routed at a time. `reported` is an alert's own, also when it is over: groups end with it."""
 
     kind: Kind
     id: str
@@ -86,7 +86,7 @@ def recorded_from(type_: str, body: Mapping[str, Any], at: datetime) -> Recorded
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What of a finding decides how bad it is."""
+    """Fields of a finding that decide its severity."""
 
     forecast: bool
     failure_rate: float | None
@@ -130,7 +130,7 @@ class Replay:
     to_cause: int
     """Of the alerts, those that joined the incident of their cause, and would again."""
     differ: int
-    """How many would be routed otherwise in any field."""
+    """Number that would be routed otherwise in any field."""
     differences: tuple[Difference, ...]
     """Of each field, the one that concerns most first."""
     incidents_before: int
@@ -181,7 +181,7 @@ def _example(one: RecordedInput, was: Routing, would: Routing) -> Example:
 
 
 class _Outcomes:
-    """What became of alerts that began to fire: a rule is asked of those that came to an incident by their group."""
+    """Outcomes of alerts that began to fire: a rule is tried on those that came to an incident by their group."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, RecordedInput] = {}
@@ -219,7 +219,7 @@ class _Board:
         self.incidents = 0
 
     def observe(self, one: RecordedInput) -> Routing | None:
-        """How it is routed; None where nothing is to be routed."""
+        """Routing of an input; None where nothing is to be routed."""
         if one.reported is not None and not one.reported.fires:
             self._rest(one.reported.alert)
         if not one.routed:

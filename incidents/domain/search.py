@@ -35,7 +35,7 @@ FIELDS: Final = {
     "hops": "number of hand-overs: hops:>=2",
     "confidence": "from 0 to 1: confidence:>0.9",
 }
-"""What can be asked by name, and what stands behind the colon."""
+"""Fields of a search, and the values after the colon."""
 FLAGS: Final = ("flapping", "firing", "blamed", "merged", "handed_over", "storm")
 NUMBERS: Final = ("alerts", "hops", "confidence")
 _CHOICES: Final = {"state": (*STATES, "unresolved"), "severity": SEVERITIES, "is": FLAGS}
@@ -119,7 +119,7 @@ def _bare(piece: str) -> str:
 
 
 def _wrong(term: Term, teams: Sequence[str] | None) -> str:
-    """Why the values of a term are none of its field's, or ""."""
+    """Reason why the values of a term are none of its field's, or ""."""
     return next((why for value in term.values if (why := _wrong_value(term.field, value, teams))), "")
 
 
@@ -213,7 +213,7 @@ def matches_glob(pattern: str, text: str) -> bool:
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What the whole search would be, the word that is offered, and what it means."""
+    """Whole search with the suggested word, the word itself, and its meaning."""
 
     search: str
     word: str
@@ -221,7 +221,7 @@ class Suggestion:
 
 
 def suggestions(text: str, known: Callable[[str, str], Sequence[str]], most: int = 8) -> list[Suggestion]:
-    """How the last word of a search may go on. `known(field, begin)` looks up values of a field that begin so."""
+    """Continuations of the last word of a search. `known(field, begin)` looks up values of a field that begin so."""
     if len(text) > LIMIT or text.count('"') % 2:
         return []
     words = _WORD.findall(text)

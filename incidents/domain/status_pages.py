@@ -59,7 +59,7 @@ LONGEST_TEXT: Final = 5_000
 LONGEST_NAME: Final = 100
 _KEY = re.compile(r"[^a-z0-9]+")
 _NAMED = re.compile(r"(?<![\w/:.])[a-z][a-z0-9_]*/[\w.~:*-]+|(?<![\w&/])#\d{1,9}\b")
-"""What looks like a component or the number of an incident."""
+"""Words that look like a component or the number of an incident."""
 _URL = re.compile(r"https?://\S+")
 _STATE_OF: Final = {
     "critical": "major_outage",

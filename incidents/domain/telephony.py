@@ -133,7 +133,7 @@ _FAILED: Final = {
 
 
 def read_report(parameters: Mapping[str, str]) -> Report | None:
-    """What a status callback means; None for one on the way (queued, sent, ringing)."""
+    """Meaning of a status callback; None for one on the way (queued, sent, ringing)."""
     state = parameters.get("MessageStatus") or parameters.get("CallStatus") or ""
     if state in _DELIVERED:
         return Report(True, _DELIVERED[state])

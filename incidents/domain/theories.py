@@ -54,7 +54,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What one ground says of a hop; `would_test` is empty where it is decided."""
+    """Result of one ground for a hop; `would_test` is empty where it is decided."""
 
     name: str
     verdict: Verdict
@@ -72,7 +72,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a hop. `way` is the chain of dependencies from the effect to the cause (None: there is none),
+    """Facts about a hop. `way` is the chain of dependencies from the effect to the cause (None: there is none),
     `reverse` the other way round; `dependents` rest on the cause, the effect among them. `change` is the test of the
     change of the hop."""
 

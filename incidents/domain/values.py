@@ -57,7 +57,8 @@ class InvalidValueError(Exception):
 
 
 UNREADABLE: Final = (InvalidValueError, ValueError, OverflowError, ZoneInfoNotFoundError)
-"""What a row raises that was right when it was written and can no longer be read, or was written by other hands."""
+"""Errors raised by a row that was right when it was written and can no longer be read, or was written by other
+hands."""
 
 
 def check_text(field: str, text: object, limit: int = TEXT_LIMIT, *, blank: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""What an outgoing webhook promises: which events it gets, how they are signed, what an answer means, when to stop.
+"""Contract of an outgoing webhook: its events, their signature, the meaning of an answer, the time to stop.
 
 Of the kind that PagerDuty gives its webhooks (ordered for each incident, at least once, signed), with a stable id.
 """
@@ -20,7 +20,7 @@ from incidents.domain.values import rfc3339
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
 """Between tries: doubles with each."""
 LONGEST_RETRY_AFTER = timedelta(hours=1)
-"""How long a receiver may ask us to wait (Retry-After)."""
+"""Longest wait that a receiver may ask for (Retry-After)."""
 PATIENCE = 5
 """Failures in a row after which the endpoint, and not one event, is taken to be at fault."""
 GIVE_UP = timedelta(hours=24)
@@ -31,7 +31,7 @@ LARGEST_BODY = 512 * 2**10
 """Bytes; a larger event goes without its body, which the API has."""
 
 FURTHEST = LONGEST_RETRY_AFTER + timedelta(minutes=1)
-"""What is to be tried again later than this from now is of a clock that was set back since."""
+"""Latest time of a retry: a later one is of a clock that was set back since."""
 
 Outcome = Literal["taken", "later", "refused", "gone"]
 _ABOUT_THE_EVENT = frozenset({400, 413, 414, 415, 422, 431})
@@ -39,7 +39,7 @@ _ABOUT_THE_EVENT = frozenset({400, 413, 414, 415, 422, 431})
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events a webhook gets; an empty set lets everything through."""
+    """Events that a webhook gets; an empty set lets everything through."""
 
     teams: frozenset[str] = frozenset()
     severities: frozenset[str] = frozenset()
@@ -105,7 +105,7 @@ def body_of(body: Mapping[str, Any]) -> bytes:
 
 
 def outcome(status: int) -> Outcome:
-    """What an answer means. Only some refusals are about the event; the rest are about the endpoint, and pass."""
+    """Meaning of an answer. Only some refusals are about the event; the rest are about the endpoint, and pass."""
     if 200 <= status < 300:
         return "taken"
     if status == 410:
@@ -114,7 +114,7 @@ def outcome(status: int) -> Outcome:
 
 
 def pause(attempts: int, wish: float | None = None) -> timedelta:
-    """How long to wait after so many tries in vain; `wish` is what the receiver asked for, in seconds."""
+    """Wait after so many tries in vain; `wish` is what the receiver asked for, in seconds."""
     doubled: timedelta = FIRST_PAUSE * (1 << min(max(attempts - 1, 0), 20))
     return max(min(doubled, LONGEST_PAUSE), _requested_pause(wish))
 
@@ -131,7 +131,7 @@ def retry_after_of(headers: Mapping[str, str]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How an endpoint does: failures in a row, since when, and until when it is left alone."""
+    """Health of an endpoint: failures in a row, their begin, and the time until which it is left alone."""
 
     failures: int = 0
     failing_since: datetime | None = None

@@ -1,4 +1,4 @@
-"""What people may ask of an escalation: that it goes on now, or begins again."""
+"""Commands of people on an escalation: the next step now, or a new start."""
 
 from __future__ import annotations
 

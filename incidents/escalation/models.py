@@ -19,8 +19,8 @@ from ingest.queries import read_stream
 
 
 class EscalationPolicy(models.Model):
-    """Who is called, in which order and after how long (`domain.escalation.policy`). With a team it is what that
-    team's incidents follow when no route names another."""
+    """Escalation policy: people to call, in order and with the times in between (`domain.escalation.policy`). With a
+    team it is what that team's incidents follow when no route names another."""
 
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
@@ -54,7 +54,7 @@ POLICY_FIELDS = (
 
 
 class EscalationRow(models.Model):
-    """How far the escalation of an incident has come, and its timer; event `version` changed it last."""
+    """Progress of an incident's escalation, and its timer; event `version` changed it last."""
 
     incident = models.OneToOneField(
         IncidentRow, primary_key=True, on_delete=models.CASCADE, related_name="escalation"

@@ -1,4 +1,4 @@
-"""Where escalations stand: of one incident, who is called next and when; of all, whether the sweep keeps up.
+"""State of escalations: of one incident, the next recipients and their time; of all, whether the sweep keeps up.
 Policies in force, and the people that an action reaches at a moment.
 """
 
@@ -36,7 +36,7 @@ Found = tuple[tuple[str, ...], str | None]
 
 @dataclass
 class Directory:
-    """What was looked up for one moment, each thing once: a storm of incidents asks the same questions."""
+    """Look-ups of one moment, each made once: a storm of incidents asks the same questions."""
 
     now: datetime
     _found: dict[Action, Found] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Directory:
         return self._of_teams[team]
 
     def reached(self, action: Action, state: Incident) -> ReachedTarget:
-        """Whom it reaches now."""
+        """People that it reaches now."""
         if action.kind == "owner":
             if state.owner is None:
                 return ReachedTarget(action, (), "no owner")
@@ -65,7 +65,7 @@ class Directory:
         return ReachedTarget(action, *self._people(action))
 
     def channel(self, name: str) -> Kind | None:
-        """How a shared channel is spoken to; None where there is none of that name."""
+        """Kind of a shared channel; None where there is none of that name."""
         if name not in self._channels:
             self._channels[name] = channel_kind(name)
         return self._channels[name]
@@ -127,7 +127,7 @@ def _active(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def missing(action: Action) -> str | None:
-    """Why an action of a policy can never reach anybody as it is written; None where it may.
+    """Reason why an action of a policy can never reach anybody as it is written; None where it may.
 
     A schedule that has a gap now, or a team that is empty, is none of these.
     """
@@ -144,7 +144,7 @@ def missing(action: Action) -> str | None:
 
 
 def channel_kind(name: str) -> Kind | None:
-    """How a shared channel is spoken to; None where there is none of that name."""
+    """Kind of a shared channel; None where there is none of that name."""
     row = ContactMethod.objects.filter(user__isnull=True, name=name).first()
     return None if row is None else row.kind  # type: ignore[return-value]
 
@@ -171,7 +171,7 @@ def _policies_that(call: str, name: str, more: Q | None = None) -> list[str]:
 # Queries
 # ----------------------------------------------------------------------------------------------------------
 LATE: Final = timedelta(seconds=60)
-"""How long a timer may be due before it counts as late."""
+"""Delay from which a timer counts as late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Next:
     people: tuple[tuple[str, str], ...]
     """Each with what they are called as."""
     actions: tuple[str, ...]
-    """What it does besides calling people."""
+    """Actions besides calling people."""
     unreachable: tuple[tuple[str, str], ...]
     """Each with the reason."""
 
@@ -203,7 +203,7 @@ def escalation_status(state: Incident, now: datetime) -> EscalationStatus | None
 
 
 def escalation_status_at(reference: str, as_of: Position) -> EscalationStatus | None:
-    """How far it had come at a moment, out of the log; whom the next step would have reached then is not in there.
+    """Progress at a moment, out of the log, which does not have the recipients of the next step.
 
     Raises IncidentNotFoundError.
     """
@@ -300,7 +300,8 @@ def policies() -> list[EscalationPolicy]:
 
 
 def overdue(now: datetime) -> tuple[int, float]:
-    """How many timers have been due for longer than `LATE`, and for how many seconds the oldest has been due at all."""
+    """Number of timers that have been due for longer than `LATE`, and the seconds for which the oldest has been due
+    at all."""
     due = EscalationRow.objects.filter(due_at__lt=now)
     oldest = due.aggregate(oldest=Min("due_at"))["oldest"]
     late = due.filter(due_at__lt=now - LATE).aggregate(late=Count("pk"))["late"]

@@ -68,7 +68,7 @@ MOST: Final = 1000
 TOGETHER: Final = 250
 """Incidents of one transaction."""
 MOST_AT_ONCE: Final = 3
-"""What one incident does in a sweep: forgotten, started and its first step taken."""
+"""Most actions of one incident in a sweep: forgotten, started and its first step taken."""
 PAUSE: Final = 10.0
 """Seconds for which an incident whose escalation failed is passed over, so that it keeps no other from being called."""
 AUDIT: Final = timedelta(minutes=1)
@@ -154,7 +154,7 @@ def _together(ids: Sequence[str], directory: Directory) -> int:
 
 
 def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[CommandResult]:
-    """What each of these does next; nothing for one that waits."""
+    """Next action of each of these; nothing for one that waits."""
     timers = {str(one.pk): one for one in EscalationRow.objects.filter(pk__in=[row.pk for row in rows])}
     requested = []
     covers = Covers(directory.now)
@@ -201,7 +201,7 @@ def step(
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What the calls of one step have in common."""
+    """Common fields of a step's calls."""
 
     key: str
     why: str

@@ -91,5 +91,5 @@ def _firing(incident_id: str) -> list[str]:
 
 
 def _actor_context(context: Context) -> Context:
-    """What was seen of one incident says nothing about the other."""
+    """Context for the other incident: the version that was seen of one says nothing about the other."""
     return Context(context.actor, context.cause, context.trace)

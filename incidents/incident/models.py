@@ -181,7 +181,7 @@ class EvidenceItem(models.Model):
 
 
 class FindingPlacement(models.Model):
-    """Which incident a finding opened, joined or was recorded on. A finding that waits has no row."""
+    """Incident that a finding opened, joined or was recorded on. A finding that waits has no row."""
 
     run = models.TextField()
     component = models.TextField()
@@ -261,7 +261,7 @@ class PendingAutoAssign(models.Model):
 
 
 class AnalyzerOutcomeRow(models.Model):
-    """How an analyzer stands on an incident as it was resolved: what score-cards count. None while it is open."""
+    """Outcome of an analyzer on an incident as it was resolved, counted by score-cards. None while it is open."""
 
     incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="analyzer_outcomes")
     version = models.IntegerField()
@@ -283,7 +283,7 @@ class AnalyzerOutcomeRow(models.Model):
 
 
 class ScheduleWindowRow(models.Model):
-    """What the latest windows of a schedule blamed: what a weak finding is counted against."""
+    """Causes blamed by the latest windows of a schedule, for the count of a weak finding."""
 
     schedule = models.TextField()
     start = models.DateTimeField()

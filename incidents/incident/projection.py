@@ -48,7 +48,7 @@ from ingest.queries import Event
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What events made of one incident: `before` is None where they are all that it has. `states[n]` is the incident
+    """Change of one incident by events: `before` is None where they are all that it has. `states[n]` is the incident
     after `events[n]`.
     """
 
@@ -78,7 +78,7 @@ _parts: dict[str, Part] = {}
 
 
 def register_part(part: Part) -> None:
-    """When Django starts. A model has one part."""
+    """Register a part, when Django starts. A model has one part."""
     if _parts.setdefault(part.model._meta.label, part) != part:
         raise ValueError(f"{part.model._meta.label} is registered twice, differently")
 
@@ -241,7 +241,7 @@ COUNTED = frozenset(
 _BLAMES = frozenset({"incident.finding_joined", "incident.finding_recorded"})
 EVIDENCE = "incident.evidence_attached"
 LOOKS_BACK = COUNTED | {EVIDENCE}
-"""What may change the line before it."""
+"""Event types that may change the line before them."""
 
 
 _ELSEWHERE = frozenset(
@@ -430,7 +430,7 @@ def project_together(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> 
 
 
 def change(before: Incident | None, events: Sequence[Event]) -> Change:
-    """What the events, of which there is at least one, make of an incident."""
+    """Incident before and after the events, of which there is at least one."""
     states: list[Incident] = []
     state = before
     for event in events:
@@ -459,7 +459,7 @@ def columns_of(change: Change) -> dict[str, Any]:
 
 
 def _gone_further(changes: Sequence[Change]) -> set[str]:
-    """Which of the incidents that stand as before have been written; a row that was behind is to be written whole."""
+    """Incidents that stand as before and have been written; a row that was behind is to be written whole."""
     if not changes:
         return set()
     values = (

@@ -72,7 +72,7 @@ class RebuildRunningError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """How many incidents were rebuilt, and what had differed: ids of incidents, "schedule windows" or "audit
+    """Number of incidents rebuilt, and the parts that had differed: ids of incidents, "schedule windows" or "audit
     entries".
     """
 
@@ -82,7 +82,7 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a rebuild is: `part` of the log is done. `resumed`: since when it was going on before this process."""
+    """Progress of a rebuild: `part` of the log is done. `resumed`: since when it was going on before this process."""
 
     incidents: int
     part: float
@@ -143,7 +143,7 @@ def _begun(anew: bool) -> tuple[RebuildProgress, datetime | None]:
 
 
 def unfinished_rebuild() -> datetime | None:
-    """When one began that has not moved for a while."""
+    """Start of a rebuild that has not moved for a while."""
     still = RebuildProgress.objects.filter(moved_at__lt=now_utc() - STANDS_AFTER).first()
     return None if still is None else still.began_at
 

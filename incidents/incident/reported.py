@@ -36,7 +36,7 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a report became when it came first."""
+    """Result of a report when it came first."""
 
     incident: str
     opened: bool

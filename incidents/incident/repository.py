@@ -55,7 +55,7 @@ def seen_from(field: str, text: str) -> str | None:
 
 
 def changes_since(incident_id: str, command: Command, context: Context) -> tuple[Happened, ...]:
-    """What contends with the command and happened after what the asker has seen, oldest first."""
+    """Events that contend with the command and are newer than those the actor has seen, oldest first."""
     seen, types = getattr(context, "seen", None), contending(command)
     if seen is None or not types:
         return ()
@@ -144,7 +144,7 @@ class LockedCommand:
     command: Command
     context: Context
     state: Incident | None = None
-    """That of the row, where the caller has made it already."""
+    """State of the row, where the caller has made it already."""
 
 
 def record(
@@ -222,7 +222,7 @@ def _all_loaded(
 
 
 def _decided(state: Incident, command: Command, context: Context, now: datetime) -> list[NewEvent]:
-    """What follows from the command, unless somebody else was first. Raises ConcurrentChangeError."""
+    """Events of the command, unless somebody else was first. Raises ConcurrentChangeError."""
     happened = changes_since(state.id, command, context)
     try:
         events = decide(state, command, now)

@@ -57,7 +57,7 @@ def check_alerts(given: object) -> tuple[str, ...]:
 def split_off(
     incident_id: str, chosen: Sequence[str], title: str, reason: str, context: Context
 ) -> CommandResult:
-    """What was recorded of the new incident. Raises InvalidValueError for alerts that are none of the incident's,
+    """Result recorded on the new incident. Raises InvalidValueError for alerts that are none of the incident's,
     CommandRefusedError where it is resolved or nothing would be left of it."""
     keep_reactor_out()
     row = IncidentRow.objects.filter(pk=incident_id).first()

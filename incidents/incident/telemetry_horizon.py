@@ -1,4 +1,4 @@
-"""What could be known of failures at a moment: how far the telemetry had come, where it is behind the clock."""
+"""Knowledge of failures at a moment: the position of the telemetry, where it is behind the clock."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def trends_of(ids: Sequence[str], end: datetime) -> Mapping[str, tuple[float, ..
 
 
 def _spread(first: datetime, last: datetime, count: int, begin: datetime) -> list[tuple[int, float]]:
-    """What each hour from `begin` on has of `count` events between two moments."""
+    """Share of `count` events between two moments for each hour from `begin` on."""
     start, stop = ((moment - begin).total_seconds() / 3600 for moment in (first, last))
     if stop - start < 1e-9:
         return [(min(int(start), HOURS - 1), float(count))] if start >= 0 else []

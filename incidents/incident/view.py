@@ -45,7 +45,8 @@ class View:
 
     @property
     def opinions(self) -> list[Opinion]:
-        """Who blames it first, the most probable first; then who names something else, then who sees nothing."""
+        """Opinions: first of those that blame it, the most probable first; then of those that name something else,
+        then of those that see nothing."""
         opinions = self.incident.opinions.values()
         return sorted(opinions, key=lambda one: (-one.weight, -(one.score or 0.0), one.analyzer))
 
@@ -187,7 +188,7 @@ class Shared:
 
 
 def shared_by(incident: UUID) -> Shared:
-    """What the alerts of an incident have in common, by the latest of those that fire."""
+    """Labels that the alerts of an incident share, by the latest of those that fire."""
     joined = MemberAlert.objects.filter(incident__pk=incident).order_by("resolved", "-at", "-pk")
     ids = [str(one) for one in joined.values_list("alert", flat=True)[:LOOKED_AT]]
     carried = labels_carried(ids, (len(ids) + 1) // 2)
@@ -195,7 +196,7 @@ def shared_by(incident: UUID) -> Shared:
 
 
 def pending_resolutions(incident: UUID) -> int:
-    """How many alerts of an incident that was resolved are not settled yet (`incidents.alerts.resolve`)."""
+    """Number of alerts of a resolved incident that are still to be resolved (`incidents.alerts.resolve`)."""
     return PendingAlertResolution.objects.filter(incident=incident).count()
 
 
@@ -210,7 +211,7 @@ def members_at(events: Iterable[Event], as_of: Position, limit: int, offset: int
 
 
 def _fold(joined: dict[str, tuple[bool, float, int]], event: Event) -> None:
-    """What `project` does to rows, to (resolved, latest first, last come first) by alert."""
+    """Apply the changes of `project` to rows, to (resolved, latest first, last come first) by alert."""
     at, result = -event.occurred_at.timestamp(), event.body.get("alerts", ())
     match event.type:
         case "incident.alerts_joined" | "incident.symptoms_joined" | "incident.merge_received":
@@ -284,5 +285,5 @@ def suppressed(ids: Sequence[str]) -> dict[str, str]:
 
 
 def alert_titles(ids: Sequence[str]) -> dict[str, str]:
-    """What these alerts are called."""
+    """Titles of these alerts."""
     return {one.id: one.alert.title for one in alerts(ids)}

@@ -21,7 +21,7 @@ from ingest.queries import Context, configured
 
 LASTS: Final = timedelta(hours=24)
 KIND: Final = "answer_link"
-"""What it is called on the audit."""
+"""Kind on the audit."""
 _USED: Final = "used"
 _TWICE: Final = "This link has been used: each is good once."
 

@@ -59,14 +59,14 @@ FIELDS: Final = frozenset({"name", "kind", "address", "secret", "most", "span"})
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a test message."""
+    """Result of a test message."""
 
     taken: bool
     why: str
 
 
 def method_as_json(row: ContactMethod) -> dict[str, Any]:
-    """What may be shown: the address masked, of the secret only whether there is one."""
+    """Fields that may be shown: the address masked, of the secret only whether there is one."""
     return {
         "name": row.name,
         "kind": row.kind,
@@ -99,7 +99,7 @@ def change_method(row: ContactMethod, given: Mapping[str, Any], context: Context
 
 
 def hidden(row: ContactMethod) -> dict[str, str]:
-    """What is kept and never told."""
+    """Fields that are stored and never shown."""
     return {"address": row.address, "secret": row.secret}
 
 

@@ -89,7 +89,7 @@ class WorkerPool:
             return {name for name, queue in self._queues.items() if queue.is_full}
 
     def room(self, name: str) -> int:
-        """How many messages a queue takes now."""
+        """Number of messages that a queue takes now."""
         with self._lock:
             queue = self._queues.get(name) or _Queue()
             left = min(queue.quota - queue.threads - len(queue.waiting), MOST_THREADS - len(self._under_way))
@@ -187,7 +187,7 @@ class Deliverer:
         self._pulse = 0.0
 
     def round(self, now: datetime) -> int:
-        """How much there was to do."""
+        """Do one round; the number of things that were done."""
         did = self.record(now)
         if beat := time.monotonic() - self._pulse > PULSE:
             did += catch_up(now)
@@ -201,7 +201,7 @@ class Deliverer:
         return did + len(going)
 
     def record(self, now: datetime) -> int:
-        """What was answered. It is kept until it is committed, whatever becomes of the database."""
+        """Record the answers. It is kept until it is committed, whatever becomes of the database."""
         if self.answers:
             record_results([_result(outgoing, reply) for outgoing, reply in self.answers], now)
         did, self.answers = len(self.answers), []

@@ -1,4 +1,4 @@
-"""Whoever was told of an incident hears when it is over, by the methods that reached them.
+"""Notices that an incident is over, to the people who were notified of it, by the methods that reached them.
 
 A sweep finds calls that were answered with a message and whose incident is resolved since. Each person and each address
 is told once for each resolution; whoever resolved the incident knows, and an incident that is reopened first tells

@@ -1,4 +1,4 @@
-"""Who is to be reached how (ordinary rows that people edit), and what is being delivered.
+"""Contact methods (ordinary rows that people edit), and deliveries.
 
 Addresses may hold secrets (a token of a chat, a password): nothing outside this drawer and its sender reads them.
 """
@@ -13,7 +13,7 @@ from django.db import models
 from incidents.security.encryption import EncryptedText
 
 CALL, OVER = "call", "over"
-"""What a notification is about: that somebody is needed, or that an incident of which they were told is over."""
+"""Subject of a notification: somebody is needed, or an incident of which they were notified is over."""
 KINDS = (
     ("email", "e-mail"),
     ("webhook", "webhook"),
@@ -33,14 +33,14 @@ class ContactMethod(models.Model):
     kind = models.CharField(max_length=8, choices=KINDS)
     address = EncryptedText()
     secret = EncryptedText(blank=True, default="")
-    """What messages of a webhook are signed with."""
+    """Key that signs a webhook's messages."""
     most = models.PositiveIntegerField(null=True)
     """Messages within `span` seconds; None: as many as there are."""
     span = models.PositiveIntegerField(default=900)
     address_since = models.DateTimeField(null=True)
-    """When the address was last changed; None: it is the first one. Older deliveries say nothing about it."""
+    """Time of the address's last change; None: it is the first one. Older deliveries say nothing about it."""
     verified_at = models.DateTimeField(null=True)
-    """When a test message was last accepted."""
+    """Time at which a test message was last accepted."""
 
     class Meta:
         ordering = ("user", "name")
@@ -56,7 +56,7 @@ class ContactMethod(models.Model):
 
 
 class Preferences(models.Model):
-    """How one person wants to be reached; without a row the defaults hold (`domain.reaching`)."""
+    """Notification preferences of one person; without a row the defaults hold (`domain.notifications`)."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="preferences"
@@ -72,7 +72,7 @@ class Preferences(models.Model):
 
 
 class Notification(models.Model):
-    """That a person (or an address) is to be told of an incident, and why. `key` makes it happen once.
+    """Notification of a person (or an address) of an incident, with the reason. `key` makes it happen once.
 
     `state`: new (no plan yet), going, done; then `outcome` is sent, stopped or given_up, and `ended_why` says why.
     """
@@ -89,7 +89,7 @@ class Notification(models.Model):
     """The name of a shared channel, or the address itself: then it may be secret."""
     incident = models.UUIDField()
     team = models.TextField(default="", db_default="")
-    """That has the incident when it is called for; empty where nobody said so."""
+    """Team that has the incident when it is called for; empty where none was named."""
     why = models.TextField()
     urgent = models.BooleanField(default=False)
     cause = models.TextField(null=True)
@@ -131,12 +131,12 @@ class NotificationDelivery(models.Model):
     """`method` (of the person, or a channel), `account` (the address of their account) or `direct`."""
     method = models.ForeignKey(ContactMethod, null=True, on_delete=models.SET_NULL, related_name="+")
     label = models.TextField()
-    """What people see: never the address."""
+    """Name for people: never the address."""
     kind = models.CharField(max_length=8)
     queue = models.TextField()
     """Messages of one queue go through the same endpoint and may block each other, never those of another."""
     at = models.DateTimeField()
-    """When it was planned for."""
+    """Planned time."""
     next_at = models.DateTimeField()
     attempts = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
@@ -145,11 +145,11 @@ class NotificationDelivery(models.Model):
     message = models.UUIDField(null=True)
     state = models.CharField(max_length=8, default="waiting")
     delay_reason = models.TextField(default="")
-    """Why it is or was delayed."""
+    """Reason of a delay, also of a past one."""
     why = models.TextField(default="")
-    """What was answered last, or why it ended."""
+    """Last answer, or the reason of its end."""
     receipt_error = models.TextField(default="", db_default="")
-    """Why it failed after all, of one that a provider reported as failed before its acceptance was recorded."""
+    """Reason of a failure that a provider reported before its acceptance was recorded."""
     ended_at = models.DateTimeField(null=True)
 
     class Meta:

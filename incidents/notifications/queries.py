@@ -1,4 +1,4 @@
-"""What the floors above may ask of delivery."""
+"""Queries of the layers above about delivery."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ CALLS_AT_ONCE = 1_000
 
 
 class IncidentBrief(NamedTuple):
-    """What is wanted of an incident here, whose row is wide."""
+    """Fields of an incident that are needed here; its row is wide."""
 
     number: int
     severity: Severity
@@ -171,10 +171,10 @@ def _addressed(row: Notification) -> tuple[list[NotificationDelivery], str]:
 # Queue
 # ----------------------------------------------------------------------------------------------------------
 LEASE = timedelta(seconds=90)
-"""How long a message may take from its claim to its record before another process may send it."""
+"""Longest time of a message from its claim to its record before another process may send it."""
 AT_ONCE = 2_000
 Target = tuple[str, str]
-"""Whom (a person, or "" for an address) and by what."""
+"""Recipient (a person, or "" for an address) and method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class Outgoing:
 
 
 Room = Callable[[str], int]
-"""How many messages a queue takes now."""
+"""Number of messages that a queue takes now."""
 
 
 def claim(now: datetime, full: Collection[str], room: Room, holder: int | None = None) -> list[Outgoing]:
@@ -435,7 +435,7 @@ def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:
 
 
 def _recipients_of(calls: Iterable[Notification]) -> set[tuple[str | None, str, uuid.UUID]]:
-    """Who was told of which incident before, by whatever method."""
+    """People notified of incidents before, by whatever method."""
     about = {call.incident for call in calls}
     sent = NotificationDelivery.objects.filter(notification__incident__in=about, state="sent")
     return set(
@@ -446,7 +446,7 @@ def _recipients_of(calls: Iterable[Notification]) -> set[tuple[str | None, str, 
 def _lines(
     due: Sequence[NotificationDelivery], methods: Mapping[int, Method], now: datetime
 ) -> dict[Target, Line]:
-    """What went to each target lately. A message that is under way counts as sent now."""
+    """Recent messages to each target. A message that is under way counts as sent now."""
     targets = {target_of(one): methods[one.pk] for one in due}
     if not targets:
         return {}

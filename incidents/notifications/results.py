@@ -80,7 +80,8 @@ def planned(
 
 
 def queue_key(kind: str, address: str) -> str:
-    """Whose trouble is whose: all mail goes through one server; other addresses stand for themselves.
+    """Queue of an address, which shares its failures: all mail goes through one server; other addresses stand for
+    themselves.
 
     Never holds a secret: the address of a service is one, and stands here as a hash.
     """
@@ -95,7 +96,7 @@ def queue_key(kind: str, address: str) -> str:
 
 
 def shown(kind: str, address: str) -> str:
-    """What people see of an address that has no name."""
+    """Name for people of an address that has none."""
     if kind == "webhook":
         return f"webhook at {_host(address)}"
     return address.partition("://")[0][:30]
@@ -109,8 +110,8 @@ def _host(address: str) -> str:
 
 
 def masked(row: ContactMethod) -> str:
-    """What may be shown of an address: of a mail all of it, of a number its end, of a webhook the host,
-    of a service its name."""
+    """Part of an address that may be shown: of a mail all of it, of a number its end, of a webhook the host, of a
+    service its name."""
     if not row.address:
         return "cannot be read: enter it again"
     if row.kind == "email":
@@ -334,7 +335,7 @@ def _why(how: Outcome, steps: Sequence[NotificationDelivery]) -> str:
 # Receipts
 # ----------------------------------------------------------------------------------------------------------
 def record_receipt(message: UUID, why: str, delivered: bool, now: datetime) -> int:
-    """What a provider reported of a message that it had accepted; of how many deliveries it was.
+    """Record the report of a provider about a message that it had accepted; the number of its deliveries.
 
     One that failed counts as given up, so that the next contact method is due at once; its call, which had ended as
     sent, goes on.

@@ -16,7 +16,7 @@ EVERY: Final = timedelta(minutes=10)
 """Between looks, once nothing was found."""
 
 RECEIPTS: Final = timedelta(days=2)
-"""How long requests of a provider are known: longer than anything that they may still answer."""
+"""Retention of a provider's requests: longer than anything that they may still answer."""
 
 _looked: list[datetime] = []
 

@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 MOST_TEXT: Final = 256 * 1024
 """Characters of a calendar's file."""
 BEFORE, AHEAD = timedelta(days=31), timedelta(days=730)
-"""How far recurrences are followed from the day on which a calendar is read."""
+"""Span of recurrences, from the day on which a calendar is read."""
 READ_AGAIN: Final = timedelta(days=600)
 """A calendar that was followed less far than this from now is read again."""
 _WAIT: Final = 30.0
 
 
 def expand(text: object, now: datetime) -> list[list[str]]:
-    """What is on, from a month ago to two years ahead, as `expanding` writes it. Raises InvalidValueError."""
+    """Entries, from a month ago to two years ahead, as `ical_expand` writes them. Raises InvalidValueError."""
     if not isinstance(text, str):
         raise InvalidValueError("text", "must be a text")
     if len(text) > MOST_TEXT:

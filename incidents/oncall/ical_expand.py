@@ -1,4 +1,4 @@
-"""What an iCalendar file says is on, in a process of its own: `python -m incidents.oncall.ical_expand FROM TO < FILE`.
+"""Entries of an iCalendar file, in a process of its own: `python -m incidents.oncall.ical_expand FROM TO < FILE`.
 
 A calendar is somebody else's program: a rule of recurrence can run for ever, or come to nothing for eight thousand
 years. So it is read where it can only cost itself: a few seconds of one processor, half a gigabyte. Prints a JSON list

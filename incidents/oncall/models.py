@@ -25,9 +25,9 @@ class Calendar(models.Model):
     )
     text = models.TextField()
     spans: models.JSONField[Any, Any] = models.JSONField(default=list)
-    """What `text` came to when it was read: lists of start, end and summary (`calendars.expand`)."""
+    """Entries of `text` when it was read: lists of start, end and summary (`calendars.expand`)."""
     read_until = models.DateTimeField(null=True)
-    """How far recurrences were followed."""
+    """End of the recurrences that were followed."""
 
     class Meta:
         ordering = ("slug",)

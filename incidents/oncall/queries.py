@@ -1,4 +1,4 @@
-"""Who is on call: the tables read into the domain's schedules, and asked."""
+"""Queries about who is on call: the tables as the domain's schedules."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class OnCallStatus:
 
     person: str | None
     until: datetime | None
-    """When it is somebody else's turn; None: not within 400 days."""
+    """Time of the next hand-over; None: not within 400 days."""
     then: str | None
     gaps: list[Span]
-    """When nobody is on call in the next two weeks."""
+    """Times without a person on call in the next two weeks."""
     gone: list[str]
     """People whom a layer names and who cannot sign in any more."""
 
@@ -50,12 +50,12 @@ def on_call(schedule: str, at: datetime) -> tuple[str, ...]:
 
 
 def shifts(schedule: str, start: datetime, end: datetime) -> list[Shift]:
-    """Who is on call from `start` to `end`, cut to that span. Raises ScheduleNotFoundError."""
+    """Shifts from `start` to `end`, cut to that span. Raises ScheduleNotFoundError."""
     return rotations.shifts(rota(find_schedule(schedule), start, end), start, end)
 
 
 def gaps(schedule: str, start: datetime, end: datetime) -> list[Span]:
-    """When nobody is on call between two instants. Raises ScheduleNotFoundError."""
+    """Times without a person on call between two instants. Raises ScheduleNotFoundError."""
     return rotations.gaps(rota(find_schedule(schedule), start, end), start, end)
 
 
@@ -97,7 +97,7 @@ def on_call_status(row: OnCallSchedule, at: datetime) -> OnCallStatus:
 
 
 def uncovered(at: datetime) -> dict[str, timedelta]:
-    """How long nobody is on call in the next two weeks, by schedule."""
+    """Duration without a person on call in the next two weeks, by schedule."""
     end = at + WATCHED
     found = {}
     for row in OnCallSchedule.objects.prefetch_related("holidays"):
@@ -148,7 +148,7 @@ def active(names: Iterable[str]) -> set[str]:
 
 
 def spans_of(calendar: Calendar, zone: ZoneInfo) -> list[Span]:
-    """When it says that something is on; days and times without a zone of their own are those of `zone`."""
+    """Spans of its entries; days and times without a zone of their own are those of `zone`."""
     return [(_edge(start, zone), _edge(end, zone)) for start, end, *_ in calendar.spans]
 
 

@@ -1,4 +1,4 @@
-"""What Celery calls."""
+"""Celery tasks."""
 
 from celery import shared_task
 from django.utils import timezone

@@ -33,7 +33,7 @@ from ingest.queries import Position, ReportedChange, changes, moment_of, names_o
 ANALYZER = "changepoint"
 _RUNS = 3
 _WORKED_ON = timedelta(minutes=30)
-"""How long before the onset a maintenance window may have ended to be shown beside it."""
+"""Time before the onset within which a maintenance window that ended is shown beside it."""
 _RATED_OVER = timedelta(days=30)
 _MOST_RATED = 500
 _ROLLOUT = timedelta(hours=24)
@@ -148,7 +148,7 @@ def _rate(it: Incident, names: Sequence[str]) -> float:
 
 
 def _made(one: ReportedChange, it: Incident, judged: set[str]) -> dict[str, datetime]:
-    """When each component was changed: a sender reports one change for each component of a rollout, with the same
+    """Time of each component's change: a sender reports one change for each component of a rollout, with the same
     summary."""
     made = dict.fromkeys(_components(one, judged) or it.cause or ("",), one.at)
     if not judged:

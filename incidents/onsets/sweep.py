@@ -26,7 +26,7 @@ AFTER = timedelta(minutes=10)
 """Data after the opening that a window has at least: a new level counts once it has lasted for five minutes."""
 LENGTH = timedelta(hours=1)
 GRACE = timedelta(minutes=1)
-"""How long after its end a window is read."""
+"""Time after its end at which a window is read."""
 OLDEST = timedelta(hours=3)
 """Incidents that opened before are left: the sweep was down, or they were recorded later."""
 EVERY = 15.0

@@ -57,7 +57,7 @@ def record_made(user: User, context: Context) -> None:
 
 @transaction.atomic
 def record_own(user: User, field: str, what: str) -> None:
-    """What somebody did to their own account otherwise than by `change_user`; what a password is, is never told."""
+    """Record a change of a person to their own account by another way than `change_user`; a password is never in it."""
     before = person_as_json(user)
     record_configuration(
         USER, user.username, before, {**before, field: what}, Context(f"user:{user.username}")

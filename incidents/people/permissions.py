@@ -20,7 +20,7 @@ from ingest.queries import Context, alerts
 
 LONG_SILENCE = timedelta(days=31)
 AT_A_TEAM: Final = "resolve"
-"""What a responder may do at their own team only: who may do it there may silence what is the team's, too."""
+"""Permissions of a responder at their own team only: with them goes silencing of the team's alerts."""
 UNRESOLVED: Final = tuple(state for state in STATES if state != "resolved")
 MOST_ALERTS: Final = 5_000
 """Firing alerts of other teams that a silence is held against, the newest first."""

@@ -26,7 +26,7 @@ from ingest.commands import retrying
 from ingest.queries import Context, now_utc
 
 REQUESTED_FOR: Final = timedelta(minutes=30)
-"""How long agents are asked for a probe."""
+"""Time for which agents are to make a probe."""
 
 
 class UnknownQuestionError(CommandRefusedError):

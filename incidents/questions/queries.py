@@ -37,7 +37,7 @@ MOST_SHOWN: Final = 10
 CERTAIN: Final = 0.9
 """Suspects of one verdict from this score on are faults of their own, not alternatives."""
 PATHS_FROM: Final = timedelta(hours=6)
-"""How long before the failure paths of probes are looked for."""
+"""Time before the failure in which paths of probes are looked for."""
 LATENESS: Final = ("latency", "late")
 """Parts of indicators of faults that delay packets."""
 

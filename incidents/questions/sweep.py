@@ -25,7 +25,7 @@ ACTOR: Final = "system:incidents"
 EVERY: Final = 5.0
 """Seconds between two looks of one process."""
 LATE: Final = timedelta(days=1)
-"""How long after the end of a request rows of its time still answer it."""
+"""Time after the end of a request in which rows of its time still answer it."""
 
 log = structlog.get_logger("questions")
 _looked: dict[str, float] = {}

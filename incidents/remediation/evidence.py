@@ -17,7 +17,7 @@ from incidents.remediation.queries import DEFAULT_REGION
 from ingest.queries import BenchmarkResult, benchmark_results, other_attempts, part_attempts
 
 HISTORY: Final = timedelta(days=7)
-"""How far back the fleet is looked at, and the part before the hand-over at most."""
+"""Longest history of the fleet, and the part before the hand-over at most."""
 LEAST_HISTORY: Final = timedelta(days=1)
 KINDS: Final = ("path_outcome", "job_attempt")
 LEAST_FLEET: Final = 5

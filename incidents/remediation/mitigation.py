@@ -1,5 +1,5 @@
-"""What can be done about an incident of a node or a training job, with the GPU-hours that each option is expected to
-lose. Advice: nothing is carried out. Inputs come from the caller, else from recorded data, else from settings, and each
+"""Mitigation options of an incident of a node or a training job, with the GPU-hours that each is expected to lose.
+Advice: nothing is carried out. Inputs come from the caller, else from recorded data, else from settings, and each
 carries its source."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be asked about incidents that were handed to a cluster."""
+"""Queries about incidents that were handed to a cluster."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ DeliveryState = Literal["waiting", "delivered", "failing", "given_up"]
 
 @dataclass(frozen=True, slots=True)
 class RequestDelivery:
-    """How the request stands with its target: `answer` is the answer, or why there was none."""
+    """State of the request at its target: `answer` is the answer, or why there was none."""
 
     state: DeliveryState
     at: datetime | None
@@ -106,7 +106,7 @@ def delivery_of(incident: Incident) -> RequestDelivery | None:
 
 
 def order_of(incident: Incident) -> Mapping[str, Any] | None:
-    """What the latest request asks for, as it was sent: `kubernetes`, `slurm` and `commands`."""
+    """Latest request, as it was sent: `kubernetes`, `slurm` and `commands`."""
     entry = _request_entry(incident)
     return None if entry is None else {name: entry.body[name] for name in ("kubernetes", "slurm", "commands")}
 

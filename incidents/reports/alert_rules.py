@@ -45,7 +45,7 @@ Json = dict[str, Any]
 DAYS: Final = 7
 MOST_DAYS: Final = 90
 HISTORY: Final = timedelta(days=90)
-"""What proposals are tried on."""
+"""History that proposals are tried on."""
 STEP: Final = timedelta(days=1)
 PART: Final = 5_000
 MOST_EVENTS: Final = 60_000
@@ -145,7 +145,7 @@ def _replayed(
 
 
 def matchers_of_rule(rule: Rule) -> tuple[Matcher, ...]:
-    """What a silence or a route finds its alerts by; empty where they have no `alertname`."""
+    """Matchers by which a silence or a route finds its alerts; empty where they have no `alertname`."""
     if not rule.labelled:
         return ()
     return Matcher("alertname", rule.name), Matcher("integration", rule.integration)
@@ -268,7 +268,7 @@ class AlertRulesView(IncidentAPI):
         responses={200: AlertRulesShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Which alert rules were acted on, ignored or flapped, and what a change would have done last quarter."""
+        """Alert rules that were acted on, ignored or flapped, and effects of a change last quarter."""
         query = parameters(request, "end", "days")
         end = time_of("end", query.get("end")) or now_utc()
         days = days_from(query, DAYS, MOST_DAYS)

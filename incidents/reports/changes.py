@@ -1,4 +1,4 @@
-"""What is different from the report before. Pure: two bodies in, sentences out."""
+"""Differences from the report before. Pure: two bodies in, sentences out."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def _owned(team: str, lines: list[Json]) -> list[Json]:
 
 
 def steps(schedule: ReportSchedule) -> list[str]:
-    """What composing a report consists of, in words."""
+    """Steps of composing a report, in words."""
     lemons = [] if schedule.cadence == "daily" or schedule.team else [LEMONS]
     on_call = [] if schedule.cadence == "daily" else [ON_CALL]
     rules = [ALERT_RULES] if _has_alert_rules(schedule) else []
@@ -189,7 +189,7 @@ def _to_judge(schedule: ReportSchedule) -> list[tuple[str, str]]:
 def _analyses(
     schedule: ReportSchedule, start: datetime, end: datetime, upto: Position, tell: Callable[[str], None]
 ) -> list[Json]:
-    """What the schedule's analyzers say of the whole period, region by region; nothing where they had no rows."""
+    """Opinions of the schedule's analyzers on the whole period, region by region; nothing where they had no rows."""
     installed = analyzers()
     params = {requested["analyzer"]: requested.get("params") or {} for requested in schedule.analyses}
     found = []

@@ -1,4 +1,4 @@
-"""What reports say in the log: `report.produced`, one in each stream `report/<id>`."""
+"""Events of reports: `report.produced`, one in each stream `report/<id>`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says of incidents: which were opened and resolved, and how quickly people got to them.
+"""Incidents of a report: opened and resolved ones, and times of response.
 
 An incident counts in the period in which it was opened or resolved; all is told as it stood at the report's
 place in the log. Times are those at which things happened.
@@ -130,7 +130,7 @@ def _resolved_in(one: ReportedIncident, start: datetime, end: datetime) -> bool:
 
 
 def response(incidents: Sequence[ReportedIncident], start: datetime, end: datetime) -> Json:
-    """How quickly incidents were acknowledged, placed and resolved, and how often they were passed on.
+    """Times to acknowledge, place and resolve incidents, and the number of hand-overs.
 
     `acknowledged` is measured over the incidents opened in the period, the rest over those resolved in it.
     """

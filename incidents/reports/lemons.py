@@ -52,7 +52,7 @@ _HOUR = 3_600_000_000  # microseconds
 
 @dataclass(slots=True)
 class _History:
-    """What is known of a region's parts. `hours` in jobs, by part; `labels` from the topology; `paths` and `jobs` are
+    """History of a region's parts. `hours` in jobs, by part; `labels` from the topology; `paths` and `jobs` are
     attempts as (components, tries, failures)."""
 
     labels: dict[str, Mapping[str, str]] = field(default_factory=dict)

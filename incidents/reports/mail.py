@@ -24,9 +24,9 @@ from ingest.integrations.mail import OWN_HEADER
 from ingest.queries import Context
 
 KIND = "report_subscription"
-"""What somebody's getting a report by mail is called in the log of changes."""
+"""Kind of a subscription in the log of changes."""
 BY_MAIL = Context("system:reports")
-"""Whoever has the link of a mail, who need not be anybody here."""
+"""Actor of a mail's link, who need not have an account."""
 SALT = "reports.unsubscribe"
 GIVEN_UP = timedelta(days=7)
 AT_ONCE = 100
@@ -98,7 +98,7 @@ def _pictures(specs: list[Json]) -> tuple[list[bytes], str]:
 
 
 def token(subscription: Subscription) -> str:
-    """What the link in a mail carries: good for that subscription alone, and for ever."""
+    """Token of a mail's link: good for that subscription alone, and for ever."""
     return signing.dumps([subscription.schedule.name, subscription.address], salt=SALT)
 
 
@@ -112,7 +112,7 @@ def subscription_of(token: str) -> tuple[str, str] | None:
 
 
 def subscribe(schedule: ReportSchedule, address: str, context: Context) -> Subscription:
-    """That address gets every report of it from now on, which is recorded: what a report says leaves the house."""
+    """Subscribe an address to every report from now on; recorded, since reports leave the installation."""
     return retrying(lambda: _subscribe(schedule, address, context))
 
 

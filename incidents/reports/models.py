@@ -1,5 +1,5 @@
-"""What is reported when (ordinary rows that people edit), what was produced (a projection of `report.produced`),
-who wants it by mail, and each mail."""
+"""Schedules of reports (ordinary rows that people edit), produced reports (a projection of `report.produced`),
+subscriptions and mails."""
 
 from __future__ import annotations
 

@@ -161,14 +161,14 @@ class _Rotas:
 
 
 class _Accounts:
-    """When people could not sign in, so that they were not on call."""
+    """Times in which accounts could not sign in, so that they were not on call."""
 
     def __init__(self) -> None:
         self._changes = _changes(USER)
         self._active: dict[str, bool] = {}
 
     def gone(self, people: Iterable[str], span: Span) -> Iterator[tuple[Span, frozenset[str]]]:
-        """Who could not, in each part of `span`."""
+        """People who could not, in each part of `span`."""
         names = sorted(people)
         if new := set(names) - self._active.keys():
             active = queries.active(new)
@@ -193,7 +193,7 @@ class _Accounts:
 
 
 def _as_written(row: OnCallSchedule) -> Json:
-    """What of a schedule its recorded changes have, too."""
+    """Fields of a schedule that its recorded changes have, too."""
     return {"team": row.team.slug if row.team else None, "time_zone": row.time_zone, "layers": row.layers}
 
 

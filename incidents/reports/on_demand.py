@@ -62,7 +62,7 @@ def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> st
 
 
 def production(report: str) -> ReportJob | None:
-    """What became of a report that was asked for."""
+    """State of a requested report."""
     return ReportJob.objects.filter(pk=report).first()
 
 

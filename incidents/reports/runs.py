@@ -1,4 +1,4 @@
-"""What a report says of scheduled runs. A run counts in the period in which its window ends (data time)."""
+"""Scheduled runs in a report. A run counts in the period in which its window ends (data time)."""
 
 from __future__ import annotations
 

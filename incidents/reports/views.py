@@ -181,8 +181,8 @@ class Editable(viewsets.ModelViewSet[Any]):
 
 
 class ReportSchedulesView(Catalog):
-    """Which reports are produced: how often, of what, in which time zone. For staff: a report's team is what it is
-    about, not whose it is."""
+    """Schedules of reports: interval, subject, time zone. For staff: a report's team is its subject, not its owner.
+    For staff: a report's team is what it is about, not whose it is."""
 
     kind = "report_schedule"
     by_team = False
@@ -211,7 +211,7 @@ class ByAddress(Pages):
 
 
 class SubscriptionsView(Editable):
-    """Who gets which report by mail."""
+    """Subscriptions of reports by mail."""
 
     queryset = Subscription.objects.select_related("schedule")
     serializer_class = SubscriptionSerializer

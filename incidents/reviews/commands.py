@@ -25,7 +25,7 @@ from ingest.queries import Context, now_utc
 
 KIND = "review"
 MAY = "comment"
-"""Whoever may comment on an incident may write its review."""
+"""Permission to write a review: that to comment on its incident."""
 
 
 class UnknownReviewError(LookupError):

@@ -49,7 +49,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What was looked at from `start` to `end`; an incomplete one met MOST_EVENTS and ended there."""
+    """Inputs from `start` to `end`; an incomplete replay met MOST_EVENTS and ended there."""
 
     start: datetime
     end: datetime
@@ -73,7 +73,7 @@ def explain_alert(id: str, table: RoutingTable) -> Explained:
 
 @dataclass(frozen=True, slots=True)
 class Pasted:
-    """What is in a payload: `alert`, the first of `alerts` that fires, else the first, is the one explained."""
+    """Alerts of a payload: `alert`, the first of `alerts` that fires, else the first, is the one explained."""
 
     alert: Read
     explanation: Explanation
@@ -121,8 +121,7 @@ def _alert(id: str) -> Alert:
 
 
 def subject_from(body: Mapping[str, Any], at: datetime) -> Subject:
-    """What people type of an alert, a finding or a report: `component`, `labels`, … (SUBJECT). Raises
-    InvalidValueError."""
+    """Subject that people type: `component`, `labels`, … (SUBJECT). Raises InvalidValueError."""
     given = {name: value for name, value in body.items() if value not in (None, "")}
     confidence = given.get("confidence")
     if confidence is not None and (
@@ -164,7 +163,7 @@ def with_one_changed(name: str | None, by: Written | None, table: RoutingTable) 
 
 
 def replay_recorded(after: RoutingTable, start: datetime, end: datetime, most: int = MOST_EVENTS) -> Replayed:
-    """What was recorded between two times through the rules in force and through others. Raises InvalidValueError."""
+    """Recorded inputs between two times through the rules in force and through others. Raises InvalidValueError."""
     check_span(start, end)
     reading = _Reading(position_at(start), position_at(end), most)
     result = replay(reading.each(), routing_table(), after)
@@ -181,7 +180,7 @@ def check_span(start: datetime, end: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What opened an incident: a finding or a report, or alerts."""
+    """Cause of an incident's opening: a finding or a report, or alerts."""
 
     stream: str
     inputs: tuple[RecordedInput, ...]

@@ -104,7 +104,7 @@ def bring_back(id: UUID, context: Context) -> SavedView:
 
 @transaction.atomic
 def open_with(id: UUID | None, context: Context) -> None:
-    """What the inbox opens with for the one who asks; None: with all that is not resolved."""
+    """Set the view that the inbox opens with for the actor; None: all that is not resolved."""
     user = _user(context)
     if id is None:
         DefaultView.objects.filter(person=user).delete()
@@ -123,7 +123,7 @@ def may_change(row: SavedView, name: str) -> bool:
 
 
 def saved_view_as_json(row: SavedView) -> dict[str, Any]:
-    """What is recorded of it, and shown by the API: its name, and what it shows in parts."""
+    """Record of a view, also shown by the API: its name, and its filters in parts."""
     given = dict(parse_qsl(row.query))
     fields = {name: given.get(name, USUAL.get(name, "")) for name in FIELDS}
     return {"slug": row.slug, "name": row.name, "team": None if row.team is None else row.team.slug, **fields}
@@ -155,7 +155,7 @@ def _team(slug: str, context: Context) -> Team | None:
 
 
 def free_slug(team: Team, name: str) -> str:
-    """What a team's view is called by: out of both names, and a number where that is taken."""
+    """Slug of a team's view: out of both names, and a number where that is taken."""
     wanted = slugify(f"{team.slug}-{name}")[:70] or "view"
     taken = set(
         SavedView.objects.filter(slug__startswith=wanted, removed_at=None).values_list("slug", flat=True)

@@ -50,7 +50,7 @@ class SavedView(models.Model):
 
 
 class DefaultView(models.Model):
-    """What the inbox opens with for a person."""
+    """View that the inbox opens with for a person."""
 
     person = models.OneToOneField(
         settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="default_view"

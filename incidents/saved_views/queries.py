@@ -1,4 +1,4 @@
-"""Which views a person has, and what the inbox opens with for them."""
+"""Views of a person, and the one that their inbox opens with."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ STATUSES = ("named", "quiet", "inconclusive", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """What was asked, what each window gave (by status), the causes it is measured by, and the score."""
+    """Backtest: its request, windows by status, the causes it is measured by, and the score."""
 
     replay: Replay
     windows: Counter[str]

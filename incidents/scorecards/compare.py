@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class WindowVerdict:
-    """What a backtest says of one window: its status and the components that it names."""
+    """Verdict of a backtest on one window: its status and the components that it names."""
 
     region: str
     end: datetime

@@ -72,7 +72,7 @@ class BacktestRow(models.Model):
 
     @property
     def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
+        """Finished share, from 0 to 1."""
         return self.done / self.total if self.total else 0.0
 
 

@@ -29,7 +29,7 @@ LONGEST = timedelta(days=31)
 
 
 class InvalidBacktestError(ValueError):
-    """What was asked for cannot be judged; `field` is the part of the request that is wrong."""
+    """A request that cannot be judged; `field` is its wrong part."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(reason)
@@ -84,7 +84,7 @@ def cancel(id: UUID, now: datetime) -> bool:
 
 
 def checked(request: BacktestRequest, now: datetime) -> tuple[Replay, BacktestRow | None]:
-    """What is to be judged, and the backtest whose windows it takes. Raises InvalidBacktestError."""
+    """Replay of a request, and the backtest whose windows it takes. Raises InvalidBacktestError."""
     analyzer = _analyzer(request.analyzer)
     try:
         params = check_params(analyzer, request.params)
@@ -111,7 +111,8 @@ def checked(request: BacktestRequest, now: datetime) -> tuple[Replay, BacktestRo
 
 
 def last_resolved_failure(analyzer: str) -> datetime | None:
-    """When the cause failed last of the latest resolved incident that scores this analyzer; None without one."""
+    """Time of the last failure of the cause of the latest resolved incident that scores this analyzer; None without
+    one."""
     of_it = AnalyzerOutcomeRow.objects.filter(analyzer=analyzer, incident__state="resolved")
     row = of_it.select_related("incident").order_by("-incident__resolved_at").first()
     return None if row is None else row.incident.last_failure or row.incident.resolved_at
@@ -120,14 +121,14 @@ def last_resolved_failure(analyzer: str) -> datetime | None:
 def cadence(
     analyzer: str, length: timedelta | None = None, every: timedelta | None = None
 ) -> tuple[timedelta, timedelta]:
-    """How windows are cut where nobody says: as the analyzer's first schedule has it."""
+    """Default cut of windows: that of the analyzer's first schedule."""
     schedule = Schedule.objects.filter(analyzer=analyzer).order_by("length", "name").first()
     usual = (LENGTH, EVERY) if schedule is None else (schedule.length, schedule.every)
     return usual[0] if length is None else length, usual[1] if every is None else every
 
 
 def retained_since(analyzer: Analyzer, now: datetime) -> datetime:
-    """Where the windows may begin: what retention has dropped cannot be judged again."""
+    """Earliest begin of windows: those that retention has dropped cannot be judged again."""
     kinds = {kind for one in analyzer.inputs for kind in one.kinds}
     return now.astimezone(UTC) - telemetry_whole_for(kinds)
 

@@ -30,7 +30,7 @@ class ShareShape(s.Serializer[Any]):
 
 
 class CardShape(s.Serializer[Any]):
-    """How often an analyzer was right about incidents that people resolved, as the latest resolutions have it."""
+    """Accuracy of an analyzer on incidents that people resolved, by the latest resolutions."""
 
     analyzer = s.CharField()
     version = s.CharField(allow_null=True, help_text="null: all versions")

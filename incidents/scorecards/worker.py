@@ -35,7 +35,7 @@ MOST_SUSPECTS, MOST_SUMMARIES = 200, 5
 
 
 class BacktestAbortedError(Exception):
-    """What was asked for cannot be judged any more; the message says why."""
+    """A backtest that cannot go on; the message says why."""
 
 
 def send(now: datetime | None = None) -> int:

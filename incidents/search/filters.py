@@ -270,8 +270,8 @@ def parse_filters(given: Mapping[str, Sequence[str]]) -> list[Filter]:
 # Groups of a list
 # ----------------------------------------------------------------------------------------------------------
 GROUPINGS = ("team", "component", "cause")
-"""What a list may be grouped by. Its cause is the confirmed one, else the component that analyzers name, else what its
-alerts are called, else its title."""
+"""Groupings of a list. Its cause is the confirmed one, else the component that analyzers name, else what its alerts
+are called, else its title."""
 _ALERT = "alertname"
 
 

@@ -1,4 +1,4 @@
-"""Where an incident stands in a list, and what stands beside it there: for those who go through a list one by one.
+"""Place of an incident in a list, and its neighbours: for people who go through a list one by one.
 
 A place is a mark: the group of the list and the edge of its order, as in a cursor. It stays what it is when
 the incident moves on, so that whoever has dealt with one goes on where they were.
@@ -43,7 +43,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class ListPosition:
-    """Where an incident stands in a list: its place, counted from 1, of how many.
+    """Place of an incident in a list, counted from 1, and the length of the list.
 
     `place` and `total` are None where there are more than were counted. `listed` is False for one that the list no
     longer has: the place is then that where it was.
@@ -68,9 +68,8 @@ def list_position(
     at: str | None = None,
     as_of: Position | None = None,
 ) -> ListPosition | None:
-    """Where an incident stands in a list of groups, one after the other: at the mark `at`, where somebody
-    found it, else where it is now; None where it is nowhere. Raises InvalidValueError for a mark that is none of this
-    list.
+    """Place of an incident in a list of groups, one after the other: at the mark `at`, where somebody found it, else
+    where it is now; None where it is not in the list. Raises InvalidValueError for a mark that is none of this list.
     """
     now = next((n for n, filters in enumerate(groups) if _fits(filters, view)), None)
     if at is None and now is None:

@@ -1,4 +1,4 @@
-"""What the incidents that nobody has resolved yet have in common: words for a search, and whether a storm is on.
+"""Statistics of unresolved incidents: words for a search, and whether a storm is on.
 
 All of it reads the few rows that are not resolved, however many lie behind them.
 """

@@ -138,7 +138,7 @@ class Keyed:
 
 
 def fields_of(view: View) -> Mapping[str, Any]:
-    """What filters and orders look at, named as the columns are."""
+    """Fields for filters and orders, named as the columns are."""
     return {
         **{name: getattr(view.incident, name) for name in Incident.__dataclass_fields__},
         "severity_rank": SEVERITIES.index(view.incident.severity),

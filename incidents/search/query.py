@@ -18,7 +18,7 @@ _FIELDS = {"cause": "confirmed_cause"}
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What a search lets through; where it has problems, nothing is known of what was meant."""
+    """Meaning of a search; where it has problems, nothing is known of it."""
 
     search: searching.Search
     filters: tuple[Filter, ...]

@@ -59,7 +59,7 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """What the Host header says."""
+        """Value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -94,8 +94,7 @@ def target(url: str) -> Target:
 
 
 def check_literal(url: str, allow: Sequence[Network] = ()) -> Target:
-    """What can be said of a URL without asking for its name: its form, and the address where it is one.
-    `AddressRefusedError`."""
+    """Target of a URL as far as its text tells: its form, and the address where it is one. `AddressRefusedError`."""
     goal = target(url)
     try:
         address = ip_address(goal.host)
@@ -176,7 +175,7 @@ class UnreachableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the receiver answered. `headers` have names in lower case, `body` is the beginning of the body."""
+    """Answer of the receiver. `headers` have names in lower case, `body` is the beginning of the body."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -28,7 +28,7 @@ GROUPED = 50
 NEAR = 500
 """Incidents that are looked at for those that were resolved at a moment."""
 LEAST: Final = 0.4
-"""What is less alike shares no more than common words."""
+"""Least likeness: below it two incidents share no more than common words."""
 
 
 class Similarity:
@@ -153,12 +153,12 @@ def _similar_then(incident: Incident, most: int, as_of: Position) -> list[Simila
 
 
 def suggested_team(incident: Incident) -> Suggestion:
-    """Which team resolved incidents that say the same; acted on by people, and where a route says so (`heeding`)."""
+    """Team that resolved incidents with the same words; for people, and for routes that auto-assign."""
     return _TEAMS.model().suggest(described(incident))
 
 
 def time_to_mitigate(incident: Incident, now: datetime) -> TimeEstimate:
-    """How long an open incident will last, from the opening to the resolution."""
+    """Expected duration of an open incident, from the opening to the resolution."""
     bare = Described(incident.title, incident.component, incident.labels)
     requested = Timed(bare, incident.team, incident.severity, incident.opened_at)
     return _TIMES.model().estimate(requested, (now - incident.opened_at).total_seconds())

@@ -1,4 +1,5 @@
-"""Which team will resolve an incident, learned from those that people resolved, or that nobody can say.
+"""Prediction of the team that will resolve an incident, learned from those that people resolved; none where nothing
+can be said.
 
 Naive Bayes (multinomial) over the words of `domain.similarity.text`, without any cause: that is not known
 yet. The past is gone through in its order, each incident judged by what was known before it was resolved; how sure the
@@ -21,7 +22,7 @@ from sklearn.naive_bayes import MultinomialNB
 from incidents.domain.similarity.text import Described, words
 
 THRESHOLD: Final = 0.7
-"""What is less probable is not suggested."""
+"""Least probability of a suggestion."""
 LEARNS: Final = 40
 """Resolved incidents before it judges the next one."""
 CALIBRATES: Final = 60
@@ -57,7 +58,7 @@ class Suggestion:
 
 
 class Suggesting:
-    """What can be learned from incidents and the teams that resolved them, the first resolved one first."""
+    """Model of incidents and the teams that resolved them, the first resolved one first."""
 
     def __init__(self, tickets: Sequence[Described], teams: Sequence[str]) -> None:
         self._curve: Curve | None = None
@@ -137,7 +138,7 @@ class Curve:
 
 
 def fitted(sure: NDArray[np.float64], right: NDArray[np.bool_]) -> Curve | None:
-    """How often it is right when it is so sure, by Newton's method; None where too little is known.
+    """Curve of right answers by stated probability, by Newton's method; None where too little is known.
 
     One incident more that it was right about and one that it was wrong about: never is not said after a few. A small
     ridge keeps the steps bounded (after Platt, "Probabilistic outputs for support vector machines", 1999).

@@ -1,4 +1,4 @@
-"""How long an incident will last: quantiles of the time from opening to resolution, learned from resolved incidents.
+"""Duration of an incident: quantiles of the time from opening to resolution, learned from resolved incidents.
 
 The distribution is that of all past times, each weighted by how much its incident is like the one asked for: the cosine
 of what they say, the kind of component, the team, the severity, the hour of the day. Weights are `exp(focus * score)`,
@@ -80,7 +80,7 @@ class TimeEstimate:
 
 
 class TimeToMitigate:
-    """What can be learned from resolved incidents."""
+    """Model of resolved incidents."""
 
     def __init__(self, past: Sequence[Timed]) -> None:
         self._known = len(past)
@@ -159,7 +159,7 @@ class TimeToMitigate:
 
 
 class _Features:
-    """How like an incident is to each past one, from 0 to 6."""
+    """Likeness of an incident to each past one, from 0 to 6."""
 
     def __init__(self, past: Sequence[Timed]) -> None:
         self._words = HashingVectorizer(

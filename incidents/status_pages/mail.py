@@ -26,7 +26,7 @@ KIND: Final = "status_subscriber"
 CONFIRM, LEAVE = "status_pages.confirm", "status_pages.leave"
 """Salts of links."""
 CONFIRMED_WITHIN: Final = timedelta(days=7)
-"""How long a link confirms, and how long an address that is not confirmed is stored."""
+"""Validity of a confirmation link, and retention of an address that is not confirmed."""
 AGAIN_AFTER: Final = timedelta(hours=1)
 """Between requests of one address, so that nobody fills the mailbox of another person."""
 MOST_REQUESTS: Final = 100
@@ -109,7 +109,7 @@ def unsubscribe(page: str, address: str) -> None:
 
 @transaction.atomic
 def remove(row: StatusSubscriber, context: Context) -> None:
-    """What staff does for a reader; the address is not in the log."""
+    """Remove a reader, for staff; the address is not in the log."""
     record_configuration(KIND, f"{row.page}/{row.pk}", {"page": row.page}, None, context)
     row.delete()
 

@@ -51,7 +51,7 @@ def project(notice: Notice, version: int) -> None:
 
 
 def check() -> int:
-    """How many notices equal their events. Raises LogIntegrityError for the first that does not."""
+    """Number of notices that equal their events. Raises LogIntegrityError for the first that does not."""
     versions = dict(_streams())
     rows = {stream_of(str(row.pk)): row for row in StatusNotice.objects.iterator()}
     for stream, version in versions.items():

@@ -1,4 +1,4 @@
-"""What is read of status pages: notices, the state of services, drafts."""
+"""Queries of status pages: notices, the state of services, drafts."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class PageStatus:
         return overall_words(self.state)
 
     def changed_at(self) -> datetime | None:
-        """When the last update was published or edited."""
+        """Time of the last update's publication or edit."""
         times = [
             one.edited_at or one.at
             for notice in (*self.current, *self.scheduled, *self.past)

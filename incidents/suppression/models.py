@@ -1,4 +1,4 @@
-"""What holds alerts back: maintenance windows, inhibition rules, and when silences recur: tables that people edit."""
+"""Suppression rules: maintenance windows, inhibition rules, and recurrences of silences: tables that people edit."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class MaintenanceWindow(models.Model):
         return Times(self.starts_at, self.ends_at, again)
 
     def problem(self, at: datetime) -> str | None:
-        """Why it cannot be read as it stands, so that it holds nothing; None where it can."""
+        """Reason why it cannot be read as it stands, so that it holds nothing; None where it can."""
         try:
             self.window({}).times.at(at)
         except UNREADABLE as error:
@@ -123,7 +123,7 @@ class InhibitionRule(models.Model):
 
     @property
     def problem(self) -> str | None:
-        """Why it cannot be read as it stands, so that it mutes nothing; None where it can."""
+        """Reason why it cannot be read as it stands, so that it mutes nothing; None where it can."""
         try:
             _ = self.rule
         except UNREADABLE as error:

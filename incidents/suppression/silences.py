@@ -41,7 +41,7 @@ MOST_ANNOTATIONS = 50
 
 @dataclass(frozen=True, slots=True)
 class SilenceRepeat:
-    """How a silence recurs, and until when; None: for as long as a silence may last."""
+    """Recurrence of a silence, and its end; None: for as long as a silence may last."""
 
     recurrence: Recurrence
     until: datetime | None = None
@@ -180,7 +180,7 @@ def check_annotations(value: object) -> dict[str, str]:
 
 
 def _placed_again(made: Silence, again: SilenceRepeat) -> SilenceRecurrence:
-    """How it recurs; makes the silence last as long."""
+    """Recurrence; makes the silence last as long."""
     rule, until = again.recurrence, again.until or made.starts_at + LONGEST
     times = times_from(made.starts_at, made.ends_at, rule)
     if until < made.ends_at:
@@ -196,7 +196,7 @@ def _placed_again(made: Silence, again: SilenceRepeat) -> SilenceRecurrence:
 
 
 def configured(row: Silence) -> dict[str, Any]:
-    """What was configured, in plain values."""
+    """Configuration in plain values."""
     return _silence_as_json(row, getattr(row, "recurrence", None))
 
 
@@ -221,7 +221,7 @@ def matchers_shown(row: Silence) -> Sequence[Matcher]:
 
 
 def problem_of(row: Silence, now: datetime) -> str | None:
-    """Why it cannot be read as it stands, so that it holds nothing; None where it can, and once it is over."""
+    """Reason why it cannot be read as it stands, so that it holds nothing; None where it can, and once it is over."""
     if row.ends_at <= now:
         return None
     try:
@@ -328,7 +328,7 @@ def suppressed_alerts(limit: int = 100) -> tuple[list[SuppressedAlertInfo], int]
 
 
 def suppressed_counts() -> Mapping[str, int]:
-    """How many firing alerts each silence holds back, by its id."""
+    """Number of firing alerts that each silence suppresses, by its id."""
     counted = suppression.firing_suppressed().values_list("silence").annotate(n=Count("pk")).order_by()
     held = {str(silence): count for silence, count in counted}
     members = suppression.covered_by(
@@ -381,7 +381,7 @@ MOST_LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class SilencePreview:
-    """What matchers would silence at once: how many firing alerts, `titles` of the first, the incidents they are of."""
+    """Effect of matchers at once: the number of firing alerts, `titles` of the first, the incidents they are of."""
 
     matchers: tuple[Matcher, ...]
     alerts: int

@@ -135,14 +135,14 @@ MOST_NAMED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """What an alert is held by, and why it called nobody."""
+    """Rule that suppresses an alert, and the reason why it called nobody."""
 
     by: str
     why: str
 
 
 class Suppressor:
-    """What is in force at `at`. Inhibition is as it stands: whoever asks has told it what fires (`Inhibition.hear`)."""
+    """Rules in force at `at`. Inhibition is as it stands: whoever asks has told it what fires (`Inhibition.hear`)."""
 
     def __init__(self, at: datetime) -> None:
         self._at = at
@@ -300,7 +300,7 @@ Spanned = tuple[str, datetime]
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What keeps an incident from notifying: a silence or window from when until when, and why."""
+    """Cover of an incident from notifying: a silence or window with its times, and the reason."""
 
     id: str
     starts_at: datetime
@@ -330,7 +330,7 @@ class Covers:
         return bool(self.silences or self.windows)
 
     def of(self, row: IncidentRow) -> Cover | None:
-        """What covers every alert that fires in an incident, the first of them to end; None where one is uncovered."""
+        """Cover of every alert that fires in an incident, the first of them to end; None where one is uncovered."""
         if not self or row.state not in AWAKE or not _can_be_suppressed(row):
             return None
         ignored = {(one.id, one.starts_at) for one in self.overridden(row)}
@@ -360,7 +360,7 @@ class Covers:
         ]
 
     def overriding(self, row: IncidentRow) -> tuple[Mapping[str, Any], ...]:
-        """What a person overrides who resumes the notifications of an incident, as bodies of its event."""
+        """Rules that a person overrides who resumes the notifications of an incident, as bodies of its event."""
         if not self or not _can_be_suppressed(row):
             return ()
         found: dict[Spanned, Cover] = {}

@@ -28,7 +28,7 @@ log = structlog.get_logger("catalog")
 
 
 class Team(models.Model):
-    """Who works on incidents. Exactly one team is the default, for components that no rule matches."""
+    """People who work on incidents. Exactly one team is the default, for components that no rule matches."""
 
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
@@ -69,7 +69,7 @@ class Membership(models.Model):
 
 
 class Service(models.Model):
-    """What a team offers; components that match one of `patterns` are its parts. It needs those that it depends on."""
+    """A service of a team; components that match one of `patterns` are its parts. It needs those that it depends on."""
 
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
@@ -229,7 +229,7 @@ class Silence(models.Model):
     created_by = models.CharField(max_length=255)
     comment = models.TextField()
     annotations = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
-    """What a client of Alertmanager's API notes beside the comment: texts by name."""
+    """Notes of a client of Alertmanager's API beside the comment: texts by name."""
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -255,7 +255,7 @@ class Silence(models.Model):
 
 
 class ReportIdempotencyKey(models.Model):
-    """What a report became that was sent with an Idempotency-Key. State: kept for a day, rebuilt by nothing."""
+    """Result of a report that was sent with an Idempotency-Key. State: kept for a day, rebuilt by nothing."""
 
     id = models.BigAutoField(primary_key=True)
     actor = models.TextField()
@@ -278,7 +278,7 @@ def silences_in_force(at: datetime | None = None) -> list[SilenceRule]:
 
 
 Unreadable = list[tuple[str, str]]
-"""What it is called, and why it cannot be read."""
+"""Name of a row, and the reason why it cannot be read."""
 
 
 def silences_as_written(at: datetime | None = None) -> tuple[list[SilenceRule], Unreadable]:

@@ -1,4 +1,4 @@
-"""What names what: a policy calls a channel, a webhook tells of a team, though no row refers to another.
+"""References by name: a policy calls a channel, a webhook tells of a team, though no row refers to another.
 
 Nothing that is named is removed: what names it is told, to be changed first. Whoever names things registers here how to
 find out.
@@ -28,7 +28,7 @@ def register_naming(kind: Kind, named: Named) -> None:
 
 
 def named_by(kind: Kind, name: str) -> str:
-    """What names it, in words for a sentence; empty where nothing does."""
+    """Objects that name it, in words for a sentence; empty without any."""
     found = [words for named in _named.get(kind, ()) for words in named(name)]
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
     return ", ".join(found[:NAMED]) + more

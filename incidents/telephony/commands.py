@@ -30,7 +30,8 @@ _DONE: Final[Mapping[Answer, str]] = {
 
 
 def carry_out(calls: Sequence[Notification], verb: Answer, words: SmsReply | None, how: str) -> str:
-    """What was done to each incident of a message, in the name of the person that it called, as sentences."""
+    """Carry an answer out on each incident of a message, in the name of the person that it called; the results as
+    sentences."""
     return " ".join(_done(call, verb, words, how) for call in calls)
 
 

@@ -34,7 +34,7 @@ from ingest.commands import record_configuration
 from ingest.queries import Context, configured, now_utc
 
 KIND: Final = "telephony_request"
-"""What refused requests are called on the audit."""
+"""Kind of refused requests on the audit."""
 WRONG_CODES: Final = 5
 """Replies with a wrong code that a number may send within an hour; then no code of it is looked at."""
 HELP: Final = "Reply with the digits of the message, such as 14821. Or open its link."

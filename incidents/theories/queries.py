@@ -94,7 +94,7 @@ def _way(region: str, effect: str, cause: str, it: Incident) -> list[str] | None
 
 
 def _dependents(snapshot: TopologySnapshot, cause: str) -> set[str]:
-    """What rests on a component, directly or through others."""
+    """Components that rest on one, directly or through others."""
     found: set[str] = set()
     waiting = [cause]
     while waiting:

@@ -1,4 +1,4 @@
-"""What can be done to webhooks. Every change of what they are is recorded; secrets never are."""
+"""Commands on webhooks. Every change of what they are is recorded; secrets never are."""
 
 from __future__ import annotations
 

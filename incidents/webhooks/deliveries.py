@@ -80,7 +80,7 @@ def letters(events: Iterable[Event], wanted: EventFilter, histories: Histories) 
 
 
 def _status_letter(event: Event) -> WebhookDelivery:
-    """What a status page shows after the event, for receivers outside: neither the person nor the incident."""
+    """Delivery of a status page's state after the event, for receivers outside: neither the person nor the incident."""
     notice = status_pages.fold(read_stream(event.stream, upto=event.position))
     assert notice is not None
     position = str(event.position)

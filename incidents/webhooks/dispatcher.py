@@ -33,7 +33,7 @@ AT_ONCE = 4
 IDLE = 0.3
 """Seconds between looks when nothing was due."""
 PLACE_EVERY = timedelta(seconds=60)
-"""How often a place that passed nothing but foreign events is written down."""
+"""Interval at which a place that passed nothing but foreign events is written down."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 
 log = structlog.get_logger("webhooks")
@@ -41,7 +41,7 @@ log = structlog.get_logger("webhooks")
 
 @dataclass(slots=True)
 class WebhookWorker:
-    """What a process keeps of a webhook while it sends for it."""
+    """State of a webhook in a process that sends for it."""
 
     pool: ThreadPoolExecutor
     histories: Histories = field(default_factory=Histories)

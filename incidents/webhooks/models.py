@@ -25,7 +25,7 @@ class Webhook(models.Model):
     active = models.BooleanField(default=True)
     position = models.CharField(max_length=36)
     replayed_upto = models.CharField(max_length=36, default="", blank=True)
-    """Where it stood when it was last sent back: what comes before is told again."""
+    """Position at the last replay: events before it are sent again."""
     secret = models.BinaryField()
     previous_secret = models.BinaryField(null=True)
     previous_until = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""What can be asked of webhooks."""
+"""Queries about webhooks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def telling_of(team: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class WebhookStatus:
-    """How far a webhook is: seconds behind, its last deliveries, what waits the longest and what was given up last."""
+    """Progress of a webhook: seconds behind, its last deliveries, the oldest waiting one and the last that was given
+    up."""
 
     lag: float
     attempts: list[WebhookAttempt]

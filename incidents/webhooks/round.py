@@ -32,7 +32,7 @@ MOST_ATTEMPTS = 100
 
 @dataclass(slots=True)
 class Job:
-    """What one incident has to tell. `rest` is version and position of an event after these letters."""
+    """Deliveries of one incident. `rest` is version and position of an event after these letters."""
 
     stream: str
     letters: list[WebhookDelivery]

@@ -19,7 +19,7 @@ TURN = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a webhook's deliveries go and what signs them."""
+    """Address of a webhook's deliveries and their signing keys."""
 
     name: str
     url: str
@@ -29,7 +29,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """What became of one delivery. `status` is None where no answer came; `answer` is its beginning, or why not."""
+    """Result of one delivery. `status` is None where no answer came; `answer` is its beginning, or why not."""
 
     letter: WebhookDelivery
     at: datetime
@@ -42,7 +42,7 @@ class Try:
 
 @dataclass(slots=True)
 class EndpointFailures:
-    """What the threads of one round share: an endpoint that fails and fails is not asked for every incident."""
+    """Shared state of the threads of one round: an endpoint that fails and fails is not asked for every incident."""
 
     failures: int = 0
     answered: bool = False

@@ -1,4 +1,4 @@
-"""That a process which sends is there: a lock that Postgres itself lets go of when the process ends.
+"""Presence of a sending process: a lock that Postgres itself releases when the process ends.
 
 A message belongs to the process that claimed it until its lease ends, or until that process is gone: its session holds
 an advisory lock under the process's number, and the server ends the session of a process that was killed within
@@ -56,7 +56,7 @@ class Presence:
 
     @property
     def number(self) -> int | None:
-        """What to claim under now; None where nothing is known of the lock, so that leases alone hold."""
+        """Number to claim under now; None where nothing is known of the lock, so that leases alone hold."""
         return self._number if self._number and time.monotonic() - self._looked < SURE else None
 
     def holds(self, number: int | None, seconds: float) -> bool:

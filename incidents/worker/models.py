@@ -16,7 +16,7 @@ class Process(models.Model):
 
 
 class Heartbeat(models.Model):
-    """That a part of `manage.py deliver` was alive at `at`, and how much it found to do in its last round."""
+    """Last sign of life of a part of `manage.py deliver` at `at`, and the work of its last round."""
 
     name = models.CharField(max_length=80, primary_key=True)
     at = models.DateTimeField(default=timezone.now)

@@ -1,4 +1,4 @@
-"""What `manage.py deliver` looks for again and again: timers that are due, whoever keeps them.
+"""Sweeps of `manage.py deliver`: timers that are due, of all packages.
 
 A sweep is a function of the time that does what is due and says how much that was. It holds its own transactions and
 may run in several processes at once. One that raises is logged and tried again; the others go on.
@@ -67,7 +67,7 @@ def run_sweeps(stop: threading.Event, every: float = EVERY) -> None:
 
 
 def sweep_once(name: str, fn: Sweep, now: datetime) -> int | None:
-    """How much one sweep found; None where it failed."""
+    """Number of things that one sweep found; None where it failed."""
     found = attempt(partial(_sweep, name, fn, now))
     if not isinstance(found, Failure):
         return found

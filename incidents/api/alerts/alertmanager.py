@@ -100,7 +100,7 @@ def _answers(scope: str) -> Callable[[View], View]:
 
 
 def _allowed(request: HttpRequest, scope: str) -> str:
-    """Who calls: the name of a key or of a person who is signed in."""
+    """Name of the calling key, or of the person who is signed in."""
     key = key_of(request)
     if isinstance(key, Key):
         if not key.allows(scope):
@@ -129,7 +129,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 
 
 def _by_method(request: HttpRequest, views: Mapping[str, View], *args: str, **kwargs: str) -> HttpResponse:
-    """What the view of the method answers; 405, or 200 for OPTIONS, with all that there are."""
+    """Answer of the view of the method; 405, or 200 for OPTIONS, with all methods."""
     view = views.get(request.method or "")
     if view is not None:
         return view(request, *args, **kwargs)

@@ -28,9 +28,9 @@ from ingest.integrations.prometheus import fingerprint
 from ingest.queries import Alert, open_alerts
 
 FOREVER = timedelta(days=3650)
-"""How far off the end is said to be of an alert that has none."""
+"""Distance of the end that an alert without one is given."""
 GENERATORS = (prometheus.QUERY, grafana.RULE)
-"""What the link to what fired is called."""
+"""Name of the link to the source of an alert."""
 PART = 2_000
 """Alerts that are held as objects at a time; of the others only the answer's text is."""
 
@@ -39,8 +39,8 @@ _written = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class AlertFilter:
-    """Which alerts a request asks for: those that all `matchers` fit, of receivers that `receiver` and all
-    `receiver_matchers` fit."""
+    """Filter of a request: alerts that all `matchers` fit, of receivers that `receiver` and all `receiver_matchers`
+    fit."""
 
     matchers: Sequence[Matcher]
     receiver: Callable[[str], bool]

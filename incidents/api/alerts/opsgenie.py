@@ -166,7 +166,7 @@ View = Callable[..., HttpResponse]
 def _read(
     request: HttpRequest, view: View, *args: str, method: str = "GET", scope: str = "incidents:read"
 ) -> HttpResponse:
-    """What a view answers to a key with the scope; errors as Opsgenie writes them."""
+    """Answer of a view to a key with the scope; errors as Opsgenie writes them."""
     try:
         if request.method != method:
             raise RequestRefusedError(405, f"Only {method} here.")

@@ -25,7 +25,7 @@ class ReceiptView(APIView):
         },
     )
     def get(self, request: Request, id: str) -> Response:
-        """What became of it. A key sees its own receipts; all of them with the scope `incidents:read`."""
+        """Outcome of a request. A key sees its own receipts; all of them with the scope `incidents:read`."""
         found = outcomes_of(id)
         if found is None or not _may_see(request, found[0]):
             raise NotFound(f"There is no receipt {id[:100]}.")

@@ -41,7 +41,7 @@ class TouchedShape(s.Serializer[Any]):
 
 
 class BlastRadiusShape(s.Serializer[Any]):
-    """What fails with a component, as the topology that was in force says."""
+    """Components that fail with one, by the topology that was in force."""
 
     component = s.CharField()
     region = s.CharField()
@@ -64,7 +64,7 @@ class BlastRadiusView(IncidentAPI):
         responses={200: BlastRadiusShape, **ERRORS},
     )
     def get(self, request: Request, component: str) -> Response:
-        """What a component contains and what depends on it, at any remove, with the services of all of these."""
+        """Contents and dependents of a component, at any remove, with the services of all of these."""
         query = parameters(request, "region", "at")
         name = check_component("component", component)
         region = check_line("region", query.get("region", "default"))

@@ -1,4 +1,4 @@
-"""How channels and people are reached, in a file of configuration: by which rules, and never at which address."""
+"""Channels and notification rules in a file of configuration; addresses are not in it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ContactMethodFileSerializer(ChannelFileSerializer):
 
 
 class ContactMethodsFile(ChannelsFile):
-    """How people are reached."""
+    """Contact methods of people, in a file."""
 
     queryset = (
         ContactMethod.objects.filter(user__isnull=False)

@@ -1,5 +1,5 @@
-"""What lets the world in and out, in a file of configuration: integrations without their keys, webhooks without the
-addresses that may be as good as one, and when analyzers run."""
+"""Connections in a file of configuration: integrations without their keys, webhooks without the addresses that may
+be as good as one, and schedules of analyzers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class WebhooksFile(WebhooksView):
 
 
 class AnalysisSchedulesFile(Catalog):
-    """When analyzers run by themselves."""
+    """Schedules of analyzers, in a file."""
 
     queryset = Schedule.objects.order_by("name")
     serializer_class = ScheduleSerializer

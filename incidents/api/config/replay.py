@@ -146,7 +146,7 @@ def configuration_in_force(known: set[Any] | None) -> Configuration:
 
 
 def past_incidents(openings: Openings) -> Iterator[PastIncident]:
-    """What was opened, with what became of it; incidents that were merged into another one are part of that one."""
+    """Past incidents with their outcome; incidents that were merged into another one are part of that one."""
     together: list[tuple[str, tuple[RecordedInput, ...]]] = []
     for opening in openings.each():
         together.append((opening.stream.removeprefix("incident/"), opening.inputs))

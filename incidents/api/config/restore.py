@@ -36,7 +36,7 @@ RESTORABLE: Final[dict[str, type[Catalog]]] = {
         StatusPagesView,
     )
 }
-"""What the log keeps whole. Secrets, and the text of calendars, are not in it."""
+"""Kinds that the log holds whole. Secrets, and the text of calendars, are not in it."""
 
 
 class RestoreError(ValueError):

@@ -1,5 +1,5 @@
-"""What a file of configuration has beside what the API serves as lists of rows: members of teams, silences, and how
-people and channels are reached.
+"""Sections of a configuration file beside the lists of the API: members of teams, silences, contact methods and
+channels.
 
 Over HTTP they have addresses of their own (`people.py`, `silences.py`, `notifications.py`).
 """

@@ -75,7 +75,7 @@ class SilenceFileSerializer(Strict, s.Serializer[Silence]):
 
 
 class SilencesFile(Catalog):
-    """What is over is left out, and is not made where it is not there."""
+    """Silences in a file; those that are over are left out, and are not made where they are missing."""
 
     queryset = Silence.objects.select_related("recurrence").order_by("starts_at", "id")
     serializer_class = SilenceFileSerializer

@@ -33,7 +33,7 @@ class EvidenceShape(s.Serializer[Any]):
 
 
 class ReportShape(s.Serializer[Any]):
-    """What is wrong, as a person or a sender reports it."""
+    """A report by a person or a sender."""
 
     title = s.CharField(max_length=300, help_text="one line")
     component = s.CharField(required=False, help_text=f"what fails: {COMPONENT_FORM}; decides the team")
@@ -114,7 +114,7 @@ class RelatedShape(s.Serializer[Any]):
 
 
 class AnswerShape(s.Serializer[Any]):
-    """What the cluster said of its node."""
+    """Answer of the cluster about its node."""
 
     answer = s.ChoiceField(choices=ANSWERS)
     at = s.DateTimeField()
@@ -132,7 +132,7 @@ class WaivedShape(s.Serializer[Any]):
 
 
 class RemediationShape(s.Serializer[Any]):
-    """What an incident asked of the cluster last, and how far that has come."""
+    """Last request of an incident to the cluster, and its progress."""
 
     request = s.UUIDField(help_text="id of the request")
     component = s.CharField()
@@ -395,7 +395,7 @@ class ReopenShape(s.Serializer[Any]):
 
 
 class ReceiptShape(s.Serializer[Any]):
-    """What became of a request that was answered with a 2xx."""
+    """Outcome of a request that was answered with a 2xx."""
 
     receipt = s.CharField()
     kind = s.CharField(help_text="incident, configuration, telemetry, alerts or change")
@@ -465,7 +465,7 @@ class HappenedShape(s.Serializer[Any]):
 
 
 class ConflictShape(ProblemShape):
-    """Why a command was not carried out."""
+    """Reason why a command was refused."""
 
     meanwhile = HappenedShape(
         many=True, required=False, help_text="with If-Match: what others did since, oldest first"

@@ -96,7 +96,7 @@ class IncidentAPI(APIView):
 
 
 def _as_answer(exc: Exception) -> Exception:
-    """What the floor below refuses, as the HTTP status that says so."""
+    """HTTP status for a refusal by the layer below."""
     if isinstance(exc, InvalidValueError):
         return ValidationError({exc.field: [exc.reason]})
     if isinstance(exc, ConcurrentChangeError):

@@ -31,7 +31,8 @@ class ByFewSlugs(Pages):
     partial_update=extend_schema(responses={200: OnCallScheduleShape}),
 )
 class SchedulesView(Catalog):
-    """Who is on call. One of them is answered with how it stands: who it is now, and when nobody will be."""
+    """On-call schedules. One of them is answered with its state: the person on call, and the times without one. One
+    of them is answered with how it stands: who it is now, and when nobody will be."""
 
     kind = "schedule"
     queryset = OnCallSchedule.objects.select_related("team").prefetch_related("holidays")
@@ -57,7 +58,7 @@ class SchedulesView(Catalog):
 
 
 class CalendarsView(Catalog):
-    """Who is away, and public holidays: iCalendar files that were brought here."""
+    """Absences and public holidays: iCalendar files that were brought here."""
 
     kind = "calendar"
     queryset = Calendar.objects.select_related("person")

@@ -115,7 +115,7 @@ class SpanShape(s.Serializer[Any]):
 
 
 class OnCallStatusShape(s.Serializer[Any]):
-    """How it stands now. Warn of `gaps` and `gone`."""
+    """Present state. Warn of `gaps` and `gone`."""
 
     person = s.CharField(allow_null=True, help_text="person on call; null: no one")
     until = s.DateTimeField(allow_null=True, help_text="the next hand-over; null: none within 400 days")

@@ -1,4 +1,4 @@
-"""Who is on call over HTTP, for people, programs and calendars; overrides and swaps, which any responder may make."""
+"""On-call over HTTP, for people, programs and calendars; overrides and swaps, which any responder may make."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OnCallView(OnCallAPI):
         responses={200: shapes.OnCallListShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Who is on call, by every schedule."""
+        """People on call, by every schedule."""
         at = _moment(parameters(request, "at"), "at", timezone.now())
         return Response({"results": [_on_call(row, at) for row in OnCallSchedule.objects.all()]})
 
@@ -65,7 +65,7 @@ class ScheduleOnCallView(OnCallAPI):
         responses={200: shapes.OnCallShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, slug: str) -> Response:
-        """Who is on call."""
+        """People on call."""
         at = _moment(parameters(request, "at"), "at", timezone.now())
         return Response(_on_call(queries.find_schedule(slug), at))
 
@@ -77,7 +77,7 @@ class ShiftsView(OnCallAPI):
         responses={200: shapes.ShiftsShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, slug: str) -> Response:
-        """Who is on call from when until when, after overrides, swaps and absences; and when nobody is."""
+        """Shifts of a schedule, after overrides, swaps and absences; and times when nobody is on call."""
         start, end = _span(parameters(request, "from", "to"))
         row = queries.find_schedule(slug)
         found, hours = queries.shifts(row.slug, start, end), defaultdict[str, float](float)
@@ -223,7 +223,7 @@ class FeedView(OnCallAPI):
 
 
 class SecretCalendarView(OnCallAPI):
-    """Whoever has the address may read; it leads nowhere else."""
+    """Calendar at a secret address: a reader needs nothing else, and it leads nowhere else."""
 
     authentication_classes = ()
 

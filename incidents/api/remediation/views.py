@@ -79,7 +79,7 @@ class DeliveryShape(s.Serializer[Any]):
 
 
 class RemediationPageShape(s.Serializer[Any]):
-    """How far an incident is on the way of its node."""
+    """Progress of an incident on the way of its node."""
 
     incident = s.IntegerField()
     candidates = s.ListField(child=s.CharField(), help_text="components that can be handed to a cluster")
@@ -109,7 +109,8 @@ class RemediationView(IncidentAPI):
         responses={200: RemediationPageShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """How far it is: handed over, drained, replaced, returned, proved; with what was sent and commands to copy."""
+        """Progress: handed over, drained, replaced, returned, proved; with the request that was sent and commands to
+        copy."""
         return Response(_shown(queries.get(reference, as_of_in(parameters(request, "as_of")))))
 
     @extend_schema(

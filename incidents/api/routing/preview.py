@@ -66,7 +66,7 @@ class RuleTriedShape(s.Serializer[Any]):
 
 
 class ExplainedShape(s.Serializer[Any]):
-    """What becomes of it, and what each rule of the tree says to it."""
+    """Destination of an alert, with the answer of each rule of the tree."""
 
     subject = SubjectShape()
     path = s.ListField(child=s.CharField(), help_text="the rules that matched, from the first level down")
@@ -117,7 +117,7 @@ class DifferenceShape(s.Serializer[Any]):
 
 
 class ReplayedShape(s.Serializer[Any]):
-    """What would have gone elsewhere."""
+    """Destinations that would differ."""
 
     start = s.DateTimeField()
     end = s.DateTimeField()
@@ -157,8 +157,8 @@ class ExplainView(_Trial):
         responses={200: ExplainedShape, **ERRORS, **NO_ALERT},
     )
     def post(self, request: Request) -> Response:
-        """Where an alert goes and why, rule by rule: a recorded one by its id, one that you paste as its sender
-        sends it, or any that you describe."""
+        """Destination of an alert with the reason, rule by rule: a recorded one by its id, one that you paste as its
+        sender sends it, or any that you describe."""
         body = fields(request, ToExplainShape)
         table = _table(body)
         if "alert" in body:
@@ -211,7 +211,7 @@ class ReplayView(_Trial):
         operation_id="routes_replay", request=ToReplayShape, responses={200: ReplayedShape, **ERRORS}
     )
     def post(self, request: Request) -> Response:
-        """What other rules would have made of the alerts, findings and reports of the last days. Changes nothing."""
+        """Destinations of the alerts, findings and reports of the last days under other rules. Changes nothing."""
         body = fields(request, ToReplayShape)
         start, end = span_of(body)
         after = routes.proposed(sequence("routes", body["routes"]), routing_table())

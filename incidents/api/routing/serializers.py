@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def checked(field: str, read: Callable[[], T]) -> T:
-    """What `read` gives, or the serializer's own refusal of `field`."""
+    """Result of `read`, or the serializer's own refusal of `field`."""
     try:
         return read()
     except InvalidValueError as invalid:
@@ -30,7 +30,7 @@ def checked(field: str, read: Callable[[], T]) -> T:
 
 
 class WhenShape(s.Serializer[Any]):
-    """What a rule asks besides its pattern; all of it must hold. What is left out asks nothing."""
+    """Conditions of a rule besides its pattern; all of them must hold. What is left out asks nothing."""
 
     labels = s.ListField(
         child=s.CharField(), required=False, help_text='matchers as silences have them, such as `env!="dev"`'
@@ -47,7 +47,7 @@ class WhenShape(s.Serializer[Any]):
 
 
 class GroupingShape(s.Serializer[Any]):
-    """Which alerts share an incident."""
+    """Grouping: the alerts that share an incident."""
 
     by = s.ListField(
         child=s.CharField(),
@@ -149,7 +149,7 @@ class RouteSerializer(Strict, s.ModelSerializer[Route]):
 
 
 class ServiceSerializer(Strict, s.ModelSerializer[Service]):
-    """What a team offers, and which components are its parts."""
+    """A service of a team, and the components that are its parts."""
 
     slug = s.SlugField(max_length=60)
     team = s.SlugRelatedField(

@@ -13,7 +13,7 @@ from incidents.teams.references import named_by
 
 
 class ServicesView(Catalog):
-    """What teams offer, the components that belong to it and what it depends on."""
+    """Services of teams, their components and dependencies."""
 
     kind = "service"
     queryset = Service.objects.select_related("team").prefetch_related("depends_on")

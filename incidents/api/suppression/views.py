@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 def checked(field: str, check: Callable[[], T]) -> T:
-    """What a check of the domain makes of a field; what it refuses is refused under that field's name."""
+    """Result of a check of the domain; a refusal is under the field's name."""
     try:
         return check()
     except InvalidValueError as invalid:
@@ -146,7 +146,7 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
         return "active" if row.times.at(now) else "over" if row.times.over(now) else "pending"
 
     def get_next_starts_at(self, row: MaintenanceWindow) -> datetime | None:
-        """When the window that holds now began, else when the next one does."""
+        """Begin of the window that holds now, else of the next one."""
         span = _next(row)
         return None if span is None else span.starts_at
 
@@ -241,7 +241,8 @@ class InhibitionSerializer(Strict, s.ModelSerializer[InhibitionRule]):
 
 
 class SuppressionCatalog(Catalog):
-    """What holds alerts back. A change is a new edition: what the older one held is looked at again."""
+    """Suppression rules. A change is a new edition: alerts suppressed by the older one are looked at again. A change
+    is a new edition: what the older one held is looked at again."""
 
     pagination_class = BySlug
     lookup_field = "slug"
@@ -253,7 +254,7 @@ class SuppressionCatalog(Catalog):
         serializer.save(edition=uuid.uuid4())
 
     def _as_json(self, instance: Any) -> dict[str, Any]:
-        """What was configured: not how it stands at the moment."""
+        """Configuration of a rule, without its present state."""
         passing = ("state", "problem", "next_starts_at", "next_ends_at")
         return {name: value for name, value in super()._as_json(instance).items() if name not in passing}
 

@@ -16,7 +16,7 @@ from incidents.teams.references import named_by
 
 
 class TeamsView(Catalog):
-    """Who works on incidents."""
+    """People who work on incidents."""
 
     kind = "team"
     queryset = Team.objects.all()

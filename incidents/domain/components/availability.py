@@ -1,4 +1,4 @@
-"""How much of the time a component was up, out of the spans in which it was out. Pure."""
+"""Availability of a component, from the spans in which it was out. Pure."""
 
 from __future__ import annotations
 

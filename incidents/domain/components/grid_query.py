@@ -1,4 +1,4 @@
-"""What is asked of a grid, as its address says it. Pure."""
+"""Query of a grid's address. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails with a component: what it contains, what depends on it, and the services of those. Pure."""
+"""Components that fail with one: its contents, its dependents, and the services of those. Pure."""
 
 from __future__ import annotations
 

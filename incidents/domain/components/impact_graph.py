@@ -1,4 +1,4 @@
-"""What a component rests on and what fails with it, gathered so that a person can take it in. Pure.
+"""Graph of a component's dependencies and dependents, folded so that a person can read it. Pure.
 
 What is above it is named; what is beneath it is gathered by kind, distance and relation, those with trouble named.
 """
@@ -33,7 +33,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """What the component rests on: it `contains` it, or it is what it `needs`."""
+    """Component that another rests on: it `contains` it, or it is what it `needs`."""
 
     name: str
     relation: str

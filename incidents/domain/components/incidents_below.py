@@ -1,4 +1,4 @@
-"""Where in a tree of components the open incidents are. Pure."""
+"""Open incidents within a tree of components. Pure."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class MissingVariableError(LookupError):
 
 
 def reference(prefix: str, *names: str) -> str:
-    """What stands in the file for the secret of what is called so: the same each time, and for nothing else.
+    """Reference in the file to the secret of that name: the same each time, and unique.
 
     >>> reference("CHANNEL_ADDRESS", "ops-room")
     '${CHANNEL_ADDRESS_OPS_ROOM}'

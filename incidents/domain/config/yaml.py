@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong, and where: a line of the text (from 1) and the way to it, such as `routes[2].team`."""
+    """Fault with its place: a line of the text (from 1) and the path to it, such as `routes[2].team`."""
 
     line: int
     where: str

@@ -45,7 +45,7 @@ class Action:
         return {self.kind: True if self.kind == "owner" else self.value}
 
     def __str__(self) -> str:
-        """What a timeline calls it."""
+        """Name of the target on a timeline."""
         words = {"person": self.value, "owner": "its owner", "bridge": "a call to join"}
         return words.get(self.kind, f"{self.kind} {self.value}")
 
@@ -66,7 +66,7 @@ class Policy:
     name: str
     steps: tuple[Step, ...]
     repeats: int = 0
-    """How often all steps are taken again."""
+    """Number of repetitions of all steps."""
     repeat_after: int = USUAL_WAIT
     """Seconds after the last step until the next round, or until nobody has answered."""
     acknowledgement_timeout: int | None = None
@@ -174,7 +174,7 @@ def _whole(field: str, value: object, least: int, most: int) -> int:
 
 
 def check_reason(text: object) -> str:
-    """Why a person escalates an incident."""
+    """Reason of a person for an escalation."""
     return check_text("reason", text, 2000, blank=False)
 
 

@@ -204,7 +204,7 @@ def _policy(reader: _Reader, receiver: str, repeat: int, path: Path) -> str | No
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Above:
-    """What a route has from those above it."""
+    """Settings that a route inherits."""
 
     parent: str | None = None
     receiver: str = ""

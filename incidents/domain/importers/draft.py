@@ -33,7 +33,7 @@ LONGEST_NAME: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What was not translated: where it stands in the input, and why, with what to do instead."""
+    """Untranslated part: its place in the input, the reason, and a remedy."""
 
     where: str
     reason: str

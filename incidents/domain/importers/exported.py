@@ -46,7 +46,7 @@ class People:
 
 @dataclass(slots=True)
 class Export:
-    """What an import reads into: `teams` are slugs by the ids of the other system, and by names where it uses them."""
+    """Target of an import: `teams` are slugs by the ids of the other system, and by names where it uses them."""
 
     draft: Draft
     people: People

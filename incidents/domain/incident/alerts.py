@@ -38,7 +38,7 @@ from incidents.domain.values import SEVERITIES, TEXT_LIMIT, TITLE_LIMIT, Severit
 # Grouping
 # ----------------------------------------------------------------------------------------------------------
 STORM_KEY: Final = "storm:"
-"""What the dedup key of an incident that collects a storm begins with."""
+"""Beginning of the dedup key of an incident that collects a storm."""
 STORM_TICKETS: Final = 100
 STORM_SPAN: Final = timedelta(minutes=5)
 """An integration that opened so many incidents within so long is in a storm."""
@@ -46,7 +46,7 @@ STORM_SPAN: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What an event `alert.reported` tells incidents."""
+    """Fields of an event `alert.reported` for incidents."""
 
     alert: str
     integration: str
@@ -77,7 +77,7 @@ class Reported:
         return matched_labels(self.labels, self.component, self.integration, self.key)
 
     def subject(self, at: datetime) -> Subject:
-        """What routes look at, of an alert that was recorded at `at`."""
+        """Subject for routes, of an alert that was recorded at `at`."""
         return Subject(
             component=self.component,
             labels=self.labels,
@@ -90,7 +90,7 @@ class Reported:
 def matched_labels(
     labels: Mapping[str, str], component: str | None, integration: str, key: str
 ) -> dict[str, str]:
-    """What matchers of silences look at: the labels of an alert, and where no label has that name, its `component`,
+    """Labels for the matchers of silences: those of the alert, and where no label has that name, its `component`,
     `integration` and `dedup_key`, so that an alert without labels can be silenced."""
     named = {} if component is None else {"component": component}
     return {**named, "integration": integration, "dedup_key": key, **labels}
@@ -155,7 +155,8 @@ class Place:
 
 
 def place_of(alert: Reported, routing: Routing) -> Place:
-    """Where the alert goes in quiet times: as its route groups, else to what its rule fired on for the same team."""
+    """Incident for the alert in quiet times: as its route groups, else with the other alerts of its rule for the
+    same team."""
     grouping = routing.grouping
     if grouping.by is not None and grouping.by != EACH_ALONE:
         return _group(alert, routing, grouping.by)
@@ -211,7 +212,7 @@ def _within(why: str, grouping: Grouping) -> str:
 
 
 def storm_place(integration: str, team: str) -> Place:
-    """Where an alert that has no incident yet goes in a storm."""
+    """Incident in a storm for an alert that has none yet."""
     within = f"within {_minutes(STORM_SPAN)}, of at least this severity"
     why = f"storm: {integration} opened more than {STORM_TICKETS} incidents {within}"
     return Place(f"{STORM_KEY}{integration}:{team}", why)
@@ -300,9 +301,7 @@ class Storming:
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """What goes on: the incidents that collect it, the largest first, and how many incidents were opened
-    within `SPAN`.
-    """
+    """State of a storm: the incidents that collect it, the largest first, and the number opened within `SPAN`."""
 
     gatherings: tuple[Storming, ...]
     arrivals: int
@@ -380,7 +379,7 @@ _ORDER: Mapping[Relation, int] = {"contained": 0, "depends": 1, "path": 2}
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What one component is contained in, what it depends on, and what its path crosses: names."""
+    """Names that a component is contained in, depends on, and whose path it crosses."""
 
     parents: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
@@ -406,7 +405,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a component was reached: the relations to it, and the names in between, the last one itself."""
+    """Route to a component: the relations to it, and the names in between, the last one itself."""
 
     relations: tuple[Relation, ...]
     names: tuple[str, ...]
@@ -419,7 +418,8 @@ class _Way:
 def explain(
     component: str, causes: Collection[str], links: Mapping[str, Links], hops: int = MOST_HOPS
 ) -> Explanation | None:
-    """Why an alert on `component` is a symptom of one of `causes`; None where it is not, as far as `links` tell."""
+    """Reason why an alert on `component` is a symptom of one of `causes`; None where it is not, as far as `links`
+    tell."""
     if component in causes:
         return Explanation(component, component, 0, f"same component {component}")
     layer, seen = {component: _Way((), ())}, {component}
@@ -438,7 +438,7 @@ def _order(way: _Way) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 
 def _next(layer: Mapping[str, _Way], seen: Collection[str], links: Mapping[str, Links]) -> dict[str, _Way]:
-    """What the components of a layer rest on and was not seen before, each by the first of its ways."""
+    """Next layer: components that those of a layer rest on, new ones only, each by the first route to it."""
     reached: dict[str, _Way] = {}
     for name, way in layer.items():
         for relation, up in links.get(name, Links()).each():

@@ -1,5 +1,4 @@
-"""When an incident goes on by itself to the team that was learned for it: where its route says so, and nobody was there
-before. Pure.
+"""Auto-assignment of an incident to the learned team: where its route says so, and nobody was there before. Pure.
 
 It is a hand-over as people make them, so it can be rejected or undone; what was done to it once, by anybody, leaves
 the incident to people.
@@ -34,7 +33,7 @@ class Suggested:
 def heeded(
     state: Incident, past: Iterable[Fact], suggested: Suggested, route: str, teams: Collection[str]
 ) -> HandOver | None:
-    """What the rule `route` asks for; None where the incident stays. `past` are all events of the incident."""
+    """Hand-over by the rule `route`; None where the incident stays. `past` are all events of the incident."""
     if suggested.team == state.team or suggested.team not in teams or state.state != "open":
         return None
     if any(_touched(event) for event in past):

@@ -1,4 +1,4 @@
-"""What is done to several incidents at once, and the way back of each: pure."""
+"""Bulk actions, and the undo of each: pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERBS: Final = (
     "escalate",
     "merge",
 )
-"""What can be done to several at once."""
+"""Verbs of bulk actions."""
 BACK: Final = ("unacknowledge", "assign", "set_severity", "undo", "reopen", "end_silence")
 """And what takes it back."""
 
@@ -33,7 +33,7 @@ class Step:
 
 
 def way_back(verb: str, before: Incident, made: str | None = None) -> Step | None:
-    """What undoes a verb for an incident that stood like `before`; None where nothing does. `made` is the id of the
+    """Undo of a verb for an incident that stood like `before`; None where there is no undo. `made` is the id of the
     silence that it made."""
     if verb == "silence":
         return Step("end_silence", {"silence": made})

@@ -1,4 +1,4 @@
-"""What can be asked of an incident. Making a command checks values; `decide` whether it fits the state."""
+"""Commands on an incident. Making a command checks values; `decide` whether it fits the state."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a person or a sender says is wrong. With a `dedup_key` it joins the open incident of that key."""
+    """Report of a fault by a person or a sender. With a `dedup_key` it joins the open incident of that key."""
 
     title: str
     component: str | None = None
@@ -160,7 +160,7 @@ class Report:
         _set(self, "evidence", tuple(check_evidence("evidence", self.evidence)))
 
     def subject(self, at: datetime) -> Subject:
-        """What routes look at, of a report made at `at`."""
+        """Subject for routes, of a report made at `at`."""
         return Subject(
             component=self.component, labels=self.labels, severity=self.severity or DEFAULT_SEVERITY, at=at
         )
@@ -278,7 +278,7 @@ class ClearFinding:
 
 @dataclass(frozen=True, slots=True)
 class NoteOpinion:
-    """What a finished window of a schedule that does not blame this incident says about it."""
+    """Opinion of a finished window of a schedule that does not blame this incident."""
 
     word: Stance
 

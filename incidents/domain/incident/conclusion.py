@@ -20,9 +20,9 @@ AS_BEFORE: Final[Mapping[str, Any]] = {
 def conclusion(
     opinions: Opinions, component: str | None, cause: frozenset[str], named: frozenset[str]
 ) -> Mapping[str, Any]:
-    """What the analyzers that blame the cause, or a component related to it, say together: first those that name the
-    cause itself, whose word is the title. Where none of them names it the verdict says so. None leaves the incident as
-    it is."""
+    """Joint opinion of the analyzers that blame the cause, or a component related to it: first those that name the
+    cause itself, whose opinion is the title. Where none of them names it the verdict says so. None leaves the
+    incident as it is."""
     together = sorted(agreeing(opinions, named), key=lambda one: not one.cause & cause)
     if not together:
         return AS_BEFORE
@@ -46,7 +46,7 @@ def conclusion(
 
 
 def reconsidered(state: Incident, opinions: Opinions) -> Mapping[str, Any]:
-    """What those say who still blame the cause, once one does so no more."""
+    """Joint opinion of those that still blame the cause, once one does so no more."""
     before, after = (agreeing(each, state.named) for each in (state.opinions, opinions))
     if len(before) == len(after):
         return AS_BEFORE

@@ -166,7 +166,7 @@ def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
 
 
 def _of_a_group(command: c.OpenForAlerts) -> dict[str, Any]:
-    """What an incident is about: its first alert, and what all of them say alike. Many of them share a title."""
+    """Subject of an incident: its first alert, and the common part of all of them. Many of them share a title."""
     first, many = command.alerts[0], at_least(len(command.alerts)) > 0
     return {
         "title": _title_of_group(command) if many else first.title,
@@ -449,7 +449,7 @@ def _assign(state: Incident, command: c.Assign) -> Bodies:
 
 
 def _undo(state: Incident, command: c.Undo) -> Bodies:
-    """What was done last stands in the state: a snooze ends with a hand-over."""
+    """Undo of the last action, which the state holds: a snooze ends with a hand-over."""
     latest: c.Undoable = "snooze" if state.state == "snoozed" else "hand_over"
     what = command.what or latest
     if what == "merge":
@@ -477,7 +477,7 @@ def _set_title(state: Incident, command: c.SetTitle) -> Bodies:
 
 
 def _name_group(state: Incident, command: c.NameGroup) -> Bodies:
-    """Where somebody has named it meanwhile, that stays."""
+    """Name of a group; a name that a person gave meanwhile stays."""
     if state.state == "resolved" or state.title != command.instead_of:
         return []
     return _set_title(state, c.SetTitle(command.title))

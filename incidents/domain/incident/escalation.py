@@ -51,9 +51,9 @@ ENGINE: Final = "system:escalation"
 class Escalation:
     phase: Phase
     why: str
-    """Why it is in this phase."""
+    """Reason for this phase."""
     due_at: datetime | None
-    """When it goes on; None: not before somebody does something."""
+    """Time of the next step; None: not before somebody does something."""
     routed_team: str
     """The team that the incident was opened for, whose route may have named `routed_policy`."""
     routed_policy: str | None
@@ -62,15 +62,15 @@ class Escalation:
     policy: Policy | None = None
     """As it was when the escalation started: changes of the policy concern incidents that come after."""
     run: int = 0
-    """How often it was started."""
+    """Number of starts."""
     round: int = 1
     step: int = 0
     """Of `policy.steps` the one to take next; after the last of the last round their number."""
     started_at: datetime | None = None
     worked_at: datetime | None = None
-    """When a person last did something about an acknowledged incident."""
+    """Time of the last action of a person on an acknowledged incident."""
     called: tuple[str, ...] = ()
-    """Who was called in this run, each once."""
+    """People called in this run, each once."""
 
     @property
     def at_end(self) -> bool:
@@ -264,8 +264,8 @@ EVENTS: Final = (
 # Decisions
 # ----------------------------------------------------------------------------------------------------------
 Due = Literal["policy", "step", "exhausted", "forgotten"]
-"""What an escalation waits for: that its policy is looked up, that a step is taken, that its end or the silence on an
-acknowledged incident is recorded.
+"""Next action of an escalation: its policy is looked up, a step is taken, its end or the silence on an acknowledged
+incident is recorded.
 """
 
 BRIDGE_TEXT: Final = "Join the call"
@@ -273,7 +273,7 @@ BRIDGE_TEXT: Final = "Join the call"
 
 @dataclass(frozen=True, slots=True)
 class ReachedTarget:
-    """Whom an action reaches: people, or why nobody. Actions that call no person have neither."""
+    """Recipients of an action: people, or the reason why there are none. Actions that call no person have neither."""
 
     action: Action
     people: tuple[str, ...] = ()
@@ -461,7 +461,7 @@ def _next_at(escalation: Escalation, policy: Policy, somebody: bool, now: dateti
 
 
 def _made(state: Incident, reached: Sequence[ReachedTarget]) -> Bodies:
-    """What a step changes about the incident itself."""
+    """Changes by a step to the incident itself."""
     events: Bodies = []
     wanted = [s for s in SEVERITIES if any(_does(r, "severity", s) for r in reached)]
     if wanted and is_worse(wanted[0], state.severity) and not state.severity_by_person:
@@ -482,7 +482,7 @@ def _does(reached: ReachedTarget, kind: str, value: str) -> bool:
 
 
 def as_people_read(escalation: Escalation, now: datetime) -> dict[str, Any]:
-    """Where it stands, without whom the next step will reach."""
+    """State for readers, without the recipients of the next step."""
     policy, step = escalation.policy, next_step(escalation)
     return {
         "phase": escalation.phase,

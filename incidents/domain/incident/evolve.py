@@ -85,7 +85,7 @@ def _opened(event: Fact) -> Incident:
 
 
 def _blamed(state: Incident, finding: Mapping[str, Any], leads: bool, at: datetime) -> Incident:
-    """What any finding that joins tells: how often, since when, until when, and who says so."""
+    """Incident after any finding that joins: times, number and analyzers of the blame."""
     end = parse_rfc3339(finding["window"]["end"])
     first, last = optional_time(finding["first_failure"]), optional_time(finding["last_failure"])
     schedule = finding["schedule"]
@@ -151,7 +151,7 @@ def _finding_joined(state: Incident, event: Fact) -> Incident:
 
 
 def _concluded(state: Incident, body: Mapping[str, Any]) -> Incident:
-    """What the analyzers together say; None in the event leaves it as it was."""
+    """Incident with the joint opinion of the analyzers; None in the event leaves it unchanged."""
     return replace(
         state,
         confidence=state.confidence if body["confidence"] is None else body["confidence"],

@@ -18,7 +18,7 @@ from incidents.domain.values import Severity, optional_time, parse_rfc3339, rfc3
 # Finding
 # ----------------------------------------------------------------------------------------------------------
 FINDING_KEY: Final = "finding:"
-"""How the dedup key of an incident begins that a finding opened."""
+"""Beginning of the dedup key of an incident that a finding opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Finding:
         return f"{FINDING_KEY}{self.region}:{self.component}"
 
     def reference(self) -> dict[str, Any]:
-        """What an incident's events keep of it; the whole finding stays in the run's stream."""
+        """Reference in an incident's events; the whole finding stays in the run's stream."""
         return {
             "run": self.run,
             "schedule": self.schedule,
@@ -133,7 +133,7 @@ score."""
 
 @dataclass(frozen=True, slots=True)
 class ScheduleWindow:
-    """What one run of a schedule blamed: a cause (component and its ambiguous group) for each suspect."""
+    """Causes blamed by one run of a schedule (component and its ambiguous group), one for each suspect."""
 
     start: datetime
     end: datetime
@@ -142,7 +142,7 @@ class ScheduleWindow:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How the topology ties a finding to an incident of another component (`join_of`).
+    """Tie by topology between a finding and an incident of another component (`join_of`).
 
     `deeper`: the finding names what the incident's component rests on, or a part of it, and becomes the cause. `how` is
     a sentence without its full stop.
@@ -184,7 +184,7 @@ def place(
     windows: Sequence[ScheduleWindow],
     kinds: Collection[str] | None = None,
 ) -> Placement:
-    """Where a finding goes.
+    """Placement of a finding.
 
     `incidents` are those whose cause meets the finding's, open and resolved; `windows` the recorded windows
     of the finding's schedule, this one included, in any order; `kinds` the telemetry that it rests on, None where that
@@ -257,7 +257,7 @@ def _resolved_at(incident: Incident) -> datetime:
 
 
 def feed_of(kind: str, region: str) -> str:
-    """What `Incident.known_until` calls the telemetry of one kind from one region."""
+    """Key of the telemetry of one kind from one region in `Incident.known_until`."""
     return f"{kind}@{region}"
 
 
@@ -297,7 +297,7 @@ def cause_after(
 
 
 def related_by(incident: Incident, finding: Finding, relation: Relation | None) -> dict[str, str]:
-    """What a finding adds to `Incident.related`: its own components, or those that it takes the place of."""
+    """Additions of a finding to `Incident.related`: its own components, or those that it takes the place of."""
     if relation is None:
         return {}
     names = incident.cause - finding.cause if relation.deeper else finding.cause
@@ -383,7 +383,7 @@ def _above(tie: Explanation, beside: Collection[Cause], links: Mapping[str, Link
 
 
 def _tie(names: Cause, causes: Cause, links: Mapping[str, Links]) -> Explanation | None:
-    """How one of `names` rests on one of `causes`, the nearest; None beyond what may be one fault."""
+    """Shortest explanation of one of `names` by one of `causes`; None beyond what may be one fault."""
     found = (explain(name, causes, links, MOST_STEPS) for name in sorted(names))
     ties = [one for one in found if one is not None and (one.hops == 1 or not one.contained)]
     return min(ties, key=lambda one: one.hops, default=None)
@@ -392,7 +392,7 @@ def _tie(names: Cause, causes: Cause, links: Mapping[str, Links]) -> Explanation
 # Routing, severity, title and verdict
 # ----------------------------------------------------------------------------------------------------------
 def subject_of(finding: Finding, at: datetime) -> Subject:
-    """What routes look at, of a finding that was recorded at `at`."""
+    """Subject for routes, of a finding that was recorded at `at`."""
     return Subject(
         component=finding.component,
         analyzer=finding.analyzer,
@@ -403,7 +403,7 @@ def subject_of(finding: Finding, at: datetime) -> Subject:
 
 
 class Rated(Protocol):
-    """What of a finding says how bad it is."""
+    """Fields of a finding that decide its severity."""
 
     @property
     def forecast(self) -> bool: ...
@@ -434,7 +434,7 @@ def severity_of(finding: Rated) -> Severity:
 
 
 class Blame(Protocol):
-    """What a title and a verdict are made of: a finding, or an analyzer's opinion of an incident."""
+    """Basis of a title and a verdict: a finding, or an analyzer's opinion of an incident."""
 
     @property
     def analyzer(self) -> str: ...

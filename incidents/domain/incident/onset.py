@@ -38,8 +38,8 @@ _ALIKE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """When it began: by `at`, between `low` and `high` (95 %, from metrics). Without `low` only the latest moment is
-    known. `detail` says what showed it, `source` what kind of record that is.
+    """Onset: by `at`, between `low` and `high` (95 %, from metrics). Without `low` only the latest moment is known.
+    `detail` says what showed it, `source` what kind of record that is.
     """
 
     at: datetime
@@ -63,7 +63,7 @@ class MetricOnset:
 
 @dataclass(frozen=True, slots=True)
 class MetricShifts:
-    """What an analysis of metrics says: every shift, and the components without one."""
+    """Shifts of metrics by one analysis, and the components without one."""
 
     shifts: tuple[MetricOnset, ...] = ()
     steady: frozenset[str] = frozenset()

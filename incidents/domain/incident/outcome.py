@@ -1,4 +1,4 @@
-"""How each analyzer stands on a resolved incident: right, wrong, or it missed the cause. What score-cards count.
+"""Outcome of each analyzer on a resolved incident: right, wrong, or it missed the cause. What score-cards count.
 
 The cause that the incident was resolved with is the truth. An analyzer is
 

@@ -51,7 +51,7 @@ from incidents.domain.values import (
 REQUESTED: Final = "incident.probe_requested"
 ANSWERED: Final = "incident.question_answered"
 BY_ROWS: Final = "telemetry"
-"""Who answers where rows do."""
+"""Actor of answers that come from rows."""
 MOST_PENDING: Final = 20
 MOST_ANSWERS: Final = 200
 LONGEST_NOTE: Final = 2_000
@@ -266,7 +266,7 @@ def answered_sentence(name: str, body: Mapping[str, Any]) -> str:
 
 
 def moved_sentence(body: Mapping[str, Any]) -> str:
-    """How the leading suspect's probability moved."""
+    """Move of the leading suspect's probability, as a sentence."""
     if body["effect"] == "unclear":
         return "No probability changes"
     name, now = leading(body["posterior"])

@@ -45,7 +45,7 @@ JUDGED: Final = "incident.repair_judged"
 WAIVED: Final = "incident.proof_waived"
 
 SKEW: Final = timedelta(minutes=5)
-"""How far the clock of a cluster may be off: an answer that is so much early counts as of the answer before it."""
+"""Largest error of a cluster's clock: an answer that is so much early counts as of the answer before it."""
 LONGEST_REASON: Final = 2_000
 
 
@@ -222,7 +222,7 @@ def proof_waived(state: Incident, reason: str) -> Bodies:
 
 
 def unproved(found: Remediation) -> str:
-    """Why there is no proof yet, as part of a sentence."""
+    """Reason why there is no proof yet, as part of a sentence."""
     if found.stage != "returned":
         return f"{found.node} is {WORDS[found.stage]}"
     watched = found.part or found.node
@@ -233,8 +233,8 @@ def unproved(found: Remediation) -> str:
 
 
 def left_open(state: Incident) -> str | None:
-    """Why an incident is open although its part is proved to be repaired, as a sentence; None where it is resolved, not
-    proved, or resolved next."""
+    """Reason why an incident is open although its part is proved to be repaired, as a sentence; None where it is
+    resolved, not proved, or resolved next."""
     found = state.remediation
     if found is None or found.verdict != "repaired" or state.state == "resolved":
         return None

@@ -33,7 +33,7 @@ from incidents.domain.values import (
 )
 
 LONGEST: Final = timedelta(days=30)
-"""What sleeps longer is not put aside but forgotten."""
+"""Longest snooze: beyond it an incident is forgotten rather than put aside."""
 
 
 def snooze(state: Incident, command: c.Snooze, now: datetime) -> Bodies:
@@ -73,7 +73,7 @@ def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -
 
 
 def unsnoozed_by(state: Incident, bodies: Bodies) -> Bodies:
-    """What is added to events that wake a snoozed incident."""
+    """Additions to events that wake a snoozed incident."""
     if state.state != "snoozed":
         return []
     why = next((why for type_, body in bodies if (why := _change(state, type_, body))), None)

@@ -143,7 +143,7 @@ def alerts_moved_sentence(actor: str, body: Mapping[str, Any]) -> str:
 
 
 def why_there(body: Mapping[str, Any]) -> str:
-    """Why an alert is a member of the incident that was split off, after "because"."""
+    """Reason why an alert is a member of the incident that was split off, after "because"."""
     return f"split off from #{body['source']['number']}{_because(body)}"
 
 

@@ -61,10 +61,10 @@ Opinions = Mapping[str, "Opinion"]
 """By name of the analyzer."""
 
 FAILS: Final = "fails {} of what depends on it"
-"""What a failure rate is of, where the analyzer says nothing else."""
+"""Unit of a failure rate, where the analyzer names none."""
 
 SHARED_EVIDENCE: Final = 0.5
-"""What a second analyzer's log-odds count: it may have read the same telemetry. With 0.5 the fused number keeps its
+"""Weight of a second analyzer's log-odds: it may have read the same telemetry. With 0.5 the fused number keeps its
 word even then; where they share nothing but the fault it is too modest (`tests/benchmarks/fusion.py`)."""
 CAP: Final = 0.999
 """Agreement alone never makes more than this of scores below it."""
@@ -74,7 +74,7 @@ _WEIGHT: Mapping[OpinionKind, int] = {"blames": 2, "blames_other": 1, "saw_nothi
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """What a finished window of a schedule says about an incident that it does not blame.
+    """Stance of a finished window of a schedule on an incident that it does not blame.
 
     `component` is what it names instead, None when it names nothing there.
     """
@@ -326,7 +326,7 @@ class Fact(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What evidence of one analyzer an incident already shows: the score it had and the end of its window."""
+    """Evidence of one analyzer that an incident already shows: its score and the end of its window."""
 
     score: float | None
     window_end: datetime
@@ -390,7 +390,7 @@ class Incident:
     opened_at: datetime
     opened_by: str
     team_since: datetime
-    """When it came to the team that has it."""
+    """Time of the last change of its team."""
     counted_at: datetime
     """Until when `team_seconds` and `owner_seconds` are counted."""
     service: str | None = None
@@ -398,7 +398,7 @@ class Incident:
     policy: str | None = None
     """The slug of the escalation policy that its route named."""
     group_key: str | None = None
-    """What alerts that belong here have in common, where their route says so."""
+    """Common key of its alerts, where their route groups them."""
     titled_by_analyzer: bool = False
     """Then the title says what the latest verdict says."""
     severity_by_person: bool = False
@@ -414,16 +414,16 @@ class Incident:
     flapping: bool = False
     """Its last members that rested had fired so often that they will probably fire again."""
     alert_at: datetime | None = None
-    """When an alert last joined or rested."""
+    """Time of the last change of an alert that joined or was resolved."""
     findings: int = 0
     hops: int = 0
-    """How often it moved to another team."""
+    """Number of moves to another team."""
     rejections: int = 0
-    """How often it came back because it was not theirs; each is a hop, too."""
+    """Number of rejections: it came back from a team that does not own it; each is a hop, too."""
     handed_over: HandedOver | None = None
     accepted_at: datetime | None = None
     accepted_by: str | None = None
-    """Who accepted the last hand-over for the team that has it."""
+    """Person who accepted the last hand-over for the team that has it."""
     team_seconds: Mapping[str, float] = field(default_factory=dict)
     owner_seconds: Mapping[str, float] = field(default_factory=dict)
     """By team and by person: how long they had it until `counted_at`, in seconds."""
@@ -432,7 +432,7 @@ class Incident:
     acknowledged_at: datetime | None = None
     acknowledged_by: str | None = None
     took_ownership: bool = False
-    """Who acknowledged it became its owner by that; taken back, it has none again."""
+    """Owner by acknowledging; when that is undone, it has none again."""
     resolved_at: datetime | None = None
     resolved_by: str | None = None
     confirmed_cause: str | None = None
@@ -463,13 +463,13 @@ class Incident:
     opinions: Opinions = field(default_factory=dict)
     """By analyzer: its latest word on this cause."""
     reported_at: datetime | None = None
-    """When a person or an alert first reported it; None while only analyzers have."""
+    """Time of the first report by a person or an alert; None while only analyzers reported it."""
     missed_by: Mapping[str, str] = field(default_factory=dict)
     """Analyzers (with version) that judged the confirmed cause and did not name it."""
     remediation: Remediation | None = None
-    """What it asked of the cluster last, and how far that has come."""
+    """Last request to the cluster, and its progress."""
     questions: Dialogue | None = None
-    """What it asked to tell its suspects apart, and the answers; None before the first."""
+    """Questions that would tell its suspects apart, and the answers; None before the first."""
     proposals: tuple[Proposal, ...] = ()
     """Actions that wait for a person to accept or decline them."""
 
@@ -502,7 +502,7 @@ class Incident:
 
 
 AWAKE: Mapping[str, Any] = {"snoozed_until": None, "snoozed_by": None, "silence": None}
-"""What an incident that sleeps no more forgets."""
+"""Fields of an incident that is no longer snoozed."""
 
 
 def person(actor: str) -> str:
@@ -517,7 +517,7 @@ Bodies = list[tuple[str, Mapping[str, Any]]]
 
 
 def opening(id_: str, number: int, routing: Routing, group_key: str | None = None) -> dict[str, Any]:
-    """How every incident opens: what it is called by, and what its route decided."""
+    """Opening of every incident: its names, and the decisions of its route."""
     window = routing.grouping.window
     return {
         "id": id_,

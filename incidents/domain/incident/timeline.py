@@ -49,7 +49,7 @@ _BY_ITSELF: Final[Mapping[str, TimelineKind]] = {
     "incident.resolved": "alerts",
     "incident.unacknowledged": "notifications",
 }
-"""What Dossier does by itself; the same by a person is what people did."""
+"""Actions that Dossier takes by itself; by a person they count as work of people."""
 
 
 def kind_of(type_: str, actor: str) -> TimelineKind:

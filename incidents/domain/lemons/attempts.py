@@ -73,7 +73,7 @@ class Attempts:
         return np.asarray(np.divide(failed, tries, out=np.zeros_like(tries), where=tries > 0)[stratum])
 
     def per_node(self) -> Sums:
-        """What each node's attempts add up to, in weighted failures and as counts."""
+        """Sums of each node's attempts, in weighted failures and as counts."""
         rows, share = self.rows, self.usual()
         weights = 1 / np.maximum(self.sizes, 1)
         scatter = self.tries * share * (1 - share)

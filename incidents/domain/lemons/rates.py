@@ -25,7 +25,7 @@ LEAST_WEIGHT = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Null:
-    """How failures of healthy parts scatter: weighted pairs of rate (failures a unit of exposure) and spread, each of
+    """Scatter of failures of healthy parts: weighted pairs of rate (failures a unit of exposure) and spread, each of
     shape (pairs,); weights sum to 1."""
 
     rates: Floats

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from analyzers.builtin.stats.probability import wilson
 
 BACK_WITHIN = timedelta(days=30)
-"""How long after its resolution another incident of the same part says that the repair did not help."""
+"""Time after its resolution in which another incident of the same part shows that the repair did not help."""
 
 
 @dataclass(frozen=True, slots=True)

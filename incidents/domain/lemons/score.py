@@ -44,7 +44,7 @@ Source = Counted | Attempts
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one source counted of a part: failures and those that its peers would have had."""
+    """Counts of one source for a part: its failures and those that its peers would have had."""
 
     source: str
     failures: float
@@ -72,9 +72,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What was found among the parts of one kind. `parts` and `groups` have the lowest p-value first; `thin` names the
-    sources that hold too little to judge, with the reason; `spread` is, by source, the squared coefficient of variation
-    of healthy parts' rates."""
+    """Results for the parts of one kind. `parts` and `groups` have the lowest p-value first; `thin` names the
+    sources that hold too little to judge, with the reason; `spread` is, by source, the squared coefficient of
+    variation of healthy parts' rates."""
 
     kind: str
     size: int

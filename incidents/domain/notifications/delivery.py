@@ -44,7 +44,7 @@ LONGEST_DELAY: Final = 24 * 3600
 LONGEST_BUNDLE: Final = 300
 DEFAULT_BUNDLE: Final = 15
 ACCOUNT: Final = "account"
-"""What rules call the e-mail address of the account."""
+"""Name in rules of the e-mail address of the account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class QuietHours:
     end: time
 
     def until(self, now: datetime) -> datetime | None:
-        """When the quiet ends that holds at `now`; None where it does not hold."""
+        """End of the quiet hours that hold at `now`; None where they do not hold."""
         zone = ZoneInfo(self.zone)
         today = now.astimezone(zone).date()
         for day in (today - timedelta(days=1), today):
@@ -91,13 +91,14 @@ class QuietHours:
 
 
 def _at(day: date, clock: time, zone: ZoneInfo) -> datetime:
-    """That clock time as an instant; one that the clocks skip is as far after the change as it says (PEP 495)."""
+    """Instant of that clock time; one that the clocks skip is as far after the change as it says (PEP 495)."""
     return datetime.combine(day, clock, zone).astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What is known of how to reach somebody. `methods` in their order; the address of the account comes last."""
+    """Person with their contact methods, in order; the address of the account comes last. `methods` in their order;
+    the address of the account comes last."""
 
     name: str
     methods: tuple[Method, ...] = ()
@@ -113,7 +114,7 @@ class Step:
 
 
 def steps(person: Person, severity: Severity, urgent: bool, made_at: datetime) -> tuple[Step, ...]:
-    """What is planned for a call: the earliest first; none where there is no way to reach them.
+    """Steps of a call: the earliest first; none where there is no way to reach them.
 
     Without a rule that fits: all their own methods at once, or the address of their account.
     """
@@ -243,7 +244,7 @@ LONGEST_PAUSE_UNREADABLE: Final = 60
 FALL_AFTER: Final = 3
 """Failed attempts after which the next method is not waited for any longer."""
 QUIET: Final = "quiet hours until"
-"""How the reason begins for which quiet hours hold something."""
+"""Beginning of the reason for which quiet hours delay a notification."""
 
 DeliveryState = Literal["waiting", "sent", "stopped", "given_up"]
 
@@ -268,7 +269,8 @@ def ticket_of(incident: Incident) -> Ticket:
 
 
 def answered(ticket: Ticket, made_at: datetime, team: str = "") -> str | None:
-    """Why nobody has to be told any more; None while somebody has to. `team` had the incident when the call was made.
+    """Reason why nobody has to be notified any more; None while somebody has to. `team` had the incident when the
+    call was made.
 
     Nobody is called for what is acknowledged, so an acknowledgement counts whatever the clocks say: two that meet are
     of two processes. A hand-over from before the call was known to whoever called.
@@ -290,7 +292,7 @@ def answered(ticket: Ticket, made_at: datetime, team: str = "") -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What went through one method lately: when each message was sent, within the method's span, oldest first."""
+    """Recent messages of one method: the time of each, within the method's span, oldest first."""
 
     sent: tuple[datetime, ...] = ()
     last: datetime | None = None
@@ -333,7 +335,7 @@ class Wait:
 
 
 def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: datetime) -> Send | Stop | Wait:
-    """What to do with a step now. `person` is None for an address without one."""
+    """Decision on a step now. `person` is None for an address without one."""
     if due.over:
         if ticket.state != "resolved":
             return Stop("reopened")
@@ -385,7 +387,7 @@ class GiveUp:
 def after(
     reply: Reply, attempt: int, now: datetime, jitter: float, *, over: bool = False
 ) -> Done | Retry | GiveUp:
-    """What follows from the answer to attempt number `attempt` (from 1). `jitter` is drawn from [0, 1).
+    """Consequence of the answer to attempt number `attempt` (from 1). `jitter` is drawn from [0, 1).
 
     What cannot be decrypted is tried for as long as somebody has to be told (`judge`). `over`: the message says that
     the incident is over, which ends after the usual attempts.
@@ -406,7 +408,7 @@ def after(
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """How one step of a call stands."""
+    """State of one step of a call."""
 
     name: str
     state: DeliveryState
@@ -421,7 +423,7 @@ def is_stuck(steps: Sequence[Tried]) -> bool:
 
 
 def outcome(steps: Sequence[Tried]) -> Literal["sent", "stopped", "given_up"] | None:
-    """How a call ended; None while a step waits."""
+    """Outcome of a call; None while a step waits."""
     states = {step.state for step in steps}
     if "waiting" in states:
         return None
@@ -434,7 +436,7 @@ ReplyKind = Literal["taken", "passing", "refused", "unreadable"]
 """`unreadable`: not sent, because this installation cannot decrypt the address or secret; the right key restores it."""
 WHY_LIMIT: Final = 300
 LONGEST_WAIT: Final = timedelta(minutes=15)
-"""What a receiver may ask for at most: a page that waits longer is none."""
+"""Longest wait that a receiver may ask for: a page that waits longer is of no use."""
 _PASSING: Final = frozenset({408, 421, 423, 425, 429})
 
 
@@ -471,12 +473,12 @@ def no_answer(why: str) -> Reply:
 
 
 def refused(why: str) -> Reply:
-    """What we will not or cannot send, however often."""
+    """Reply for a message that we will not or cannot send, however often."""
     return Reply("refused", shortened(why))
 
 
 def unreadable(why: str) -> Reply:
-    """What cannot be decrypted under the present key."""
+    """Reply for a message that cannot be decrypted under the present key."""
     return Reply("unreadable", shortened(why))
 
 

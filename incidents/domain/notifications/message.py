@@ -52,7 +52,7 @@ class MessageLine:
     over: bool = False
     """The message says that it is over."""
     answer_url: str = ""
-    """Where its reader answers without signing in, once; empty where nobody in person is told, or it is over."""
+    """Link for an answer without signing in, once; empty where no person is addressed, or it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Message:
     body: Mapping[str, Any]
     """For machines."""
     link: str = ""
-    """Where the short form leads."""
+    """Address of the short form's link."""
 
 
 def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
@@ -100,7 +100,7 @@ def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
 
 
 def test_message(id: str, person: str, base_url: str) -> Message:
-    """What somebody sends to themselves to see that they can be reached."""
+    """Test message of a person to themselves."""
     text = f"This is a Dossier test message for {person}. Incident notifications look like this. {base_url}"
     body = {"id": id, "type": "test", "text": text, "incidents": [], "others": [], "total": 0}
     return Message("Dossier test message", f"{text}\n", text, None, body, base_url)

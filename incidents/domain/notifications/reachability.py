@@ -16,7 +16,7 @@ _PAGE: Final = "under Settings, Notifications"
 
 @dataclass(frozen=True, slots=True)
 class MethodStatus:
-    """What is known of one way to reach somebody."""
+    """State of one way to reach somebody."""
 
     name: str
     readable: bool = True
@@ -24,14 +24,14 @@ class MethodStatus:
     verified: bool = True
     """A test or a notification was delivered, or nothing verifies this kind (the address of the account)."""
     missing: str = ""
-    """What this installation lacks to send anything of this kind."""
+    """Parts that this installation lacks to send anything of this kind."""
     failed: str = ""
     """The answer to the latest delivery, where the recent ones all failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Why nothing can reach a person (`reason`, no sentence), and what to do (`remedy`, an imperative)."""
+    """Reason why nothing can reach a person (`reason`, no sentence), and the `remedy`, an imperative."""
 
     reason: str
     remedy: str

@@ -65,9 +65,9 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What load is counted from. `members` are the people in the rotations of each team, also those without a turn;
-    `zones` are the clocks that people have chosen, `cycles` the time until everybody in the longest rotation of a team
-    has had a turn."""
+    """Records that load is counted from. `members` are the people in the rotations of each team, also those without
+    a turn; `zones` are the clocks that people have chosen, `cycles` the time until everybody in the longest rotation
+    of a team has had a turn."""
 
     duties: Sequence[Duty]
     calls: Sequence[Call]
@@ -245,7 +245,7 @@ def is_night(at: datetime, zone: ZoneInfo) -> bool:
 
 
 def morning_after(at: datetime, zone: ZoneInfo) -> datetime:
-    """When the night of a moment ends: 07:00 on that clock, on the same day or the next."""
+    """Morning after a night: 07:00 on that clock, on the same day or the next."""
     local = wall(at, zone)
     day = local.replace(hour=0, minute=0, second=0, microsecond=0)
     return instant(day + timedelta(days=int(local.hour >= 22), hours=7), zone)
@@ -384,7 +384,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Changed(Generic[Value]):
-    """What was configured before and after a change; None: nothing."""
+    """Values before and after a change of the configuration; None: nothing."""
 
     at: datetime
     before: Value | None
@@ -394,7 +394,7 @@ class Changed(Generic[Value]):
 def versions(
     changes: Sequence[Changed[Value]], now: Value | None, span: Span
 ) -> list[tuple[Span, Value | None]]:
-    """What was configured in each part of `span`, by changes in order. `now` holds where there is no change."""
+    """Values in each part of `span`, by changes in order. `now` holds where there is no change."""
     if not changes:
         return [(span, now)]
     edges = [span[0], *(min(max(one.at, span[0]), span[1]) for one in changes), span[1]]

@@ -18,7 +18,7 @@ from incidents.domain.values import CommandRefusedError, InvalidValueError
 
 LONGEST: Final = timedelta(days=90)
 FURTHEST: Final = timedelta(days=400)
-"""How far ahead an override may begin."""
+"""Latest begin of an override, from now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Stretch:
 
 
 def times_of(start: datetime | None, end: datetime, now: datetime, field: str = "") -> Span:
-    """When an override begins and ends; it never begins before now. `field` precedes names in InvalidValueError."""
+    """Begin and end of an override; it never begins before now. `field` precedes names in InvalidValueError."""
     begins = max(start or now, now)
     if end <= begins:
         raise InvalidValueError(f"{field}ends_at", "must be later than the start and than now")
@@ -45,7 +45,7 @@ def times_of(start: datetime | None, end: datetime, now: datetime, field: str = 
 
 
 def swapped(schedule: Schedule, first: Stretch, second: Stretch, now: datetime) -> tuple[Override, Override]:
-    """What two people take over of each other.
+    """Overrides by which two people take over of each other.
 
     Raises InvalidValueError where they are not two, or one is not on call for all of their stretch.
     """
@@ -70,7 +70,7 @@ def _check_on_call(schedule: Schedule, field: str, person: str, span: Span) -> N
 
 
 def ended(override: Span, now: datetime) -> datetime | None:
-    """When an override that is ended now ends; None if it had not begun, so that nothing of it remains.
+    """End of an override that is ended now; None if it had not begun, so that nothing of it remains.
 
     Raises CommandRefusedError where it is over.
     """

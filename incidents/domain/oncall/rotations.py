@@ -1,4 +1,4 @@
-"""Who is on call, when: layers of rotations, times of the week, people who are away, overrides. Pure.
+"""Shifts: layers of rotations, times of the week, absences, overrides. Pure.
 
 All that repeats is counted on the clock on the wall, so that a hand-over at 09:00 stays at 09:00 in summer: the turn in
 the night of the change is an hour longer or shorter, of hourly turns too. Local times that do not exist or come twice
@@ -23,7 +23,7 @@ from incidents.domain.oncall.spans import ALWAYS, LARGEST_JUMP, Span, common, in
 
 Holidays = Literal["include", "only", "exclude"]
 LOOK_AHEAD: Final = (timedelta(days=8), timedelta(days=40), timedelta(days=400))
-"""How far the next hand-over is looked for, the near future first."""
+"""Spans in which the next hand-over is looked for, the near future first."""
 _MOMENT: Final = timedelta(microseconds=1)
 
 
@@ -58,12 +58,12 @@ class Rotation:
     zone: ZoneInfo
     turn: timedelta
     times: tuple[TimesOfWeek, ...] = ()
-    """When it applies; none: always."""
+    """Times at which it applies; none: always."""
     holidays: Holidays = "include"
     end: datetime | None = None
 
     def begins(self, number: int) -> datetime:
-        """When the turn of that number begins, 0 being the first."""
+        """Begin of the turn of that number, 0 being the first."""
         return instant(self.start + number * self.turn, self.zone)
 
     def turns(self, between: Span) -> list[tuple[datetime, datetime, int]]:
@@ -121,27 +121,27 @@ class Schedule:
     """In the order in which they were made."""
     holidays: tuple[Span, ...] = ()
     away: Mapping[str, Sequence[Span]] = field(default_factory=dict)
-    """When people are not there: in order, without overlap."""
+    """Absences of people: in order, without overlap."""
     gone: frozenset[str] = frozenset()
     """People who are not there any more; not even an override brings them back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """When it is somebody else's turn, and whose; None: nobody's."""
+    """Next hand-over and its person; None: nobody."""
 
     at: datetime
     person: str | None
 
 
 def person_on_call(schedule: Schedule, at: datetime) -> str | None:
-    """Who is on call at that instant."""
+    """Person on call at that instant."""
     found = shifts(schedule, at, at + _MOMENT)
     return found[0].person if found else None
 
 
 def shifts(schedule: Schedule, start: datetime, end: datetime) -> list[Shift]:
-    """Who is on call from `start` to `end`: in order, without overlap, cut to that span. No shift: nobody."""
+    """Shifts from `start` to `end`: in order, without overlap, cut to that span. No shift: nobody."""
     free: Sequence[Span] = merged([(start, end)])
     found: list[Shift] = []
     for override in reversed(schedule.overrides):
@@ -159,7 +159,7 @@ def shifts(schedule: Schedule, start: datetime, end: datetime) -> list[Shift]:
 
 
 def gaps(schedule: Schedule, start: datetime, end: datetime) -> list[Span]:
-    """When nobody is on call between two instants."""
+    """Gaps between two instants in which nobody is on call."""
     if start >= end:
         return []
     return without([(start, end)], merged((one.start, one.end) for one in shifts(schedule, start, end)))

@@ -28,7 +28,7 @@ def instant(local: datetime, zone: ZoneInfo) -> datetime:
 
 
 def wall(moment: datetime, zone: ZoneInfo) -> datetime:
-    """What clocks in `zone` show then, without a zone."""
+    """Clock time in `zone` of that instant, without a zone."""
     return moment.astimezone(zone).replace(tzinfo=None, fold=0)
 
 

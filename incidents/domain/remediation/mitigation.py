@@ -35,7 +35,7 @@ WORTH = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the comparison rests on. `crash_hours` 0: the fault does not end the job. `migrate_seconds` 0: the job's
+    """Inputs of the comparison. `crash_hours` 0: the fault does not end the job. `migrate_seconds` 0: the job's
     framework cannot migrate."""
 
     gpus: float
@@ -156,8 +156,8 @@ def _exponential(level: float, begin: float, end: float, mean: float) -> float:
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What the workers of a job exchange in one iteration: `gigabytes` of gradients each; the first `overlap_seconds`
-    of the exchange run while they compute."""
+    """Traffic of a job's workers in one iteration: `gigabytes` of gradients each; the first `overlap_seconds` of the
+    exchange run while they compute."""
 
     workers: float
     gigabytes: float

@@ -1,4 +1,4 @@
-"""What is sent to a cluster: an object for NVSentinel, lines for Slurm, and commands for people to copy. Pure.
+"""Orders to a cluster: an object for NVSentinel, lines for Slurm, and commands for people to copy. Pure.
 
 The Kubernetes object has the shape of NVSentinel's `ExternalRemediationRequest` (NVIDIA/NVSentinel,
 docs/designs/040-external-remediation-request.md): `spec.healthEvent` is NVSentinel's HealthEvent. The lines for Slurm
@@ -30,7 +30,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be done to a node, and why."""
+    """Action on a node, and its reason."""
 
     request: str
     number: int

@@ -90,7 +90,7 @@ class Source:
     fleet: Counts
     hours: Mapping[datetime, Counts] = field(default_factory=dict)
     began: datetime | None = None
-    """When the fault began: rows before it say nothing of its spells. None: before the first row."""
+    """Begin of the fault: rows before it say nothing of its spells. None: before the first row."""
 
     @property
     def counts_before(self) -> Counts:
@@ -108,7 +108,7 @@ def _total(rows: Sequence[Row]) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """How the rows of a source are weighed: the rate of an unrepaired part and the dispersion."""
+    """Weights of a source's rows: the rate of an unrepaired part and the dispersion."""
 
     source: Source
     unrepaired: float
@@ -155,7 +155,7 @@ def unrepaired_rate(source: Source) -> float:
 
 
 def dispersion(rows: Sequence[Row]) -> float:
-    """How much more the failures of BLOCK rows in a row vary than if they came independently, at least 1.
+    """Dispersion: the variance of the failures of BLOCK rows in a row over that of independent ones, at least 1.
 
     Pearson's chi-square of the blocks, over its mean and one standard deviation if they did.
     """
@@ -278,7 +278,7 @@ def _typical(rows: Sequence[tuple[Row, int]], place: int) -> int:
 
 
 def _assumptions(assumed: bool, found: Sequence[Spells]) -> str:
-    """What the verdict rests on beside the rows, as the end of a sentence; empty where on nothing else."""
+    """Assumptions of the verdict beside the rows, as the end of a sentence; empty without any."""
     made = []
     if assumed:
         made.append(

@@ -100,7 +100,7 @@ class Waived:
 
 @dataclass(frozen=True, slots=True)
 class Remediation:
-    """What an incident asked of a cluster, and how far that has come.
+    """Request of an incident to a cluster, and its progress.
 
     `part` is the component that is watched after the return: the part that failed or the one in its place; None where
     the node itself is meant. `proof` holds the verdict and the figures of the sequential test, None before the return.
@@ -124,7 +124,7 @@ class Remediation:
 
     @property
     def returned_at(self) -> datetime | None:
-        """When the node came back; None until it did."""
+        """Time of the node's return; None until then."""
         return self.answers[-1].at if self.stage == "returned" else None
 
     @property

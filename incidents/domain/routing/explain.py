@@ -1,4 +1,4 @@
-"""Why something is routed as it is, rule by rule. Pure."""
+"""Explanation of a routing, rule by rule. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Outcome = Literal["matched", "did_not_match", "not_tried"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What became of one rule; `depth` 0 is the first level, `place` counts from 1 on its level."""
+    """Outcome of one rule; `depth` 0 is the first level, `place` counts from 1 on its level."""
 
     rule: str
     depth: int

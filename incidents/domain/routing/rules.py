@@ -168,7 +168,7 @@ def _unquoted(text: str) -> str:
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is to be routed: an alert, a finding or a report, as far as it tells. `confidence` is 0 to 1."""
+    """Subject of routing: an alert, a finding or a report, as far as it tells. `confidence` is 0 to 1."""
 
     component: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class Subject:
     severity: Severity | None = None
     integration: str | None = None
     at: datetime | None = None
-    """When it was recorded."""
+    """Time of the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class Conditions:
         )
 
     def matched(self) -> str:
-        """What matched, once all hold."""
+        """Conditions that matched, once all hold."""
         return " and ".join(condition.text for condition in self.each(Subject())) or "everything"
 
     def why_not(self, subject: Subject) -> str | None:
@@ -316,8 +316,9 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which alerts share an incident: those that a rule gets with equal `by` (None: those of one alert rule, team and
-    integration), and how long after its opening an incident takes new ones (None: while it is open)."""
+    """Grouping of alerts that share an incident: those that a rule gets with equal `by` (None: those of one alert
+    rule, team and integration), and the time after its opening in which an incident takes new ones (None: while it
+    is open)."""
 
     by: tuple[str, ...] | None = None
     window: timedelta | None = None
@@ -375,8 +376,8 @@ class RoutingTable:
 
 
 def service_of(subject: Subject, services: Mapping[str, Service]) -> str | None:
-    """That with the most specific pattern for the component (the most letters that are no wildcard, then by slug); else
-    that which the label `service` names."""
+    """Service with the most specific pattern for the component (the most letters that are no wildcard, then by
+    slug); else that which the label `service` names."""
     component = subject.component
     if component is not None:
         fits = [
@@ -403,7 +404,7 @@ def covers(broad: str, narrow: str) -> bool:
 
 
 def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] = ()) -> Routing:
-    """What the deepest rule that matches decides; says when an ambiguous partner belongs to another team."""
+    """Decision of the deepest rule that matches; says when an ambiguous partner belongs to another team."""
     subject = table.located(subject)
     path = tuple(_path(subject, table.rules))
     decision = _decided(subject, [rule for _, rule in path])

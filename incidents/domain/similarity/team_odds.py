@@ -1,4 +1,5 @@
-"""Whose incident it probably is, as far as analyzers can say: what they blame, and the teams that own it. Pure.
+"""Probable teams of an incident, as far as analyzers can say: the blamed components, and the teams that own them.
+Pure.
 
 The claims about one incident are taken to exclude each other, with "none of them" beside them: each weighs its odds,
 p / (1 - p), and "none" weighs 1. One claim alone keeps its probability; a claim of 99.9 % leaves little to one of 87 %.
@@ -34,7 +35,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What incidents that say the same were resolved by; None of either where nothing is suggested."""
+    """Teams that resolved incidents with the same words; None of either where nothing is suggested."""
 
     team: str | None
     probability: float | None
@@ -42,7 +43,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class TeamView:
-    """How likely an incident is a team's.
+    """Probability that an incident is a team's.
 
     `probability` is None where that cannot be said; with `at_most` it is a bound. `why` is a sentence without its end.
     """
@@ -66,8 +67,8 @@ class TeamView:
 
 
 def claims_about(state: Incident) -> list[Claim]:
-    """What analyzers say now: of the incident's own cause together, of each other cause alone. Forecasts
-    blame nobody.
+    """Present claims of analyzers: of the incident's own cause together, of each other cause alone. Forecasts blame
+    nobody.
     """
     opinions = [one for one in state.opinions.values() if not one.forecast and one.component is not None]
     agreeing = tuple(sorted(one.analyzer for one in opinions if one.stance == "blames"))

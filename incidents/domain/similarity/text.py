@@ -33,7 +33,7 @@ class Described:
 
 
 def words(ticket: Described) -> list[str]:
-    """What the incident says, each with what it is said of. The order is that of the incident; words may come twice."""
+    """Words of the incident, each with its field. The order is that of the incident; words may come twice."""
     title = _WORD.findall(ticket.title[:LONGEST].lower())
     found = [f"word:{_DIGITS.sub('0', one)}" for one in title]
     found += [f"piece:{piece}" for one in title for piece in _pieces(one)]

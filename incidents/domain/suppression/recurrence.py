@@ -119,7 +119,7 @@ def _moment(wall: datetime, zone: tzinfo) -> datetime:
 
 @lru_cache(maxsize=1_000)
 def _compiled(rule: str, start: datetime, time_zone: str) -> Any:
-    """What has been found stays found: the rule keeps its occurrences."""
+    """Compiled rule, cached: it keeps its occurrences."""
     parts = dict(part.split("=", 1) for part in rule.split(";"))
     until = parts.pop("UNTIL", None)
     text = ";".join(f"{name}={value}" for name, value in parts.items())

@@ -96,7 +96,7 @@ class Silence:
     created_by: str
     comment: str
     times: Times | None = None
-    """When it holds within that time, if not throughout."""
+    """Times at which it holds within that span, if not throughout."""
 
     def span(self, at: datetime) -> Span | None:
         """From when until when it holds without a break, at a moment at which it does."""
@@ -112,7 +112,7 @@ class Silence:
         return all(one.matches(labels) for one in self.matchers)
 
     def why(self, at: datetime) -> str:
-        """Why an alert that it holds for called nobody."""
+        """Reason why an alert that it holds for called nobody."""
         span = self.span(at)
         matchers = ", ".join(map(str, self.matchers))
         until = f"{self.ends_at if span is None else span.ends_at:%Y-%m-%d %H:%M} UTC"
@@ -184,7 +184,7 @@ LONGEST_PATTERN: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is worked on: components that a pattern fits, alerts that every matcher fits, or those that both do.
+    """Scope of a window: components that a pattern fits, alerts that every matcher fits, or those that both do.
 
     `components` are its own patterns and those of its services; where it has either, what none of them fits is not
     worked on.
@@ -288,14 +288,14 @@ class Rule:
         return all(one.matches(labels) for one in self.target)
 
     def why(self, source: str) -> str:
-        """Why an alert called nobody while the one with the title `source` fired."""
+        """Reason why an alert called nobody while the one with the title `source` fired."""
         same = f" for the same {', '.join(self.equal)}" if self.equal else ""
         return f"inhibited by the rule {self.name} while “{source}” fires{same}"
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What an alert is to a rule while it fires.
+    """Sides of a rule that an alert is on while it fires.
 
     `mutes`: the keys of all that it can mute, none where it is no source; `muted_by`: the key that mutes it as soon as
     an alert has it in `mutes`, None where it is no target.

@@ -136,7 +136,7 @@ _PRIORITIES: Final[Mapping[str, Mapping[str | None, int | str]]] = MappingProxyT
         "pover": {"critical": 1, "error": 1, "warning": 0, "info": -1, None: -1},
     }
 )
-"""How loud a message is, by scheme and severity, for the services whose priority is not that of the type."""
+"""Loudness of a message, by scheme and severity, for the services whose priority is not that of the type."""
 
 
 def _set_priority(plugin: NotifyBase, address: str, message: Message) -> None:

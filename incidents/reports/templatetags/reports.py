@@ -1,4 +1,4 @@
-"""How reports write spans of time and cells."""
+"""Spans of time and cells of reports, as text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cell(value: Any) -> str:
 
 @register.filter
 def option(name: str) -> str:
-    """What can be done about an incident, in words."""
+    """Mitigation option of an incident, in words."""
     return NAMES[name]  # type: ignore[index]
 
 

@@ -63,7 +63,7 @@ class _Lines:
 
 
 def line(first: Progress, now: Progress, seconds: float) -> str:
-    """What a process did since `first`, `seconds` ago, and how long the rest takes at this rate."""
+    """Progress of a process since `first`, `seconds` ago, and the time that the rest takes at this rate."""
     rate, done = (now.incidents - first.incidents) / seconds, now.part - first.part
     left = f"{seconds * (1 - now.part) / done:,.0f} s left" if done > 0 else "time left unknown"
     return f"{now.part:.0%} of the log, {now.incidents:,} incidents, {rate:,.0f} incidents/s, {left}"

@@ -88,7 +88,7 @@ class Command(LineCommand):
         )
 
     def _retained_since(self, analyzer: Analyzer, start: datetime, end: datetime) -> datetime:
-        """Where the windows may begin: what retention has dropped cannot be judged again."""
+        """Earliest begin of windows: those that retention has dropped cannot be judged again."""
         since = retained_since(analyzer, datetime.now(UTC))
         if end <= since:
             raise CommandInputError(
@@ -99,7 +99,7 @@ class Command(LineCommand):
         return max(start, since)
 
     def _progress(self) -> Callable[[int, int], None]:
-        """How far it is, on standard error: in place on a terminal, else a line at every tenth."""
+        """Progress, on standard error: in place on a terminal, else a line at every tenth."""
         terminal, last_tenth = sys.stderr.isatty(), 0
 
         def tell(done: int, total: int) -> None:
