@@ -1,4 +1,4 @@
-"""What the floors above may have analyzers do."""
+"""Commands of the layers above on analyzers."""
 
 from analyzers.contract import InvalidParameterError, check_params, describe
 from analyzers.runs.execution import PastRun, record_past_run

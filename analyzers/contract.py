@@ -204,7 +204,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one analyzer concluded about one window. `suspects` holds the blamed only, best first; `assumptions` those
+    """Conclusion of one analyzer about one window. `suspects` holds the blamed only, best first; `assumptions` those
     that were checked, each name once."""
 
     status: Status
@@ -311,7 +311,7 @@ def check_params(analyzer: Analyzer, given: Mapping[str, object]) -> dict[str, P
 
 
 def describe(param: Param) -> str:
-    """What the parameter takes, in words: `one of "a", "b"` or `a number from 0 to 1`."""
+    """Values that the parameter takes, in words: `one of "a", "b"` or `a number from 0 to 1`."""
     if param.choices:
         return "one of " + ", ".join(_shown(choice) for choice in param.choices)
     if isinstance(param.default, bool):
@@ -329,7 +329,7 @@ def describe(param: Param) -> str:
 
 
 def refusal(param: Param, value: ParamValue) -> str | None:
-    """Why a value of the right type is out of bounds, or None."""
+    """Reason why a value of the right type is out of bounds, or None."""
     if param.choices and value not in param.choices:
         return f"must be {describe(param)}"
     if param.check is not None and isinstance(value, str) and value:

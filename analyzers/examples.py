@@ -21,7 +21,7 @@ LASTED = 40.0  # minutes
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was planted, what the analyzer looked at, and what it said."""
+    """Planted fault, the analyzer's input, and its verdict."""
 
     planted: str
     severity: float

@@ -1,4 +1,4 @@
-"""What the floors above may ask of analyzers."""
+"""Queries of the layers above about analyzers."""
 
 from analyzers.calculators import CALCULATORS, Bar, Calculator, Curve, Range
 from analyzers.calculators import answer as what_if_answer

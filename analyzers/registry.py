@@ -23,7 +23,7 @@ from ingest.telemetry.windows.reductions import plan
 
 GROUP = "dossier.analyzers"
 OURS = "analyzers.builtin."
-"""Where the built-in analyzers are; a plugin cannot take the name of one."""
+"""Package of the built-in analyzers; a plugin cannot take the name of one."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
@@ -31,7 +31,7 @@ _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an analyzer cannot be used: its name, the plugin with its package, the reason, and what would cure it."""
+    """Reason why an analyzer cannot be used: its name, the plugin with its package, the reason, and the cure."""
 
     name: str
     plugin: str
@@ -79,7 +79,7 @@ def get(name: str) -> Analyzer:
 
 
 def problems() -> tuple[Problem, ...]:
-    """What is wrong with installed analyzers; empty when all is well."""
+    """Problems of installed analyzers; empty when all is well."""
     return _installed().problems
 
 
@@ -160,7 +160,7 @@ def _plugin(point: EntryPoint) -> str:
 
 
 def faults_of(analyzer: Analyzer) -> Iterable[str]:
-    """What is malformed in a declaration, one sentence each."""
+    """Faults of a declaration, one sentence each."""
     if not _NAME.fullmatch(analyzer.name):
         yield f"name {analyzer.name!r} is not lower case letters, digits and underscores"
     if not _VERSION.fullmatch(analyzer.version):

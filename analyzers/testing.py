@@ -226,7 +226,7 @@ def alias(component: str) -> str:
 
 
 def _gist(verdict: Mapping[str, Any], rename: Callable[[str], str] = str) -> Any:
-    """What must not depend on rows and names: each entry's components, and its score to six digits.
+    """Part that must not depend on rows and names: each entry's components, and its score to six digits.
 
     Which of components that cannot be told apart leads the entry may depend on the names.
     """

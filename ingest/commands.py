@@ -1,4 +1,4 @@
-"""What the floors above may have ingest do."""
+"""Commands of the layers above on ingest."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What the layers above may ask of ingest."""
+"""Queries of the layers above about ingest."""
 
 from ingest.alerts.changes import ENDPOINT as CHANGES_ENDPOINT
 from ingest.alerts.changes import ReportedChange, UnknownChangeError, changes

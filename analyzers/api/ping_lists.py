@@ -46,7 +46,7 @@ class PingListView(APIView):
         },
     )
     def get(self, request: Request, job: str) -> Any:
-        """Whom each endpoint of a job probes. Agents poll it with the ETag of the list that they hold."""
+        """Probe targets of each endpoint of a job. Agents poll it with the ETag of the list that they hold."""
         _check(request, job)
         found = ping_list(job, request.query_params.get("region", "default"))
         if found is None:

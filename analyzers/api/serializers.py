@@ -48,7 +48,7 @@ class WindowSerializer(serializers.Serializer[Any]):
 
 
 class WantedSerializer(StrictMixin, serializers.Serializer[Any]):
-    """What POST /runs takes. Give `window`, or `length` alone for the time up to the newest telemetry."""
+    """Body of POST /runs. Give `window`, or `length` alone for the time up to the newest telemetry."""
 
     analyzer = serializers.CharField()
     region = serializers.CharField(default="default", max_length=REGION)
@@ -142,7 +142,7 @@ class WaitSerializer(serializers.Serializer[Wait]):
 
 
 class ScheduleSerializer(StrictMixin, serializers.ModelSerializer[Schedule]):
-    """When an analyzer runs by itself."""
+    """Schedule of an analyzer."""
 
     length = SpanField(least=timedelta(seconds=1), most=LONGEST)
     every = SpanField(least=timedelta(seconds=1), most=LONGEST)

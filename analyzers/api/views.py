@@ -46,7 +46,7 @@ FILTERS = {
 
 
 def actor(request: Request) -> str:
-    """Who asks, as the log writes it."""
+    """Actor, as the log writes it."""
     kind = "key" if request.auth is not None else "user"
     return f"{kind}:{request.user.get_username()}"
 
@@ -146,7 +146,7 @@ class RerunView(AnalysisView):
 
 
 class SchedulesView(Scoped, viewsets.ModelViewSet[Schedule]):
-    """When analyzers run by themselves."""
+    """Schedules of analyzers."""
 
     writes = "admin"
 

@@ -1,4 +1,4 @@
-"""What-if calculators over HTTP: inputs in the address, the answer of the pages as JSON."""
+"""Calculators over HTTP: inputs in the address, the answer of the pages as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WhatIfView(APIView):
         },
     )
     def get(self, request: Request, calculator: str) -> Response:
-        """What typed-in figures come to, by the functions of the analyzer of that name."""
+        """Result for typed-in figures, by the functions of the analyzer of that name."""
         found = CALCULATORS.get(calculator)
         if found is None:
             raise NotFound(f"There is no calculator {calculator[:60]}; there are {', '.join(CALCULATORS)}.")

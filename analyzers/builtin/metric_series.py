@@ -90,7 +90,7 @@ def _table(
 
 
 def growth_of(totals: Floats) -> Floats:
-    """What counters grew by since their last reading, a column; NaN where one was set back, or not read."""
+    """Growth of counters since their last reading, a column; NaN where one was set back, or not read."""
     there = np.isfinite(totals)
     columns = np.arange(totals.shape[1])
     last = np.maximum.accumulate(np.where(there, columns, -1), axis=1)

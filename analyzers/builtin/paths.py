@@ -75,11 +75,11 @@ class Incidence:
         return summed.astype(np.float64)
 
     def containing(self, components: Iterable[int]) -> Mask:
-        """Which paths hold any of the components; shape (paths,)."""
+        """Paths that hold any of the components; shape (paths,)."""
         return self.per_path(components) > 0
 
     def per_path(self, components: Iterable[int]) -> Ints:
-        """How many of the components each path holds; shape (paths,)."""
+        """Number of the components that each path holds; shape (paths,)."""
         wanted = np.zeros(self.components, dtype=bool)
         wanted[list(components)] = True
         return np.bincount(self.row[wanted[self.column]], minlength=self.paths).astype(np.int64)
@@ -423,10 +423,10 @@ def last_unusual(counts: NDArray[Any], expected: float) -> int:
 def spans(
     window: Window, layer: str, seen: Incidence, blamed: Sequence[int], noise: float
 ) -> dict[int, tuple[datetime, datetime]]:
-    """When each of the blamed failed: the beginning of its first slice and the end of the last, where a share `noise`
-    of what is tried fails anyway. Paths that hold another blamed one say nothing, unless there are no others. Who did
-    not fail is left out, and all are where the window does not tell of time. Where `over_time` was grouped by `src`,
-    that is a component of its paths too.
+    """Span in which each of the blamed failed: the beginning of its first slice and the end of the last, where a
+    share `noise` of what is tried fails anyway. Paths that hold another blamed one say nothing, unless there are no
+    others. Who did not fail is left out, and all are where the window does not tell of time. Where `over_time` was
+    grouped by `src`, that is a component of its paths too.
     """
     found: dict[int, tuple[datetime, datetime]] = {}
     if "over_time" not in window.sums:
@@ -451,6 +451,6 @@ def spans(
 
 
 def _blamed_on(table: Paths, places: Sequence[int]) -> NDArray[np.int64]:
-    """How many of these names each path holds; shape (paths,)."""
+    """Number of these names that each path holds; shape (paths,)."""
     owner = np.repeat(np.arange(len(table)), np.diff(table.indptr))
     return np.bincount(owner[np.isin(table.indices, places)], minlength=len(table)).astype(np.int64)

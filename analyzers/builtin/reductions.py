@@ -52,5 +52,5 @@ SLICE = timedelta(seconds=30)
 
 
 def over_time(kind: str, *group_by: str, failures: str) -> Reduction:
-    """What failed on each path and when, for `spans`; one of `group_by` holds the paths."""
+    """Reduction of failures on each path by time, for `spans`; one of `group_by` holds the paths."""
     return Reduction("over_time", kind, group_by, {"failures": Sum(failures)}, slice=SLICE, where=failures)

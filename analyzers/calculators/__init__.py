@@ -1,4 +1,4 @@
-"""What-if calculators: typed-in figures through the same functions as the analyzers of that name. Pure.
+"""Calculators: typed-in figures through the same functions as the analyzers of that name. Pure.
 
 A calculator is data and one function, as an analyzer is: its inputs with units and bounds, and what they come to in
 words, figures and drawings. Pages and the API show the same answer.

@@ -1,4 +1,4 @@
-"""What outages of one unit come to: its nines, against a target, and whether that says anything about it."""
+"""Nines of one unit by its outages, against a target, and whether that says anything about it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def work(values: Values) -> Answer:
 
 
 def _chance(lost: float, allowed: float, minutes: float) -> float | None:
-    """How probable at least so much downtime is for a unit that keeps its target; None where it kept it."""
+    """Probability of at least so much downtime for a unit that keeps its target; None where it kept it."""
     if not lost > allowed > 0:
         return None
     return float(chance_of_sum(np.array([lost / minutes]), np.array([allowed / minutes]))[0])

@@ -1,4 +1,4 @@
-"""How much more often what is placed far fails than what is placed near."""
+"""Ratio of failures of far placements to those of near ones."""
 
 from __future__ import annotations
 

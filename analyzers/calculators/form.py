@@ -1,4 +1,4 @@
-"""What a calculator asks and answers: inputs with units and bounds, an answer in words, figures and drawings.
+"""Form and answer of a calculator: inputs with units and bounds, an answer in words, figures and drawings.
 
 Drawings are coordinates from 0 to 1, `(0, 0)` at the lower left, so that whoever shows them needs no arithmetic.
 """
@@ -49,7 +49,7 @@ class Curve:
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
     words: str
-    """What the drawing shows, for who does not see it."""
+    """Text of the drawing, for readers who do not see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _number(text: str) -> float | None:
 
 
 def place(value: float, low: float, high: float, *, log: bool = False) -> float:
-    """Where a value lies between two ends, from 0 to 1; outside of them at the nearer end."""
+    """Place of a value between two ends, from 0 to 1; outside of them at the nearer end."""
     if log:
         value, low, high = (math.log10(max(one, low)) for one in (value, low, high))
     return min(1.0, max(0.0, (value - low) / (high - low)))

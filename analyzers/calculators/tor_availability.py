@@ -1,4 +1,4 @@
-"""What a class of devices comes to, against what depends on it (Zhang et al., NetAI 2018)."""
+"""Availability of a class of devices, against what depends on it (Zhang et al., NetAI 2018)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """What a class of flows takes, as a deterministic automaton whose letters are locations.
+    """Paths of a class of flows, as a deterministic automaton whose letters are locations.
 
     `steps[state]` pairs a location with the next state, the first state is 0; a path is complete in one of `finals`.
     Equal forwarding compares and hashes equal where it was given in the same form.

@@ -41,7 +41,7 @@ Text = Annotated[str, msgspec.Meta(max_length=2000)]
 
 
 class InvalidEvidenceFileError(ValueError):
-    """What was given is no evidence file, or not one of this version; the text is one line."""
+    """A file that is no evidence file, or not one of this version; the text is one line."""
 
 
 class Subject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,7 +95,7 @@ class _Span(msgspec.Struct, frozen=True):
 
 
 class _Recorded(msgspec.Struct, frozen=True):
-    """What is read of the body of `analysis.recorded`."""
+    """Fields read of the body of `analysis.recorded`."""
 
     run: Text
     analyzer: Text
@@ -344,7 +344,7 @@ def _difference(one: Judged, recorded: _Recorded, again: bytes) -> str:
 
 
 def differences(was: Any, now: Any, path: str = "") -> Iterator[str]:
-    """Where two JSON values differ, each as `suspects[0].score: 0.9 recorded, 0.8 now`."""
+    """Differences of two JSON values, each as `suspects[0].score: 0.9 recorded, 0.8 now`."""
     if isinstance(was, dict) and isinstance(now, dict):
         for name in sorted(was.keys() | now.keys()):
             where = f"{path}.{name}" if path else name

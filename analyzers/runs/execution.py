@@ -61,7 +61,7 @@ REFUSALS = (
     VersionMismatchError,
     WindowNotStoredError,
 )
-"""What ends a run as failed. Anything else (a database that is away) leaves it to be taken up again."""
+"""Errors that end a run as failed. Anything else (a database that is away) leaves it to be taken up again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ EVERY_REGION = ""
 
 
 class Schedule(models.Model):
-    """When an analyzer runs by itself. An ordinary, editable table."""
+    """Schedule of an analyzer. An ordinary, editable table."""
 
     name = models.CharField(
         max_length=60,
@@ -75,7 +75,7 @@ class Schedule(models.Model):
         return Cadence(self.length, self.every, self.grace)
 
     def key(self, region: str) -> str:
-        """What the log calls this schedule in one region: windows are consecutive only within it."""
+        """Name of this schedule in one region in the log: windows are consecutive only within it."""
         return f"{self.name}@{region}"
 
 
@@ -165,7 +165,7 @@ class Run(models.Model):
 
 
 class TelemetryCursor(models.Model):
-    """What has arrived of one kind in one region: a projection of `telemetry.received`, in log order.
+    """Cursor of one kind in one region: a projection of `telemetry.received`, in log order.
 
     A clock that moved with the rows themselves would pass the end of a window while an earlier body of it
     was still being committed; in the log's order it cannot.
@@ -215,7 +215,7 @@ class StoredWindow(models.Model):
     hash = models.CharField(max_length=64, primary_key=True)
     body = models.BinaryField()
     used_at = models.DateTimeField(auto_now_add=True, db_index=True)
-    """When a run last read it, as its window or as history."""
+    """Time of the last read by a run, as its window or as history."""
 
     def __str__(self) -> str:
         return self.hash
@@ -227,7 +227,7 @@ class StoredVerdict(models.Model):
     hash = models.CharField(max_length=64, primary_key=True)
     body = models.BinaryField()
     used_at = models.DateTimeField(auto_now_add=True, db_index=True)
-    """When a run last came to it."""
+    """Time of the last run that came to it."""
 
     def __str__(self) -> str:
         return self.hash

@@ -39,6 +39,6 @@ def withdraw_probes(incident: int, question: str | None = None) -> None:
 
 
 def requested_probes(region: str, now: datetime) -> list[ProbeRequest]:
-    """What is asked of the agents of a region, by source and destination."""
+    """Probes for the agents of a region, by source and destination."""
     found = ProbeRequest.objects.filter(region=region, until__gt=now)
     return list(found.order_by("src", "dst", "incident", "question"))

@@ -34,7 +34,7 @@ class NothingToReplayError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What to judge: every window that lies wholly in `[start, end)`, of every region given."""
+    """Replay of every window that lies wholly in `[start, end)`, of every region given."""
 
     analyzer: Analyzer
     params: Mapping[str, ParamValue]

@@ -27,7 +27,7 @@ ERA = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 
 
 class InvalidRunError(ValueError):
-    """What was asked for cannot be run; `field` is the part of the request that is wrong."""
+    """A request that cannot be run; `field` is its wrong part."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(reason)

@@ -62,7 +62,7 @@ def is_installed(run: Run) -> bool:
 
 
 def late_rows(run: Run) -> list[dict[str, Any]]:
-    """What came for the run's window after it was read, by receipt; it is in no verdict of this run."""
+    """Rows that came for the run's window after it was read, by receipt; they are in no verdict of this run."""
     if not run.input_position or run.repeats is not None:
         return []
     try:

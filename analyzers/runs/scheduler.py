@@ -150,7 +150,7 @@ def last_end(schedule: Schedule, region: str) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class TelemetrySpan:
-    """What came from a region: from `first` to `latest` (data time), the latest of it at `arrived_at`."""
+    """Telemetry of a region: from `first` to `latest` (data time), the latest of it at `arrived_at`."""
 
     first: datetime
     latest: datetime
@@ -213,7 +213,7 @@ def span_of_cursors(feeds: Sequence[TelemetryCursor]) -> TelemetrySpan | None:
 
 
 def telemetry_behind(region: str | None, now: datetime) -> dict[tuple[str, str], datetime]:
-    """How far the data had come at `now`, by kind and region, where it is behind the wall: backfilled, late, replayed.
+    """Position of the data at `now`, by kind and region, where it is behind the clock: backfilled, late, replayed.
 
     What came late is taken to go on as late; what is `LIVE` is left out. States are, too: nothing happens in them. A
     region of None is every region.

@@ -1,4 +1,4 @@
-"""How right verdicts were, measured against causes that people confirmed. Pure.
+"""Accuracy of verdicts, measured against causes that people confirmed. Pure.
 
 `score(verdicts, causes)` counts faults, not windows: a blame that lasts over many windows is one blame. A blame counts
 from the window in which an incident would have opened for it: at once when the analyzer was sure, else when enough of
@@ -29,7 +29,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What an analyzer said of one window of a region. `confirmed`: the confirmed causes that the window held."""
+    """Verdict of an analyzer on one window of a region. `confirmed`: the confirmed causes that the window held."""
 
     region: str
     start: datetime
@@ -56,7 +56,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a blame counts: `needed` of `watched` consecutive windows, unless the analyzer is sure."""
+    """Rule for a blame that counts: `needed` of `watched` consecutive windows, unless the analyzer is sure."""
 
     needed: int = 2
     watched: int = 3

@@ -1,4 +1,4 @@
-"""What Celery calls. Each task carries an id at most, and may be called twice, late or never: rows decide."""
+"""Celery tasks. Each task carries an id at most, and may be called twice, late or never: rows decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a window is due. Pure: no clock and no database, so that every case can be tried in a millisecond.
+"""Due times of windows. Pure: no clock and no database, so that every case can be tried in a millisecond.
 
 Windows are cut in data time, `[end - length, end)`, with ends on multiples of `every` since the epoch. A
 window is due when the data clock has passed its end by `grace`. The data clock is the newest data time seen,
@@ -22,7 +22,7 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """How a schedule cuts time: `length` of a window, `every` how far apart they end, `grace` to wait."""
+    """Cut of time by a schedule: `length` of a window, `every` the distance of their ends, `grace` to wait."""
 
     length: timedelta
     every: timedelta

@@ -70,7 +70,7 @@ def read_run_window(run: Run, analyzer: Analyzer) -> Reading:
 
 
 def read_stored_window(run: Run) -> Reading:
-    """What a finished run read, from what it kept. Raises WindowNotStoredError."""
+    """Window of a finished run, from what it stored. Raises WindowNotStoredError."""
     history = tuple((parse_rfc3339(past["end"]), past["hash"]) for past in run.history)
     touch_windows({run.window_hash, *(digest for _, digest in history)})
     return _load(run, run.input, run.window_hash, history, run.input_position)
@@ -255,7 +255,7 @@ def _place(names: tuple[str, ...], name: str) -> int | None:
 
 
 def seen(window_hash: str) -> WindowSums | None:
-    """What is kept under a hash; None if nothing is."""
+    """Sums stored under a hash; None if there are none."""
     stored = StoredWindow.objects.filter(pk=window_hash).first()
     return None if stored is None else WindowSums(load_sums(bytes(stored.body)))
 

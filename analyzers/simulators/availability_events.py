@@ -35,7 +35,7 @@ def device_month(record: Record, rng: np.random.Generator, event: str) -> Window
 
 
 def record_of(record: Record, rng: np.random.Generator, event: str) -> tuple[Record, set[int]]:
-    """What is told of the month, and the devices that the topology does not know."""
+    """Record of the month, and the devices that the topology does not know."""
     few = np.flatnonzero(rng.random(len(record.names)) < SHARE)
     reported = list(record.outages)
     if event == "upgrade":
@@ -182,6 +182,6 @@ def uptime_scenario(name: str, seed: int, month: Month, event: str = "") -> tupl
 
 
 def _moments(life: Life, rng: np.random.Generator) -> list[float]:
-    """When each unit is upgraded, in minutes."""
+    """Times of each unit's upgrade, in minutes."""
     at: list[float] = rng.uniform(0, life.month.days * 1440.0 - 11, len(life.names)).tolist()
     return at

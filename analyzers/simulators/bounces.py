@@ -56,7 +56,7 @@ missing, or name the path that another probe of the same prober takes.
 
 
 def with_event(one: Bounced, rng: np.random.Generator, event: str) -> Bounced:
-    """What is told of a healthy epoch in which one of `EVENTS` happened."""
+    """Record of a healthy epoch in which one of `EVENTS` happened."""
     if event == "missing_rows":
         return one.thinned(0.05, rng)
     rows = len(one.routes)
@@ -120,7 +120,7 @@ def again(one: Bounced, rng: np.random.Generator, share: float = 1.0) -> Bounced
 
 
 def sums_of(one: Bounced) -> Sums:
-    """What the reduction of `probe` rows gives."""
+    """Sums of the reduction of `probe` rows."""
     paths, place = path_table(one.fabric.links, one.routes)
     lost, sent = (
         np.bincount(place, values, minlength=len(paths)).astype(np.int64)

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What fails in a healthy fleet.
+    """Failures of a healthy fleet.
 
     `rate` is the failures per unit and hour, uneven over paths by Gamma(0.5, 2). `hosts` hosts an hour die
     and take between 1 and 20 of their units with them. `customers` a day, on average, lose up to 30 units in
@@ -123,7 +123,7 @@ def _customer_errors(
 
 
 def strike(fleet: Fleet, rng: np.random.Generator, fault: Fault) -> Failures:
-    """What a fault does to the units that depend on its component."""
+    """Failures by a fault in the units that depend on its component."""
     units = np.flatnonzero(fleet.carries(fault.component))
     hours = (fault.end - fault.start) / 60
     share = (

@@ -150,7 +150,7 @@ REPORTED_EVENTS = tuple(name for name, event in EVENTS.items() if event.report)
 def records_of(
     fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float, event: str
 ) -> EventRecords:
-    """Where units are told to be, and what is told of failures until an hour after `start`."""
+    """Reported places of units, and reported failures until an hour after `start`."""
     if event and (report := EVENTS[event].report):
         fleet, failures = report(fleet, rng, failures, start)
     over = failures.minute < start + HOUR

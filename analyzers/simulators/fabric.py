@@ -197,7 +197,7 @@ class Fabric:
 
     @property
     def _back(self) -> int:
-        """What leads from the index of an upward link to that of its way back."""
+        """Difference of the index of an upward link to that of its way back."""
         return len(self.links) // 2 if self.directed else 0
 
     def _tor_edge(self, tor: Ints, t1: Ints) -> Ints:

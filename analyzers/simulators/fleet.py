@@ -105,7 +105,7 @@ def build(preset: Preset, rng: np.random.Generator) -> Fleet:
 
 
 def _pairs(preset: Preset, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Which ToR uses which storage cluster; both of shape (pairs,)."""
+    """Pairs of a ToR and the storage clusters that it uses; both of shape (pairs,)."""
     tors = preset.datacentres * preset.clusters * preset.tors
     everywhere = preset.datacentres * preset.storage
     if preset.reach is None:

@@ -64,7 +64,7 @@ def mesh_scenario(
 
 
 def topology_rows(one: Scene) -> list[Row]:
-    """What contains each component, and that podsets need the Spine."""
+    """Containment of each component, and the podsets' need of the Spine."""
     rows = []
     for name, parents in sorted(contained(one).items()):
         row: Row = {"time": stamp(EPOCH, 0), "component": name, "labels": {"tier": name.partition("/")[0]}}

@@ -1,4 +1,5 @@
-"""What Pingmesh's servers see in a window, drawn as counts, and the benign events that must blame nobody. Pure.
+"""Observations of Pingmesh's servers in a window, drawn as counts, and the benign events that must blame nobody.
+Pure.
 
 Counts are drawn for stretches of minutes in which the network stays the same. Bins are given by whoever reads them.
 """
@@ -27,7 +28,7 @@ TRIES = 20
 NEAR, FAR = (216.0, 1260.0), (268.0, 1340.0)
 """Published P50 and P99 in microseconds, within a pod and between pods."""
 LATE = (5_000.0, 60_000.0)
-"""What is late takes so long, uniform in the logarithm."""
+"""Range of late times, uniform in the logarithm."""
 HEAVY = 1.5e-3
 """Share of a healthy network's answers that are late (published P99.9: 11 to 23 ms)."""
 AGAIN = 0.5
@@ -52,7 +53,7 @@ EVENTS = MappingProxyType(
         "stale_topology": "stale_topology",
     }
 )
-"""What the events of the benign suite are called here; a planned upgrade is a drain."""
+"""Names here of the events of the benign suite; a planned upgrade is a drain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +183,7 @@ class Outcomes:
 
 
 def outcomes(one: Scene, state: State, most: Ints, rng: np.random.Generator) -> Outcomes:
-    """What becomes of up to `most` probes of each pair."""
+    """Outcomes of up to `most` probes of each pair."""
     mesh = one.mesh
     sends = ~(state.dead | state.mute)[mesh.src]
     sent = rng.binomial(most, one.arriving) * sends if one.arriving < 1 else most * sends
@@ -309,7 +310,7 @@ def _sums(mesh: Mesh, columns: Mapping[str, Ints], values: Mapping[str, Ints]) -
 
 
 def contained(one: Scene) -> dict[str, tuple[str, ...]]:
-    """What topology says contains each component; a server that it does not name is left out."""
+    """Containers of each component by the topology; a server that it does not name is left out."""
     mesh = one.mesh
     per = len(mesh.pods) // len(mesh.podsets)
     found: dict[str, tuple[str, ...]] = {DATACENTRE: (), SPINE: (DATACENTRE,)}

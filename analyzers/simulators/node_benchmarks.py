@@ -61,7 +61,7 @@ EVENTS = MappingProxyType(
         "stale_topology": "two_skus",
     }
 )
-"""What the events of the benign suite are called here."""
+"""Names here of the events of the benign suite."""
 BENIGN = ("upgrade", "rollout", "drain", "missing", "crash", "warm_up", "clock_step", "two_skus", "hot_aisle")
 """upgrade: all are 6 % worse at once. rollout: half of them. drain: only a third was measured. missing: 5 % of the rows
 are not there. crash: some nodes have one to three runs. warm_up: the first tenth of all runs is 20 % worse. clock_step:
@@ -144,7 +144,7 @@ def results(
 
 
 def _benign(preset: Preset, rng: np.random.Generator, event: str) -> Floats:
-    """What multiplies the pace of every run; NaN where nothing was measured."""
+    """Factor on the pace of every run; NaN where nothing was measured."""
     nodes, metrics, runs = preset.nodes, len(preset.metrics), preset.runs
     factor = np.ones((nodes, metrics, runs))
     order = rng.permutation(nodes)

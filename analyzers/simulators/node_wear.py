@@ -36,7 +36,7 @@ PARTS = ("memory", "links", "fans")
 SPARES = np.array([6, 4, 3])
 BENCHMARKS = ("gemm-flops", "nccl-bw", "gpu-burn", "gpt_models", "mem-bw", "kernel-launch")
 HOURS = np.array([1.0, 0.8, 0.5, 2.5, 0.7, 0.2])
-"""How long each benchmark takes."""
+"""Duration of each benchmark."""
 FINDS = np.array(
     [
         [0.90, 0.00, 0.10],
@@ -74,7 +74,7 @@ SHIFTED = Rates(wear=0.025, sudden=0.0008, gray=0.08)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Luck:
-    """What is drawn beforehand; the first axis is time in steps, the second nodes."""
+    """Random numbers drawn beforehand; the first axis is time in steps, the second nodes."""
 
     pace: Floats
     used: Floats
@@ -115,14 +115,14 @@ class Fleet:
 
 
 Policy = Callable[[int, Fleet, Floats], Mask]
-"""Which benchmarks to run on which node, shape (nodes, benchmarks), from the step, the state and the covariates."""
+"""Benchmarks to run on each node, shape (nodes, benchmarks), from the step, the state and the covariates."""
 
 
 @dataclass(slots=True, eq=False)
 class Trace:
-    """What came of a policy. `incidents` are (step, node); `sightings` covariates and incidents so far by step;
-    `findings` what benchmarks showed of a node that was then mended; `rounds` what all benchmarks would have shown of
-    all nodes at a step. `up`, `validation` and `repair` are node hours of work, benchmarks and repair.
+    """Result of a policy. `incidents` are (step, node); `sightings` covariates and incidents so far by step;
+    `findings` what benchmarks showed of a node that was then mended; `rounds` what all benchmarks would have shown
+    of all nodes at a step. `up`, `validation` and `repair` are node hours of work, benchmarks and repair.
     """
 
     incidents: list[tuple[int, int]] = field(default_factory=list)
@@ -186,7 +186,7 @@ def run(
 
 
 def _shown(fleet: Fleet, luck: Luck, step: int) -> Mask:
-    """Which benchmark would show which part of which node; shape (nodes, benchmarks, parts)."""
+    """Benchmarks that would show a part of a node; shape (nodes, benchmarks, parts)."""
     shown: Mask = (luck.found[step] < FINDS) & (fleet.spares <= 0)[:, None, :]
     return shown
 
@@ -206,7 +206,7 @@ def _validate(chosen: Mask, fleet: Fleet, luck: Luck, step: int, rates: Rates, t
 
 
 def covariates(fleet: Fleet, luck: Luck, step: int) -> Floats:
-    """What monitoring shows of each node, with noise; shape (nodes, covariates)."""
+    """Monitored values of each node, with noise; shape (nodes, covariates)."""
     used = 1 - fleet.spares / SPARES
     noise = luck.noise[step]
     return np.column_stack(

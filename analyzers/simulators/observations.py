@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 def window_of(reports: Reports, start: float, end: float, known_at: float | None = None) -> Window:
-    """What had arrived at `known_at` (default: everything) of the reports stamped from `start` to `end`."""
+    """Window of the reports stamped from `start` to `end` that had arrived at `known_at` (default: everything)."""
     first, last = np.searchsorted(reports.time, (start, end))
     chosen = slice(int(first), int(last))
     cell, status, time = reports.cell[chosen], reports.status[chosen], reports.time[chosen]

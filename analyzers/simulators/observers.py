@@ -43,7 +43,8 @@ SMALL = Shape(processes=12, degree=(3, 4), contexts=(3, 4), used=(2, 3), rate=(1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class System:
-    """Who observes whom in what. Cells are sorted by observer, subject and context; arrays of shape (cells,).
+    """Observers with their subjects and contexts. Cells are sorted by observer, subject and context; arrays of shape
+    (cells,).
 
     `context` indexes `contexts`, `pending` says where calls are reported as pending first.
     """
@@ -64,7 +65,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong from `start` to `end`.
+    """Fault from `start` to `end`.
 
     Kinds: `gray` (calls to `process` in `context` fail with `severity`), `hang` (they are never answered),
     `crash` (all calls to it fail, and it reports nothing), `overload` (as an observer it sees a share `severity` of all
@@ -82,7 +83,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """How reports travel: a share `lost` never arrives, a share `late` comes `late_seconds` later on average."""
+    """Transport of reports: a share `lost` never arrives, a share `late` comes `late_seconds` later on average."""
 
     lost: float = 0.0
     late: float = 0.0

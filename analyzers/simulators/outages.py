@@ -64,7 +64,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """What was reported of a class, and which devices are truly bad."""
+    """Reports of a class, and the devices that are truly bad."""
 
     shape: Class
     names: tuple[str, ...]

@@ -155,7 +155,7 @@ def profile(
 
 
 def _break(values: Floats, extra: Floats, fault: Fault, rng: np.random.Generator) -> None:
-    """What a fault does to its worker's own patterns; what it costs the worker is added to `extra`."""
+    """Change its worker's own patterns by a fault; the cost for the worker is added to `extra`."""
     if fault.kind in COMMON:
         at = NAMES.index(COMMON[fault.kind])
         values[0, at] += fault.severity * np.exp(0.1 * rng.standard_normal(values.shape[2]))

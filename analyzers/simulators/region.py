@@ -142,7 +142,7 @@ def _component(name: str, at: datetime, parent: str | None = None, *depends_on: 
 
 
 def _parent(name: str) -> str:
-    """What contains a component, read off its name."""
+    """Container of a component, read off its name."""
     kind, _, rest = name.partition("/")
     above = {"host": "tor", "tor": "compute_cluster"}
     if kind in above:

@@ -1,4 +1,4 @@
-"""What can be simulated, and how it is written: one NDJSON file per telemetry kind, and `truth.json`."""
+"""Scenarios to simulate, and their files: one NDJSON file per telemetry kind, and `truth.json`."""
 
 from __future__ import annotations
 

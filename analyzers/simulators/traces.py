@@ -40,7 +40,7 @@ EVENTS = MappingProxyType(
         "missing_rows": "lost_spans",
     }
 )
-"""What the events of the benign suite are called here; spans know no topology."""
+"""Names here of the events of the benign suite; spans know no topology."""
 BENIGN = ("restart", "load", "lost_spans", "clock_step", "new_operation", "drain", "agent_crash")
 
 MINUTE_DRIFT = 0.12

@@ -132,8 +132,8 @@ def _sizes(plan: Plan, rng: np.random.Generator, client: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """What one server that takes `seconds` for each row makes of arrivals: waiting times in seconds and the largest
-    number of rows that wait; `refused` arrivals found the queue full."""
+    """Queue of one server that takes `seconds` for each row: waiting times in seconds and the largest number of rows
+    that wait; `refused` arrivals found the queue full."""
 
     waits: Floats
     peak: int

@@ -96,7 +96,7 @@ class Fault:
 
 @dataclass(eq=False)
 class Run:
-    """What a job did. `values[metric]` has shape (nodes, readings), NaN where nothing was read; iterations ended at
+    """Record of a job. `values[metric]` has shape (nodes, readings), NaN where nothing was read; iterations ended at
     seconds `ended` and took `took`.
     """
 
@@ -284,7 +284,7 @@ class _World:
         return Run(preset, values, ended, took)
 
     def _iterations(self, slowest: Floats, going: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """When iterations ended and how long each took, stalls included."""
+        """Ends of iterations and their durations, stalls included."""
         ended, took, now, began = list[float](), list[float](), 0.0, 0.0
         while now < self.preset.seconds:
             at = min(int(now // self.preset.step), len(slowest) - 1)
@@ -333,7 +333,7 @@ def _stamp(start: datetime, seconds: float) -> str:
 
 
 SCENE = Preset(nodes=16, step=20)
-"""What `manage.py simulate` writes: 40 minutes of 16 nodes."""
+"""Scene of `manage.py simulate`: 40 minutes of 16 nodes."""
 LENGTH = timedelta(minutes=10)
 """Length of a window: the last of them has the fault."""
 

@@ -49,8 +49,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """Where a type of fault is, how much it loses and by how many microseconds it delays which share of what passes;
-    `off` is the share of time in which it pauses, in spells. `overlay`: only overlay probes are touched. `table`: what
+    """Place of a type of fault, its losses and the microseconds by which it delays a share of what passes; `off` is
+    the share of time in which it pauses, in spells. `overlay`: only overlay probes are touched. `table`: what
     happens to flow tables.
     """
 
@@ -150,7 +150,7 @@ class Network:
         return f"container/h{host}-c{rail * self.shape.containers // self.shape.rails}"
 
     def route(self, src: int, dst: int, spine: int) -> list[str]:
-        """What a probe passes in the network, one name for both directions of a link."""
+        """Route of a probe in the network, one name for both directions of a link."""
         (a, rail), (b, _) = self.ends[src], self.ends[dst]
         near, far = (f"s{host // self.shape.hosts}-r{rail}" for host in (a, b))
         hops = [f"link/h{a}-{rail}~{near}", f"tor/{near}", f"tor/{far}", f"link/h{b}-{rail}~{far}"]
@@ -160,7 +160,7 @@ class Network:
         return [*hops, f"link/{near}~{up}", f"spine/{up}", f"link/{far}~{up}"]
 
     def own(self, end: int, overlay: bool) -> list[str]:
-        """What of its own host an endpoint needs."""
+        """Components of its own host that an endpoint needs."""
         host = self.ends[end][0]
         software = [f"vswitch/h{host}", self.container(end)] if overlay else []
         return [self.nic(end), f"host/h{host}", *software]

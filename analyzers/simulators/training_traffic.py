@@ -62,7 +62,7 @@ class Traffic:
 
 
 def schedule(pp: int, micro: int, forward: float) -> tuple[Floats, Floats]:
-    """When each stage ends the forward and the backward pass of each micro-batch (1F1B), shape (stages, micro)."""
+    """Ends of the forward and the backward pass of each micro-batch in each stage (1F1B), shape (stages, micro)."""
     ends = np.zeros((2, pp, micro))
     orders = []
     for stage in range(pp):

@@ -172,8 +172,8 @@ def break_pair(traffic: Traffic, losses: Losses, flow: int) -> Losses:
 
 
 def misnamed(traffic: Traffic, rng: np.random.Generator, share: float = 0.05) -> Traffic:
-    """What senders tell of traffic after its packets were sent: a share of the flows with other hops between the same
-    hosts, as they were before a change of routes.
+    """Reported traffic after its packets were sent: a share of the flows with other hops between the same hosts, as
+    they were before a change of routes.
     """
     before = traffic.fabric.route(traffic.src, traffic.dst, rng)
     stale = rng.random(len(traffic)) < share

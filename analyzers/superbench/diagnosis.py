@@ -1,4 +1,4 @@
-"""What `sb result diagnosis` says of results, a baseline and rules: the same categories and details.
+"""Diagnosis as `sb result diagnosis` states it, from results, a baseline and rules: the same categories and details.
 
 The semantics are those of SuperBench 0.10 and later (superbench/analyzer/data_diagnosis.py), its quirks included: a
 metric that is missing adds a detail and the category FailedTest but does not by itself make a node defective, unless
@@ -21,7 +21,7 @@ FAILED_TEST = "FailedTest"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of one node; `metrics` are the judged figures (variance or value), None where missing."""
+    """Finding about one node; `metrics` are the judged figures (variance or value), None where missing."""
 
     node: str
     defective: bool
@@ -32,7 +32,7 @@ class Finding:
 
 @dataclass(slots=True)
 class _Notes:
-    """What is collected while the rules go over one node."""
+    """Notes of the rules on one node."""
 
     values: Mapping[str, float | None]
     details: list[str] = field(default_factory=list)
@@ -110,7 +110,7 @@ def _benchmark(name: str) -> str:
 
 
 def _violations(rule: Rule, metrics: Sequence[str], baseline: Mapping[str, float], notes: _Notes) -> int:
-    """How often the rule is violated; stored values are put down where a rule only stores."""
+    """Number of violations of the rule; stored values are put down where a rule only stores."""
     if rule.criterion is None:
         notes.stored[rule.name] = {metric: _measured(notes, metric) for metric in metrics}
         return 0

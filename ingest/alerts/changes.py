@@ -74,7 +74,7 @@ class ReportedChange:
 
 
 def names_of(labels: Iterable[tuple[str, str]]) -> list[str]:
-    """What labels call things, in lower case: whole, and without the kind. Labels that name nothing are left out.
+    """Names in labels, in lower case: whole, and without the kind. Labels that name nothing are left out.
 
     Of a label with dots, as those within custom details have, the last part counts; of `host:port` the host.
     """

@@ -1,4 +1,4 @@
-"""What an alert that comes in changes: pure.
+"""Changes by an alert that comes in: pure.
 
 An alert that says nothing new is a repeat: it is counted and its time kept, and costs the log nothing.
 """
@@ -31,7 +31,7 @@ LATE = timedelta(minutes=1)
 
 
 class Known(Struct, frozen=True, array_like=True):
-    """What is known of an alert before another one of its key comes in."""
+    """State of an alert before another one of its key comes in."""
 
     status: str
     severity: str
@@ -59,7 +59,7 @@ REPEATED = Decision("repeated")
 
 
 def decide(known: Known | None, alert: Alert, now: datetime) -> Decision:
-    """What `alert`, which comes in at `now`, changes about what is known of its key; None: the key never fired."""
+    """Changes by `alert`, which comes in at `now`, to the state of its key; None: the key never fired."""
     if known is None or known.status == "resolved":
         return _decide_at_rest(known, alert, now)
     if alert.status == "resolved":

@@ -27,7 +27,7 @@ from ingest.log.append import array, plain_array
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How alerts came: by which integration (the name of its key) and endpoint, and the payload as received."""
+    """Delivery of alerts: the integration (the name of its key) and endpoint, and the payload as received."""
 
     integration: str
     endpoint: str
@@ -37,7 +37,7 @@ class Delivery:
 
 
 class AlertOutcome(Struct, frozen=True):
-    """What became of one alert: its id, the version of its stream (0: it has none), the outcome and why.
+    """Outcome of one alert: its id, the version of its stream (0: it has none), the outcome and the reason.
 
     A change has an id, too, and is `recorded` or `repeated`.
     """
@@ -74,14 +74,14 @@ DAY = timedelta(days=1)
 AHEAD = 2
 """Days whose partitions are made before they are needed. What no partition takes lands in the one for the rest."""
 PATIENCE: Final = "500ms"
-"""How long a change to the partitions may wait for a lock; then it is left to the next call."""
+"""Longest wait of a partition change for a lock; then it is left to the next call."""
 LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
 def keeping(
     deliveries: Sequence[PendingDelivery], taken: Sequence[DeliveryReceipt], now: datetime
 ) -> Statement:
-    """What writes one row a delivery, for the transaction that holds what it changed."""
+    """Statement that writes one row a delivery, for the transaction that holds what it changed."""
     values = [
         (
             entry.receipt,
@@ -115,7 +115,7 @@ def _as_json(listed: list[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """What became of one alert of a delivery. `version` is that of its stream, 0 where it has none."""
+    """Stored outcome of one alert of a delivery. `version` is that of its stream, 0 where it has none."""
 
     alert: str
     version: int
@@ -140,7 +140,7 @@ class Delivered:
 
 
 def delivered(receipt: str) -> Delivered | None:
-    """What a receipt stands for; None where there is none, or retention dropped it."""
+    """Delivery of a receipt; None where there is none, or retention dropped it."""
     try:
         UUID(receipt)
     except ValueError:
@@ -247,7 +247,7 @@ class Latest:
 
 
 def latest(integration: str, since: datetime, limit: int) -> list[Latest]:
-    """What an integration delivered since then, the newest first. Reads the days in between: keep them few."""
+    """Deliveries of an integration since then, the newest first. Reads the days in between: keep them few."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT d.receipt::text, d.received_at, d.endpoint, d.refused,"

@@ -47,7 +47,7 @@ class CachedRow(Struct, frozen=True, array_like=True):
 
     known: Known
     fired: str
-    """When it began to fire, as `times` reads it: few that come in need to know."""
+    """Begin of firing, as `times` reads it: few that come in need to know."""
     head: Head
 
 
@@ -68,7 +68,7 @@ class Written(Struct, frozen=True):
 
 
 class Count(Struct):
-    """How often an alert was repeated, and until when the last one counts."""
+    """Number of repetitions of an alert, and the end of the last one."""
 
     repeats: int
     expires_at: datetime | None
@@ -255,7 +255,7 @@ class CurrentAlert:
 
     @property
     def fired(self) -> tuple[datetime, ...]:
-        """When it began to fire, as far as that is remembered."""
+        """Begin of firing, as far as that is remembered."""
         return times(self.fired_text)
 
 
@@ -277,7 +277,7 @@ def current_alerts(
 
 
 def count_alerts(condition: str, values: Sequence[Any]) -> int:
-    """How many alerts fit a condition, as that of `current_alerts`."""
+    """Number of alerts that fit a condition, as that of `current_alerts`."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM alert WHERE {condition}", values)
         (count,) = cursor.fetchone()
@@ -364,7 +364,7 @@ def recalled(ids: Iterable[str]) -> dict[str, CachedRow]:
 
 
 def remember(alerts: Mapping[str, CachedRow]) -> None:
-    """That these alerts stand so: they were read or written, and committed."""
+    """Remember the state of these alerts: they were read or written, and committed."""
     known = _known.setdefault(database.name(), {})
     if len(known) + len(alerts) > MOST:
         known.clear()
@@ -377,7 +377,7 @@ def all_new() -> bool:
 
 
 def met(new: int, *, others: bool) -> None:
-    """How many alerts that were not remembered were new, and whether there were others, which were not."""
+    """Number of alerts not remembered that were new, and whether there were others, which were not."""
     _in_a_row[database.name()] = 0 if others else _in_a_row.get(database.name(), 0) + new
 
 
@@ -413,7 +413,7 @@ def firing_alerts(ids: Sequence[str]) -> list[Event]:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What an incident needs to know of an alert to judge where it belongs."""
+    """Fields of an alert that decide its incident."""
 
     component: str | None
     title: str

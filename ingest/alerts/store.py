@@ -37,7 +37,7 @@ _REST = frozenset({"resolved", "expired", "settled"})
 
 
 class By(Struct, frozen=True):
-    """What a change came with; receipt and payload's SHA-256 (hex) are None where time alone did it."""
+    """Origin of a change; receipt and payload's SHA-256 (hex) are None where time alone did it."""
 
     integration: str
     endpoint: str
@@ -139,7 +139,7 @@ class Batch:
         return rows.count(self._counts, {id_: self.cached[id_].head for id_ in self._counts}, self.now)
 
     def _hold(self, changed: Sequence[Written]) -> list[Statement]:
-        """Who counts and changes nothing goes through the alerts in their order; who changes some has to hold all."""
+        """Statements that lock alerts: counting alone goes through them in their order; changes have to lock all."""
         if self._held or not changed:
             return []
         return rows.locking(self._before & (self._changed.keys() | self._counts.keys()))

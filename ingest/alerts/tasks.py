@@ -1,4 +1,4 @@
-"""What Celery calls for alerts."""
+"""Celery tasks for alerts."""
 
 from __future__ import annotations
 

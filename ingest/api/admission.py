@@ -1,5 +1,5 @@
-"""How much one process takes at once: senders hear "later" before it is overloaded, not when it is; and no body is read
-or unpacked beyond its limit.
+"""Admission control of one process: senders hear "later" before it is overloaded, not when it is; and no body is
+read or unpacked beyond its limit.
 
 Three rules, for every endpoint of machines:
 
@@ -76,7 +76,7 @@ class DiskFullError(OverloadedError):
 
 
 class Intake:
-    """What senders have under way in this process. `rate`: requests a second of one key; `threads`: that serve."""
+    """Requests of senders under way in this process. `rate`: requests a second of one key; `threads`: that serve."""
 
     def __init__(self, rate: float, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate

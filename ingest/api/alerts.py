@@ -59,7 +59,7 @@ REFUSED = (
     OperationalError,
     InterfaceError,
 )
-"""What `refused` has an answer for."""
+"""Errors that `refused` has an answer for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
 
 
 def _request_parts(request: HttpRequest) -> tuple[dict[str, str], str, bytes]:
-    """What a heartbeat says, and how: in the query, and where there is none in a form or an object of JSON.
+    """Fields of a heartbeat and their origin: the query, and where there is none a form or an object of JSON.
 
     Beside a query no body is read: jobs send what they printed.
     """

@@ -194,7 +194,7 @@ class PreviewView(_Admin):
         },
     )
     def post(self, request: Request, name: str) -> Response:
-        """What a mapping makes of a payload, and why, field by field. Nothing is stored."""
+        """Result of a mapping for a payload, with the reason, field by field. Nothing is stored."""
         row = IntegrationKey.objects.filter(name=name, revoked_at=None).first()
         if row is None:
             raise NotFound(f"There is no integration {name[:100]}.")

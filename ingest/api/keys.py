@@ -26,7 +26,7 @@ from ingest.log.configuration_events import record_configuration
 from ingest.log.types import Context
 
 KIND = "integration"
-"""What an integration is called in the log of changes."""
+"""Kind of an integration in the log of changes."""
 ADMIN = "admin"
 SCOPES = (
     "telemetry",
@@ -42,7 +42,7 @@ TRUSTED_FOR = 5.0
 """Seconds for which a process takes a key without looking again; a revoked key works elsewhere for at most so
 long."""
 NAME_IS_UNIQUE = "integrationkey_name_"
-"""What Postgres' name of the constraint holds."""
+"""Part of the constraint's name in Postgres."""
 MOST_REMEMBERED = 10_000
 USE_NOTED_EVERY = timedelta(seconds=TRUSTED_FOR)
 
@@ -171,7 +171,8 @@ def rotate(name: str, overlap: timedelta, context: Context | None = None) -> str
 
 
 def set_mapping(name: str, mapping: Mapping[str, Any] | None, context: Context | None = None) -> bool:
-    """How an integration's generic endpoint reads payloads from now on; None: as built in. Says whether there is one.
+    """Set the mapping by which an integration's generic endpoint reads payloads from now on; None: as built in. Says
+    whether there is one.
 
     Raises InvalidMappingError. Other processes notice within TRUSTED_FOR seconds.
     """
@@ -218,7 +219,7 @@ def revoke(name: str, context: Context | None = None) -> bool:
 
 
 def why_not(header: str | None) -> str:
-    """Why a header's key is refused, for whoever has it: that it expired, was revoked, or is not known."""
+    """Reason why a header's key is refused, for its owner: that it expired, was revoked, or is not known."""
     row = None
     secret = (header or "").partition(" ")[2].strip()
     if secret.startswith(PREFIX):
@@ -267,7 +268,7 @@ def _in_force(now: datetime) -> QuerySet[IntegrationKey]:
 
 
 def mail_token(digest: bytes) -> str:
-    """What stands before the @ in the address of the key with this digest: 32 lower-case characters, 160 bits.
+    """Local part of the mail address of the key with this digest: 32 lower-case characters, 160 bits.
 
     Whoever knows the address can send mail and nothing else: the key does not follow from it.
     """
@@ -275,7 +276,7 @@ def mail_token(digest: bytes) -> str:
 
 
 def mail_address(row: IntegrationKey) -> str | None:
-    """Where alerts may be sent to by mail; None where the key may not send any, or the endpoint is closed."""
+    """Mail address for alerts; None where the key may not send any, or the endpoint is closed."""
     may = {"alerts", "admin"} & set(row.scopes) and (not row.endpoints or "mail" in row.endpoints)
     return (
         f"{mail_token(bytes(row.digest))}@{settings.INBOUND_EMAIL_DOMAIN}"

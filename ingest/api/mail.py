@@ -105,7 +105,7 @@ def _one_line(text: str) -> str:
 
 
 class SmtpHandler:
-    """What the server asks at each step of a mail."""
+    """Callbacks of the server at each step of a mail."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="mail")

@@ -13,7 +13,7 @@ class IntegrationKey(models.Model):
     endpoints = models.JSONField(default=list)
     """Alert endpoints that it may use; empty for all."""
     mapping = models.JSONField(null=True, default=None)
-    """How the generic endpoint reads its payloads; None for the built-in mapping."""
+    """Mapping of the generic endpoint's payloads; None for the built-in mapping."""
     previous_digest = models.BinaryField(max_length=32, null=True, unique=True)
     previous_until = models.DateTimeField(null=True)
     """After a rotation the key before is good until then."""
@@ -31,7 +31,7 @@ class IntegrationKey(models.Model):
 
 
 class Rejection(models.Model):
-    """What a key was refused at an endpoint: the last time and why, and how often in all. Written by
+    """Refusals of a key at an endpoint: the time and reason of the last, and the number of all. Written by
     `refusals.note`.
     """
 

@@ -1,4 +1,4 @@
-"""What a request of OTLP becomes once its transport is undone: the same for HTTP and gRPC.
+"""Storage of an OTLP request once its transport is undone: the same for HTTP and gRPC.
 
 What of a request is good is stored, all of it at once; what is not is counted in `partialSuccess`, which no sender
 repeats. Points and spans that were stored before (the same key, the same bytes) are not stored again, so that a sender
@@ -47,7 +47,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What is said of a request: the receipt of what was stored (empty for nothing), and what was not."""
+    """Result of a request: the receipt of what was stored (empty for nothing), and the rest."""
 
     receipt: str = ""
     rejected: int = 0

@@ -101,7 +101,7 @@ def _key(routing_key: str) -> Key:
 
 
 def _routing_key(body: bytes) -> str:
-    """That of a payload which is otherwise no good, so that whoever looks after its sender can see why."""
+    """Routing key of a payload that is otherwise invalid, so that the owner of its sender can see the reason."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):

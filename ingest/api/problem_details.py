@@ -30,7 +30,7 @@ def problem(status: int, title: str, detail: str = "", **more: Any) -> HttpRespo
 
 
 def down(error: BaseException | None = None) -> str:
-    """Why nothing can be stored, where the database does not answer or refused with `error`."""
+    """Reason why nothing can be stored, where the database does not answer or refused with `error`."""
     if is_full(error):
         return "The disk of the database is full; nothing was stored."
     if disk.state() == "full":
@@ -48,7 +48,7 @@ class ServiceUnavailableError(exceptions.APIException):
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """What DRF raises, as a problem, with the `members` that it has. Of others only a database that is away."""
+    """Problem for an exception of DRF, with the `members` that it has. Of others only a database that is away."""
     if is_away(exc):
         exc = ServiceUnavailableError(exc)
     response = drf_handler(exc, context)

@@ -1,11 +1,11 @@
-"""What is as good as a password, taken out of texts that people or logs get to see. Imports nothing of Django."""
+"""Removal of secrets from texts that people or logs get to see. Imports nothing of Django."""
 
 from __future__ import annotations
 
 import re
 
 PREFIX = "dsr_"
-"""What every key begins with."""
+"""Beginning of every key."""
 _SECRETS = re.compile(
     rf"(?P<key>{PREFIX})[\w-]{{20,}}"
     r"|(?P<mail>(?<![a-z0-9])[a-z2-7]{32}(?=[@=]))"  # in front of a mail address, or of one in an envelope's (VERP)

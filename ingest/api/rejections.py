@@ -1,4 +1,4 @@
-"""What senders with a good key were refused: by key and endpoint the last time, why, and how often.
+"""Rejections of senders with a good key: by key and endpoint the last time, the reason, and the number.
 
 One row for each, so that a sender that is refused a thousand times a second makes nothing grow; and each process writes
 one at most once a second, counting what it leaves out.
@@ -144,7 +144,7 @@ def noted(answer: HttpResponse, integration: str, endpoint: str) -> HttpResponse
 
 
 def reason_of(content: bytes) -> str:
-    """What an endpoint's answer says is wrong, in whichever form."""
+    """Reason in an endpoint's answer, in whichever form."""
     text = content.decode(errors="replace")
     try:
         answer = json.loads(text)

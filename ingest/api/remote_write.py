@@ -56,7 +56,7 @@ def write(request: HttpRequest) -> HttpResponse:
 
 
 def _answered(request: HttpRequest, key: Key) -> HttpResponse:
-    """What is said to a sender whose key is good. Raises django.db.Error."""
+    """Answer to a sender whose key is good. Raises django.db.Error."""
     try:
         if not key.allows("telemetry"):
             return _text_answer(403, f"The key {key.name} lacks the scope telemetry.")
@@ -79,7 +79,7 @@ def _answered(request: HttpRequest, key: Key) -> HttpResponse:
 
 
 def _version(request: HttpRequest) -> Version | None:
-    """What the request says that it is in; None for what this endpoint does not read."""
+    """Version of the protocol that the request names; None for one that this endpoint does not read."""
     message = Message()
     message["Content-Type"] = request.headers.get("Content-Type", "")
     encoding = request.headers.get("Content-Encoding", "snappy").strip().lower()

@@ -1,4 +1,4 @@
-"""What ingest serves at the addresses that senders know, beside /api/v1/."""
+"""Addresses of ingest that senders know, beside /api/v1/."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _trace(request: HttpRequest) -> str | None:
 
 
 class Accepted(HttpResponse):
-    """What a sender is told of a body that is stored; `accepted` is the number of its rows."""
+    """Answer to a body that is stored; `accepted` is the number of its rows."""
 
     def __init__(self, receipt: Receipt) -> None:
         body = encoded(AcceptedRows(receipt.accepted, receipt.id))
@@ -179,7 +179,7 @@ def _field(field: Field) -> KindField:
 
 
 def _default(field: Field) -> Any:
-    """What an optional field is taken to be where it is left out, as a sender would write it; None for nothing."""
+    """Default of an optional field, as a sender would write it; None for nothing."""
     if not field.optional or field.type == "time":
         return None
     if field.type in ("labels", "measures"):

@@ -152,12 +152,12 @@ _READ_AS: Mapping[str, Callable[[bytes, apply.Mapping | None], Parsed]] = {
     "mail": lambda body, how: mail.alerts(body, how or mail.DEFAULT),
 }
 READ_BY_MAPPINGS = ("generic", "cloudevents", "mail")
-"""Where an integration has a mapping of its own, the sample of these would not be what it takes."""
+"""Endpoints of mappings: with a mapping of the integration's own, their sample would not fit it."""
 ENDPOINTS = tuple(_ENDPOINTS)
 
 
 def read_pasted(endpoint: str, integration: str | None, payload: Any) -> Parsed:
-    """What an endpoint (one of ENDPOINTS) makes of a payload as its sender sends it; stores nothing.
+    """Result of an endpoint (one of ENDPOINTS) for a payload as its sender sends it; stores nothing.
 
     `payload` is JSON, or a text: a mail, or JSON as text. With an `integration` it is read by the mapping of that name.
     Raises InvalidPayloadError, and LookupError where there is no such integration.
@@ -179,7 +179,7 @@ def _mapping_of(integration: str) -> apply.Mapping | None:
 
 
 def sample(endpoint: str, now: datetime) -> Any:
-    """What a sender of an endpoint (one of ENDPOINTS) would send: JSON, or the bytes of a mail."""
+    """Sample of an endpoint's sender (one of ENDPOINTS): JSON, or the bytes of a mail."""
     return _ENDPOINTS[endpoint][0](now)
 
 

@@ -1,4 +1,4 @@
-"""What ingest serves under /api/v1/."""
+"""Addresses of ingest under /api/v1/."""
 
 from __future__ import annotations
 

@@ -75,6 +75,6 @@ def space() -> Space:
 
 
 def state() -> Literal["enough", "scarce", "full"]:
-    """How full the disk is: enough is free, scarce (telemetry is refused, so that alerts find room) or full."""
+    """State of the disk: enough is free, scarce (telemetry is refused, so that alerts find room) or full."""
     known = space()
     return "full" if known.full else "scarce" if known.scarce else "enough"

@@ -35,7 +35,7 @@ NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AN
 
 
 def lease() -> timedelta:
-    """How long a worker may take over one row before another takes it up."""
+    """Longest work of one worker on a row before another takes it up."""
     span: timedelta = settings.RUN_LEASE_TIMEOUT
     return span
 

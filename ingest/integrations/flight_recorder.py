@@ -28,7 +28,7 @@ VERSION = "2"
 PICKLE = b"\x80"
 UNPICKLE = 'python3 -c "import json,pickle,sys; json.dump(pickle.load(sys.stdin.buffer),sys.stdout)"'
 BACKWARDS_NS = 1_000_000_000
-"""How far the clock of a rank may step back between two operations."""
+"""Largest step back of a rank's clock between two operations."""
 SIZES = {"Double": 8, "Long": 8, "ComplexFloat": 8, "ComplexDouble": 16, "Float": 4, "Int": 4, "Half": 2, "BFloat16": 2,
     "Short": 2}  # fmt: skip
 """Bytes of an element by dtype; all others have one."""

@@ -1,4 +1,4 @@
-"""What Grafana's contact point "webhook" sends, by POST or PUT. Pure.
+"""Messages of Grafana's contact point "webhook", by POST or PUT. Pure.
 
 The format is Alertmanager's with additions, see
 https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/:
@@ -27,7 +27,7 @@ from ingest.integrations.prometheus import (
 
 VERSION = "1"
 RULE = "Rule in Grafana"
-"""What the link to `generatorURL` is called."""
+"""Name of the link to `generatorURL`."""
 LINKS = (
     ("generatorURL", RULE),
     ("panelURL", "Panel"),
@@ -37,7 +37,7 @@ LINKS = (
 
 
 def webhook(body: bytes) -> Parsed:
-    """What a message holds: one alert of each of `alerts`, whose own status counts.
+    """Alerts of a message: one of each of `alerts`, whose own status counts.
 
     Raises InvalidPayloadError for the body of Grafana's old alerting (before version 9) and for a custom payload.
     """

@@ -34,13 +34,13 @@ FIELDS: Final = {
     "severity": "of the alert when it stays away",
     "component": "what the alert is about, as kind/name",
 }
-"""What a call may say."""
+"""Fields of a call."""
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """What a call promises: the next one comes within `every` and `grace`."""
+    """Promise of a call: the next one comes within `every` and `grace`."""
 
     name: str
     every: timedelta

@@ -51,7 +51,7 @@ def read_object(body: bytes, largest: int = LARGEST) -> dict[str, Any]:
 
 
 def called(value: object) -> str:
-    """What JSON calls a value, for messages."""
+    """JSON's name of a value's type, for messages."""
     match value:
         case None:
             return "null"

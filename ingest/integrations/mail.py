@@ -29,7 +29,7 @@ from ingest.integrations.normalized import WORDS_OF_SEVERITY, InvalidPayloadErro
 from ingest.integrations.recovery import WORDS_OF_STATUS
 
 OWN_HEADER = "X-Dossier"
-"""What mails of Dossier itself carry."""
+"""Header of mails of Dossier itself."""
 MOST_HOPS = 50
 """`Received` lines of a mail that still comes straight; RFC 5321, 6.3."""
 MOST_PARTS = 100
@@ -52,7 +52,7 @@ DEFAULT = mapping(
 
 
 def alerts(raw: bytes, how: Mapping) -> Parsed:
-    """What a mapping makes of a mail. Raises InvalidPayloadError for one that is refused."""
+    """Alerts that a mapping makes of a mail. Raises InvalidPayloadError for one that is refused."""
     return apply.apply(how, read(raw)).parsed
 
 
@@ -224,7 +224,7 @@ _HIDDEN = ("script", "style", "title")
 
 
 def text_of_html(html: str) -> str:
-    """What one reads of HTML. Takes it apart by its angle brackets, in time linear in its length; it is shown as text
+    """Visible text of HTML. Takes it apart by its angle brackets, in time linear in its length; it is shown as text
     only, so nothing depends on reading it as a browser does."""
     first, *pieces = html.split("<")
     body_lines, hidden = [first], ""

@@ -28,7 +28,7 @@ from ingest.integrations.flight_recorder import BROKEN
 FORMATS = ("v4", "v5")
 """Major versions of the Inspector's lines."""
 BACKWARDS_US = 1_000_000
-"""How far the clock of a process may step back between two lines."""
+"""Largest step back of a process' clock between two lines."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _REPLIES = re.compile(rb"\A(?:(?:OK|SERVER PROTOCOL \d+)\r?\n)+")
 """Replies of the port to the commands before the answer, as `nc` shows them and `ncclras` does not."""

@@ -62,7 +62,7 @@ class Alert(Struct, frozen=True, array_like=True):
     starts_at: datetime | None = None
     expires_at: datetime | None = None
     notes: tuple[str, ...] = ()
-    """What the reader should know: what was shortened, how many alerts the sender left out."""
+    """Notes for the reader: shortened texts, the number of alerts that the sender left out."""
     resends: bool = False
     """Whether its sender tells again and again what still fires, with the same start: long after the end it is news."""
     annotations: Mapping[str, str] | None = None
@@ -104,12 +104,12 @@ class InvalidPayloadError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a body holds. On endpoints that take all or nothing `refused` is empty: they raise InvalidPayloadError."""
+    """Contents of a body. On endpoints that take all or nothing `refused` is empty: they raise InvalidPayloadError."""
 
     alerts: tuple[Alert, ...]
     refused: tuple[Refused, ...] = ()
     left_out: tuple[Refused, ...] = ()
-    """What a mapping or a rule leaves out on purpose, and why: nothing is dropped silently."""
+    """Items that a mapping or a rule leaves out on purpose, with the reason: nothing is dropped silently."""
 
 
 # Severity

@@ -1,4 +1,4 @@
-"""What clients of Opsgenie's Alert API send to `/v2/alerts`. Pure.
+"""Requests of clients of Opsgenie's Alert API to `/v2/alerts`. Pure.
 
 The format is that of https://docs.opsgenie.com/docs/alert-api. What differs: a message above 130 characters is kept up
 to the length of a title, where Opsgenie cuts it, and alerts of one alias are one alert after it was closed, too.
@@ -106,7 +106,7 @@ def _priority(word: object) -> str:
 
 
 def _details(value: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """What becomes labels, and what is too long for one."""
+    """Details that become labels, and those that are too long for one."""
     labels: dict[str, str] = {}
     texts: list[str] = []
     for path, text in leaves(value.get("details")).items():

@@ -1,4 +1,4 @@
-"""What clients of PagerDuty's Events API v2 send to `/v2/enqueue` and `/v2/change/enqueue`. Pure.
+"""Requests of clients of PagerDuty's Events API v2 to `/v2/enqueue` and `/v2/change/enqueue`. Pure.
 
 The format is that of https://developer.pagerduty.com/docs/send-alert-event and …/send-change-event. What differs:
 

@@ -61,7 +61,7 @@ class InvalidTraceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a trace says before its events: nanoseconds since 1970 that its times are relative to, and the rank."""
+    """Head of a trace before its events: nanoseconds since 1970 that its times are relative to, and the rank."""
 
     base_ns: int
     rank: int | None
@@ -78,7 +78,7 @@ class Profile:
 
 @dataclass(slots=True)
 class _Events:
-    """What is kept of each event: microseconds, function, class, thread, use of its resource (NaN: not told)."""
+    """Columns of the events: microseconds, function, class, thread, use of its resource (NaN: not told)."""
 
     start: array[float] = field(default_factory=lambda: array("d"))
     end: array[float] = field(default_factory=lambda: array("d"))
@@ -91,7 +91,7 @@ class _Events:
 
 
 def head(stream: IO[bytes]) -> Head:
-    """What stands before the events. Raises InvalidTraceError."""
+    """Head of a trace, before the events. Raises InvalidTraceError."""
     base, rank = 0, None
     for prefix, event, value in _tokens(ijson.parse(stream, use_float=True), 0):
         if prefix == "baseTimeNanoseconds":
@@ -319,7 +319,7 @@ def _union(start: Floats, end: Floats) -> tuple[Floats, Floats]:
 
 
 def _covered(start: Floats, end: Floats, begin: Floats, stop: Floats) -> Floats:
-    """How much of each [begin, stop) the disjoint ascending intervals cover."""
+    """Length of each [begin, stop) that the disjoint ascending intervals cover."""
     if not len(start):
         return np.zeros(len(begin))
     points = np.stack((start, end), axis=1).ravel()

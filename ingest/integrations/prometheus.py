@@ -1,5 +1,5 @@
-"""What Prometheus and Alertmanager send: `POST /api/v2/alerts`, and Alertmanager's webhook, version 4. Pure but for the
-cache of alerts.
+"""Payloads of Prometheus and Alertmanager: `POST /api/v2/alerts`, and Alertmanager's webhook, version 4. Pure but
+for the cache of alerts.
 
 The formats are those of Alertmanager's OpenAPI document (github.com/prometheus/alertmanager, `api/v2/openapi.yaml`)
 and of https://prometheus.io/docs/alerting/latest/configuration/#webhook_config.
@@ -41,15 +41,15 @@ from ingest.integrations.normalized import (
 )
 
 RESOLVE_TIMEOUT = timedelta(minutes=5)
-"""How long an alert without an end fires when it is not sent again: Alertmanager's default."""
+"""Time for which an alert without an end fires when it is not sent again: Alertmanager's default."""
 VERSION = "4"
 QUERY = "Query in Prometheus"
-"""What the link to `generatorURL` is called."""
+"""Name of the link to `generatorURL`."""
 DIGITS = frozenset("0123456789abcdef")
 
 
 def alerts(body: bytes, now: datetime) -> Parsed:
-    """What a body of `POST /api/v2/alerts` holds, as Alertmanager would take it at `now`.
+    """Alerts of a body of `POST /api/v2/alerts`, as Alertmanager would take it at `now`.
 
     Good alerts are taken although others of the body are refused, as Alertmanager does. An end that has passed means
     resolved. A firing alert expires at its end, or RESOLVE_TIMEOUT from now where it has none: who sends it keeps it
@@ -66,7 +66,7 @@ def alerts(body: bytes, now: datetime) -> Parsed:
 
 
 def webhook(body: bytes) -> Parsed:
-    """What a message of Alertmanager's webhook holds. The status of each alert counts, not the group's.
+    """Alerts of a message of Alertmanager's webhook. The status of each alert counts, not the group's.
 
     `endsAt` of a firing alert is not used: a message comes once in `repeat_interval`, and the resolved one later.
     Raises InvalidPayloadError for any other version or a body that a template has changed.
@@ -116,7 +116,7 @@ def truncated(message: Mapping[str, Any], setting: str) -> list[str]:
 
 
 def _sent(item: Mapping[str, Any]) -> Alert:
-    """What an item says but for its end."""
+    """Alert of an item, without its end."""
     labels = labels_of(item)
     return build(
         labels,
@@ -249,7 +249,7 @@ LINKS: Mapping[str, str] = {
     "dashboard_url": "Dashboard",
     "dashboard": "Dashboard",
 }
-"""What links of well-known annotations are called; others go by the annotation's name."""
+"""Names of links of well-known annotations; others go by the annotation's name."""
 
 FNV_OFFSET = 0xCBF29CE484222325
 FNV_PRIME = 0x100000001B3
@@ -274,7 +274,7 @@ def fingerprint(labels: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=10_000)
 def _hashed(name: str, value: str, low: int) -> tuple[int, int]:
-    """What a label makes of a digest that ends in the byte `low`: digest * factor + offset.
+    """Digest, that ends in the byte `low`, with a label: digest * factor + offset.
 
     FNV-1a looks at nothing but that byte of the digest, and labels are mostly those of other alerts, too.
     """

@@ -1,4 +1,4 @@
-"""Whose a payload is that came without a mapping, and a mapping to propose for one that nobody knows. Pure."""
+"""Recognition of a payload that came without a mapping, and a mapping to propose for an unknown one. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "severity": ("severity", "priority", "level", "impact", "urgency"),
     "description": ("description", "details", "detail", "body", "message", "output", "reason"),
 }
-"""What the last part of a path is called, the likeliest first."""
+"""Names by the last part of a path, the likeliest first."""
 _DEFAULTS: Final = {"severity": "warning"}
 
 
@@ -73,7 +73,7 @@ def reads(payload: Any) -> Checked:
 
 
 def apply(how: Checked | None, payload: Any) -> Preview:
-    """What the generic endpoint makes of a payload: through the integration's mapping, None for one without. Raises
+    """Result of the generic endpoint for a payload: through the integration's mapping, None for one without. Raises
     InvalidPayloadError."""
     return generic.apply(reads(payload) if how is None else how, payload)
 

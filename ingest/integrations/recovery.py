@@ -1,4 +1,4 @@
-"""What a title says of an alert's status, where its sender has no field for it: `[Recovered on {host:a}] CPU`. Pure.
+"""Status of an alert by its title, where its sender has no field for it: `[Recovered on {host:a}] CPU`. Pure.
 
 A recovery that is taken for a firing opens a second incident and leaves the first one open, so the words that senders
 put before or behind a title are read. A title that denies something ("could not be resolved") says nothing.
@@ -60,7 +60,7 @@ def read_title(title: str) -> tuple[Status | None, str]:
 
 
 def key_of_title(title: str) -> str:
-    """What of a title stays the same from its firing to its recovery: without the word, with what it is about."""
+    """Constant part of a title from its firing to its recovery: without the word, with what it is about."""
     text = title.strip()
     found = _BEFORE.match(text)
     if found is not None and (place := found["in"]):

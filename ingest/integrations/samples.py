@@ -24,7 +24,7 @@ FARTHEST = 2**56
 
 @dataclass(slots=True)
 class Refusals:
-    """What was not taken, by reason, with the name of the first thing that it was said of."""
+    """Refused samples, by reason, with the name of the first one."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)

@@ -57,8 +57,8 @@ def span_rows(spans: Iterable[Span], shift: timedelta = timedelta(0)) -> list[di
 
 
 def put_before(normal: Sequence[Sequence[int]], times: Sequence[int]) -> list[timedelta]:
-    """How to move stretches of fault-free time so that they follow each other and end where the minute begins
-    in which `times` start: by whole minutes, so that a minute stays a minute. Times are nanoseconds since 1970.
+    """Moves of stretches of fault-free time so that they follow each other and end where the minute begins in which
+    `times` start: by whole minutes, so that a minute stays a minute. Times are nanoseconds since 1970.
     """
     border = min(times) // MINUTE_NS
     moves = []

@@ -25,7 +25,7 @@ from typing import Literal
 from ingest.log.types import rfc3339
 
 Operations = Literal["root", "entry"]
-"""What is called the operation of a trace; see `operation_of`."""
+"""Sources of the operation of a trace; see `operation_of`."""
 
 COLUMNS = (
     "TraceID",
@@ -68,7 +68,7 @@ class Span:
 
 @dataclass(slots=True)
 class Holes:
-    """What was odd about the spans, and what was done about it; see `sentences`."""
+    """Irregularities of the spans, with their treatment; see `sentences`."""
 
     spans: int = 0
     traces: int = 0

@@ -1,4 +1,4 @@
-"""What SuperBench writes, made into `benchmark` rows. Pure: bytes in, rows out.
+"""Results of SuperBench as `benchmark` rows. Pure: bytes in, rows out.
 
 Two files are read (SuperBench, Xiong et al., USENIX ATC 2024; https://github.com/microsoft/superbenchmark):
 
@@ -39,7 +39,7 @@ class InvalidResultsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NodeResults:
-    """What one node measured: `metrics` by their full names as SuperBench writes them, None where not measured."""
+    """Measurements of one node: `metrics` by their full names as SuperBench writes them, None where not measured."""
 
     node: str
     metrics: Mapping[str, float | None]

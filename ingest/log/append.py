@@ -264,7 +264,7 @@ def extend_through(
 
 
 def _heads(extensions: Sequence[StreamAppend]) -> tuple[str, str, str]:
-    """What `log_extend` compares: the streams that exist, and where they are thought to stand."""
+    """Streams with their expected versions, which `log_extend` compares."""
     old = [one for one in extensions if one.events and one.after.version > 0]
     return (
         array(one.stream for one in old),
@@ -323,7 +323,7 @@ def saying_overtaken(stream: str) -> AbstractContextManager[None]:
 
 
 def _taken(error: Exception, streams: Sequence[str]) -> str:
-    """Which of the streams the database says exists."""
+    """Stream that exists, by the database's message."""
     message = str(error)
     return next((stream for stream in streams if f"({stream}, " in message), streams[0])
 

@@ -1,4 +1,4 @@
-"""Who changed what configures Dossier, and what it was before and after: every such change is an event.
+"""Events of configuration changes: actor, value before and after.
 
 The rows themselves are ordinary tables that people edit; a stream of `configuration.changed` stands beside each.
 """
@@ -56,7 +56,7 @@ _recorded: ContextVar[list[Event] | None] = ContextVar("recorded", default=None)
 
 @contextmanager
 def hearing_of_changes() -> Iterator[list[Event]]:
-    """What this thread has changed of the configuration meanwhile, once it is committed."""
+    """Collect the configuration changes of this thread, once they are committed."""
     events: list[Event] = []
     token = _recorded.set(events)
     try:
@@ -71,7 +71,7 @@ def receipt_of_change(position: Position) -> str:
 
 
 def changes_of_receipt(receipt: str) -> list[Event]:
-    """What it is the receipt of, in order; nothing for another text."""
+    """Changes of a receipt, in order; nothing for another text."""
     parts = _RECEIPT.fullmatch(receipt)
     together = read_transaction(int(parts[1], 16), int(parts[2], 16)) if parts else []
     return [event for event in together if event.type == CONFIGURED.name]

@@ -29,7 +29,7 @@ def register_copy(name: str, check: Check, rebuild: Rebuild | None = None) -> No
 
 
 def check_copies() -> dict[str, int]:
-    """How many entries of each table equal their events. Raises LogIntegrityError for the first that does not."""
+    """Number of entries of each table that equal their events. Raises LogIntegrityError for the first that does not."""
     return {name: check() for name, check in sorted(_checks.items())}
 
 

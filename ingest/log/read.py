@@ -56,7 +56,7 @@ SELECT extract(epoch FROM greatest(
 
 
 def head(stream: str) -> Head:
-    """Where the stream stands; `Head.NEW` when it has no event."""
+    """Head of the stream; `Head.NEW` when it has no event."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT version, hash FROM log_event WHERE stream = %s ORDER BY version DESC LIMIT 1", (stream,)
@@ -188,7 +188,7 @@ def watermark_age() -> float:
 
 
 def moment_of(position: Position) -> datetime | None:
-    """When the last event up to a position was recorded; None where there is none."""
+    """Time of the record of the last event up to a position; None where there is none."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) <= (%s, %s::text::xid8, %s)"
@@ -241,7 +241,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a follower stands. `attempts` counts its failures since it last moved."""
+    """Position of a follower. `attempts` counts its failures since it last moved."""
 
     name: str
     position: Position
@@ -279,7 +279,7 @@ def registered_followers() -> tuple[Follower, ...]:
 
 
 def places() -> list[Place]:
-    """Where every follower that ever ran stands, by name."""
+    """Positions of all followers that ever ran, by name."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT name, epoch, txid::text AS txid_text, seq, moved_at, attempts, error, retry_at"
@@ -329,8 +329,7 @@ def run_once(follower: Follower, limit: int = 500) -> int:
 
 
 def _due(follower: Follower) -> int | None:
-    """How often it failed since it last moved, or None when there is nothing to do. Reads only: costs no
-    xid."""
+    """Number of failures since it last moved, or None when there is nothing to do. Reads only: costs no xid."""
     with connection.cursor() as cursor:
         cursor.execute(
             # No failure waits for longer than LONGEST_RETRY: the clock was set back since.

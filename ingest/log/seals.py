@@ -82,7 +82,7 @@ def newest_seal() -> Event | None:
 
 
 def unsealed_since() -> datetime | None:
-    """When the oldest event that no seal covers was recorded; None where all are covered."""
+    """Time of the record of the oldest event that no seal covers; None where all are covered."""
     newest = newest_seal()
     upto = Position.parse(newest.body["upto"]) if newest else Position.START
     with connection.cursor() as cursor:

@@ -18,7 +18,7 @@ from django.db import connection
 PATIENCE = 4.0
 """Seconds. Between two statements of one transaction our processes take milliseconds, and on a busy machine tenths."""
 NAME = "dossier"
-"""What the `application_name` of our sessions begins with; nobody else's transactions are ended."""
+"""Beginning of the `application_name` of our sessions; nobody else's transactions are ended."""
 
 _END = """
 SELECT application_name, pg_terminate_backend(pid) FROM pg_stat_activity AS a

@@ -23,12 +23,12 @@ REQUEST = "application/timestamp-query"
 
 
 class InvalidTimestampError(ValueError):
-    """What was given as a timestamp is none of this seal by an authority that is trusted; the text says why."""
+    """A timestamp that is none of this seal by an authority that is trusted; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """When an authority saw a seal, by its clock."""
+    """Time at which an authority saw a seal, by its clock."""
 
     at: datetime
     authority: str

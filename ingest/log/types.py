@@ -38,7 +38,7 @@ class NewEvent(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """Who did it and why.
+    """Actor and cause of an event.
 
     `actor` is `user:NAME`, `key:NAME`, `system:NAME` or `shell:NAME`; `cause` is the id (`stream@version`) of the event
     that led to this one; `trace` is the id of the request or run.

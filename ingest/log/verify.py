@@ -21,7 +21,7 @@ UNSEALED = 600.0
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """What was checked and found good. `newest_seal` is its id and hash, worth keeping somewhere else.
+    """Counts of what was checked and found good. `newest_seal` is its id and hash, worth keeping somewhere else.
 
     `copies` counts the entries, by table, that were compared with their events; `timestamps` those of seals. `remarks`
     tell what is no proof of anything and deserves a look; `unknown` what could not be checked.
@@ -227,7 +227,8 @@ def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Time
 
 
 def expect(expected: str) -> datetime:
-    """When a seal noted earlier was recorded. Raises LogIntegrityError where it is missing, or is another one."""
+    """Time of the record of a seal that was noted earlier. Raises LogIntegrityError where it is missing, or is
+    another one."""
     seal_id, _, digest = expected.partition(":")
     stream, _, version = seal_id.partition("@")
     with connection.cursor() as cursor:

@@ -1,11 +1,11 @@
-"""What can be wrong with a body of telemetry."""
+"""Faults of a body of telemetry."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MOST_NAMED = 20
-"""How many bad rows an answer names."""
+"""Number of bad rows that an answer names."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,4 +1,4 @@
-"""What is wrong with a value out of JSON, in words that its sender understands. Pure."""
+"""Faults of a value out of JSON, in words that its sender understands. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES: tuple[tuple[type, str], ...] = (
 
 
 def fault(field: Field, value: Any, message: str) -> str:
-    """Why a value is none of the field's type; `message` is what msgspec says of it."""
+    """Reason why a value is none of the field's type; `message` is what msgspec says of it."""
     wanted = field.either if field.choices else _WANTED.get(field.type, "a text")
     if isinstance(value, str) and field.type == "time":
         return f"{printable(value)[:60]!r} is not {wanted}"
@@ -50,7 +50,7 @@ def _wrong(field: Field, members: Iterable[tuple[Any, Any]]) -> Iterator[tuple[A
 
 
 def called(value: Any) -> str:
-    """What sort of value it is."""
+    """Sort of a value."""
     if value is None:
         return "null"
     return next((name for type_, name in _NAMES if isinstance(value, type_)), "something else")

@@ -50,7 +50,7 @@ class Topology:
 
 
 def topology_at(region: str, time: datetime, upto: Position | None = None) -> Topology:
-    """What was in force in a region at a time."""
+    """Topology in force in a region at a time."""
     with one_snapshot():
         return Topology(time, {one.name: one for one in _read(region, time, upto, None)})
 

@@ -40,12 +40,12 @@ class Snapshot:
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """What nothing contains."""
+        """Components that nothing contains."""
         return tuple(name for name in self.names if not self.parents(name))
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:
-        """How many components there are of each kind, by kind."""
+        """Number of components of each kind, by kind."""
         return dict(sorted(Counter(name.partition("/")[0] for name in self.names).items()))
 
     def knows(self, name: str) -> bool:
@@ -55,7 +55,7 @@ class Snapshot:
         return self.components[name].parents if name in self.components else ()
 
     def beneath(self, name: str) -> list[tuple[str, int]]:
-        """How many components of which kind it contains directly, the largest number first."""
+        """Number of components of each kind that it contains directly, the largest number first."""
         counted = Counter(below.partition("/")[0] for below in self.contains.get(name, ()))
         return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
 
@@ -123,7 +123,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 def topology_snapshot(region: str, at: datetime) -> Snapshot:
-    """What is in force in a region at a time; empty for a region that nothing was told of."""
+    """Topology in force in a region at a time; empty for a region without any."""
     with one_snapshot():
         number = region_number(region)
         version = _version_of(number)
@@ -153,8 +153,8 @@ def topology_snapshot(region: str, at: datetime) -> Snapshot:
 
 
 def _version_of(region: int) -> tuple[int, int]:
-    """What tells one state of the received topology from another. Receipts are numbered by each process on its own, so
-    the highest number would not do."""
+    """Key of the state of the received topology. Receipts are numbered by each process on its own, so the highest
+    number would not do."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), COALESCE(sum(number), 0)::bigint FROM telemetry_receipt"

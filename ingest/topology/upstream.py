@@ -1,4 +1,4 @@
-"""What given components rest on, layer by layer: read by name, so that a storm on a few racks reads a few racks."""
+"""Dependencies of given components, layer by layer: read by name, so that a storm on a few racks reads a few racks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ingest.telemetry.windows.sql import in_force, names_of
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What one component rests on directly: what contains it, what it needs, and what its placement says it crosses."""
+    """Direct dependencies of one component: its containers, its needs, and the path of its placement."""
 
     parents: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()

@@ -124,7 +124,7 @@ def _found(ledger: Ledger, labels: dict[str, dict[str, str]], params: Params) ->
 
 
 def _never_out(reported: Sequence[str], known: Collection[str]) -> int:
-    """How many components are known by topology only, of the kinds of those that rows tell of."""
+    """Number of components known by topology only, of the kinds that rows tell of."""
     kinds = {name.partition("/")[0] for name in reported if "/" in name}
     return sum(name.partition("/")[0] in kinds for name in {*known} - {*reported})
 
@@ -154,7 +154,7 @@ def _suspect(found: Found, row: int, sampled: bool, together: NDArray[np.bool_])
 
 
 def _summary(found: Found, row: int) -> str:
-    """What is wrong, as the end of a title that begins with the component."""
+    """Fault, as the end of a title that begins with the component."""
     ledger = found.ledger
     period = float(ledger.observed[row]) + float(ledger.unknown[row])
     lost, allowed = show_minutes(float(ledger.lost[row])), show_minutes((1 - found.target) * period)
@@ -235,6 +235,6 @@ def shared(ledger: Ledger) -> NDArray[np.bool_]:
 
 
 def _at_once(ledger: Ledger) -> NDArray[np.int64]:
-    """How many spells began in the minute of each, shape (spells,)."""
+    """Number of spells that began in the minute of each, shape (spells,)."""
     _, place, size = np.unique(ledger.spells.start // MINUTE, return_inverse=True, return_counts=True)
     return np.asarray(size[place], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""How improbable the outages of a component are, if it met its target and if it were like the others.
+"""Probability of a component's outages, if it met its target and if it were like the others.
 
 What a component did on a day is one event: what flaps for an hour happened once. Two figures are tested, because each
 is blind to what the other sees: the number of days with an outage, and the sum of surprises `-ln P(as long)`, with the
@@ -27,7 +27,7 @@ Tail = Callable[[Floats], Floats]
 LOOKS = 4
 """Chances that are looked at; the smallest is multiplied by their number."""
 CLEARLY = 2.0
-"""How many times as much as allowed must be lost before the others' rate says anything about the target."""
+"""Multiple of the allowed loss from which the others' rate says anything about the target."""
 RATES_DIFFER = 2.0
 """Shape of the gamma distribution of rates among components: their standard deviation is .7 of the mean."""
 

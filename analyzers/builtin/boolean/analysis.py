@@ -116,7 +116,7 @@ def _paths(window: Window) -> str:
 
 
 def _of_layer(sums: Sums, layer: str) -> NDArray[np.bool_]:
-    """Which rows are of that layer; all, where rows have none."""
+    """Rows of that layer; all, where rows have none."""
     if "layer" not in sums.keys:
         return np.ones(sums.rows, dtype=np.bool_)
     key = sums.keys["layer"]
@@ -140,7 +140,7 @@ def _nothing_to_judge(seen: Incidence, bad: Bad, window: Window) -> str | None:
 def _when(
     window: Window, seen: Incidence, found: Sequence[Found], params: Params
 ) -> dict[int, tuple[datetime, datetime]]:
-    """When the blamed failed; what fails on good paths is usual."""
+    """Times at which the blamed failed; failures on good paths are usual."""
     good = seen.failures <= float(params["threshold"]) * seen.attempts
     noise = float(seen.failures[good].sum() / max(1.0, seen.attempts[good].sum()))
     blamed = [one.component for one in found]
@@ -281,7 +281,8 @@ def checked(seen: Incidence, bad: Bad, found: Sequence[Found]) -> tuple[Assumpti
 
 
 def undecidable(found: Sequence[Found], assumptions: Sequence[Assumption]) -> str | None:
-    """Why neither a component nor nobody can be named, or None: the details of the assumptions that do not hold.
+    """Reason why neither a component nor nobody can be named, or None: the details of the assumptions that do not
+    hold.
 
     Without good paths no component is told from another. The others leave what is blamed as it is.
     """
@@ -290,7 +291,7 @@ def undecidable(found: Sequence[Found], assumptions: Sequence[Assumption]) -> st
 
 
 def _unexplained(bad: Bad, found: Sequence[Found]) -> Mask:
-    """Which bad paths hold none of the components in `found`; shape (bad paths,)."""
+    """Bad paths that hold none of the components in `found`; shape (bad paths,)."""
     blamed = np.zeros(bad.seen.components, dtype=bool)
     blamed[[one.component for one in found]] = True
     free: Mask = np.bincount(bad.row[blamed[bad.column]], minlength=len(bad.failures)) == 0

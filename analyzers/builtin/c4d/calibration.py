@@ -27,7 +27,7 @@ SCORES: Mapping[str, Points] = MappingProxyType(
     }
 )
 LOST_NATS, ALIKE = 1.0, 0.05
-"""What rows that are lost take off the log odds, and every further member of an ambiguous group off the score."""
+"""Discounts: of lost rows from the log odds, and of every further member of an ambiguous group from the score."""
 
 
 def probability(indicator: str, above: float, alike: int = 0, *, lost: bool = False) -> float:

@@ -1,4 +1,4 @@
-"""What was found in the jobs of a window, in one form: place, indicator, probability, times and sentences."""
+"""Findings in the jobs of a window, in one form: place, indicator, probability, times and sentences."""
 
 from __future__ import annotations
 

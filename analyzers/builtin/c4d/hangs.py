@@ -77,7 +77,7 @@ class Hang:
 
 @dataclass(slots=True)
 class _Waiting:
-    """What each blocked rank waits for: other ranks, stuck operations as (communicator, seq)."""
+    """Waits of each blocked rank: for other ranks, and for stuck operations as (communicator, seq)."""
 
     ranks: dict[int, set[int]] = field(default_factory=dict)
     stuck: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
@@ -142,7 +142,7 @@ def lost_share(records: Records, collective: Ints) -> float:
 
 
 def _last_activity(records: Records) -> float:
-    """When nine tenths of the ranks had launched or completed their last part, clocks aligned."""
+    """Time at which nine tenths of the ranks had launched or completed their last part, clocks aligned."""
     moment = np.where(np.isnan(records.end), records.start, records.end) - _ahead(records)[records.rank]
     last = np.full(int(records.rank.max()) + 1, -np.inf)
     np.maximum.at(last, records.rank, moment)
@@ -269,7 +269,8 @@ def _usual_stall(records: Records, collective: Ints, waiting: _Waiting, least: f
 
 
 def _pause(records: Records, waiting: _Waiting) -> tuple[float, float]:
-    """How long the blocked ranks did nothing recorded before the part that blocks them, and what is usual; medians."""
+    """Duration for which the blocked ranks recorded nothing before the part that blocks them, and the usual one;
+    medians."""
     pauses, usual = [], []
     order = np.lexsort((records.start, records.rank))
     for rank in sorted(waiting.ranks):
@@ -289,8 +290,8 @@ def _pause(records: Records, waiting: _Waiting) -> tuple[float, float]:
 
 
 def _ends(waiting: _Waiting) -> tuple[Counter[int], Counter[tuple[int, int]], list[int]]:
-    """Where waiting ends: ranks that are not blocked and stuck operations, with how many wait for each, and the blocked
-    ranks whose waiting ends nowhere."""
+    """Ends of waiting: ranks that are not blocked and stuck operations, with the number that waits for each, and the
+    blocked ranks whose waiting ends nowhere."""
     sinks: Counter[int] = Counter()
     stuck: Counter[tuple[int, int]] = Counter()
     rings: list[int] = []
@@ -330,8 +331,8 @@ def _launches(records: Records, waiting: _Waiting, sinks: Mapping[int, int]) -> 
 
 
 def _unrecorded(records: Records, waiting: _Waiting, sinks: Mapping[int, int], lost: float) -> float:
-    """How many members of the operations that wait for `sinks` are to be expected without a report although they
-    launched: each report of an open part is lost with probability `lost`, and as many were sent as the others' show."""
+    """Expected number of members of the operations that wait for `sinks` without a report although they launched:
+    each report of an open part is lost with probability `lost`, and as many were sent as the others' show."""
     expected = 0.0
     for communicator, seq in {waiting.about[rank] for rank in sinks}:
         mine = (records.communicator == communicator) & (records.state != COMPLETED)
@@ -445,7 +446,7 @@ def _undecided(
     lost: float,
     unrecorded: float,
 ) -> str:
-    """Why nobody can be named, empty where somebody can."""
+    """Reason why nobody can be named, empty where somebody can."""
     ranks = len(records.ranks)
     nodes = {int(records.node[rank]) for rank in sinks}
     certain = len(sinks) == 1 and unrecorded <= _UNRECORDED

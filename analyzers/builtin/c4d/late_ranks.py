@@ -166,7 +166,7 @@ def _late_over(records: Records, table: _Table, count: int, least: float, mads: 
 
 
 def _spans(table: _Table) -> list[int]:
-    """How many of the newest operations are looked at: those of some seconds, and fewer where they are far apart."""
+    """Numbers of the newest operations to look at: those of some seconds, and fewer where they are far apart."""
     span = min(_SECONDS, float(table.moment[-1] - table.moment[0]) / 2)
     recent = int((table.moment > table.moment[-1] - span).sum())
     counts = {max(recent, BLOCKS), max(recent, FEW)}
@@ -174,7 +174,7 @@ def _spans(table: _Table) -> list[int]:
 
 
 def _lateness(duration: Floats) -> Floats:
-    """How much shorter each duration is than the median of the others'; of three members or fewer, than the longest."""
+    """Difference of each duration from the median of the others'; of three members or fewer, from the longest."""
     if duration.shape[1] <= _SMALL:
         return np.asarray(np.nanmax(duration, axis=1, keepdims=True) - duration)
     return np.asarray(medians(duration)[:, None] - duration)

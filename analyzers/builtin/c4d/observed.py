@@ -31,7 +31,7 @@ SHOWN = {
     "reducescatter": "reduce_scatter",
     "alltoall": "all_to_all",
 }
-"""How operations are spelled in sentences, where not as `plain` leaves them."""
+"""Spelling of operations in sentences, where not as `plain` leaves them."""
 
 _ANEW, _FELL = 10, 5
 """A communicator began anew where its sequence number falls by more than `_FELL` to at most `_ANEW`."""

@@ -56,7 +56,7 @@ class Delays:
 
     @property
     def explained(self) -> int:
-        """How many elements the patterns hold."""
+        """Number of elements that the patterns hold."""
         return sum(len(one.pairs) for one in self.found)
 
     def excess(self, pattern: Pattern) -> float:
@@ -147,7 +147,7 @@ def _square(values: Floats, pairs: Ints, ranks: int) -> Floats:
 
 
 def _width(recent: Floats) -> float:
-    """How far the transfers of one pair scatter: that of the middle pair, as a fault may have begun in any."""
+    """Scatter of the transfers of one pair: that of the middle pair, as a fault may have begun in any."""
     return float(np.median(1.4826 * medians(np.abs(recent - medians(recent)[:, None]))))
 
 

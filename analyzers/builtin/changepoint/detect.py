@@ -32,7 +32,7 @@ _USUAL = 0.9
 _SEGMENTS = 8
 _DAY_SECONDS = 86_400
 _AROUND_SECONDS = 1800
-"""How far from the same time of another day a level counts as the one of that time."""
+"""Distance from the same time of another day within which a level counts as the one of that time."""
 _LEAST_IN_SEGMENT = 3
 _STEP = 0.5
 """Least share of a new level that is reached at once: what drifts there has no onset."""
@@ -180,7 +180,7 @@ def _level(
 
 
 def _excursion(before: Floats, length: int) -> float:
-    """How far from the usual level nine tenths of the blocks of such a length were."""
+    """Distance from the usual level of nine tenths of the blocks of such a length."""
     length = max(1, min(length, len(before) // 8))
     blocks = before[len(before) % length :].reshape(-1, length)
     there = np.isfinite(blocks).sum(axis=1) * 2 >= length
@@ -261,7 +261,7 @@ def _is_a_step(prepared: Prepared, one: Change) -> bool:
 
 
 def _usual_step(before: Floats, span: int) -> float:
-    """What medians of blocks differ by from one to the next, in nine of ten."""
+    """Difference of medians of blocks from one to the next, in nine of ten."""
     length = max(1, min(span, len(before) // 8))
     blocks = before[len(before) % length :].reshape(-1, length)[:, :_BESIDE]
     there = np.isfinite(blocks).any(axis=1)

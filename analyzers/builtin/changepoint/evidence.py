@@ -1,4 +1,4 @@
-"""What a verdict shows: every change with its onset, what all changed together, what was cleared, and who is steady.
+"""Evidence of a verdict: every change with its onset, common changes, cleared and steady components.
 
 The tables `ONSETS` and `STEADY` are read by incidents, to say since when and to test changes as causes.
 """
@@ -154,7 +154,7 @@ def _steady(outcome: Outcome) -> tuple[Evidence, ...]:
 
 
 def sentence(seen: Observed, one: Changed) -> str:
-    """What changed, as the end of a sentence that begins with the component."""
+    """Change, as the end of a sentence that begins with the component."""
     most = one.changes[0]
     name = seen.series[most.series].shown
     more = len(one.changes) - 1

@@ -27,7 +27,8 @@ _GROWING = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose series it is: `component` is empty where no label names one, `rest` are the labels that do not name it."""
+    """Identity of a series: `component` is empty where no label names one, `rest` are the labels that do not name
+    it."""
 
     name: str
     component: str
@@ -54,7 +55,7 @@ class Observed:
     unnamed: int
 
     def columns(self, seconds: float) -> int:
-        """How many columns so many seconds are, at least one."""
+        """Number of columns in so many seconds, at least one."""
         return max(1, -(-int(seconds) // int(self.width.total_seconds())))
 
 

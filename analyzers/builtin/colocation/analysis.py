@@ -301,7 +301,7 @@ def _account(seen: Exposure, found: RateRatio | None) -> str:
 
 
 def ratio_sentence(found: RateRatio) -> str:
-    """How much more often far units failed, and whether the figures can tell."""
+    """Ratio of the failure rates of far and near units, and whether the figures can tell."""
     low, high = f"{figure(100 * found.low, 3)} %", f"{figure(100 * found.high, 3)} %"
     more = "more" if found.ratio >= 0 else "less"
     percent = f"{figure(abs(100 * found.ratio), 3)} %"

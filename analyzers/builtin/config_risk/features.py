@@ -32,7 +32,7 @@ RECENT = "changes of the same targets in the day before"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one change: words that hold of it, coarse and fine, and figures by name."""
+    """Facts about one change: words that hold of it, coarse and fine, and figures by name."""
 
     coarse: frozenset[str]
     fine: frozenset[str]
@@ -82,7 +82,7 @@ def _figures(one: Change) -> dict[str, float]:
 
 
 class _Tally:
-    """What became of changes so far."""
+    """Outcomes of changes so far."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
@@ -128,7 +128,7 @@ class Column:
         return float(facts.figures.get(self.name, self.usual))
 
     def condition(self, threshold: float, above: bool) -> str:
-        """What holds on one side of a split, in words."""
+        """Condition on one side of a split, in words."""
         if self.is_word:
             words = " and ".join((self.name, *self.also[:2]))
             return words if above else f"not ({words})"

@@ -42,12 +42,12 @@ OUTDATED = 0.25
 
 
 class TooLittleHistoryError(ValueError):
-    """Why there is no probability, as the end of a sentence."""
+    """Too few changes for a probability; the message is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a tree may split on and how much a split must gain; no gain is no tree."""
+    """Splits of a tree and their least gain; no gain is no tree."""
 
     fine: bool = False
     gain: float = 0.0
@@ -60,7 +60,7 @@ class Shape:
 
 TREE, REGRESSION, BOTH = "tree", "logistic regression", "tree and logistic regression"
 LEARNERS = (TREE, REGRESSION, BOTH)
-"""What gives the probability; both is the mean of their log-odds."""
+"""Learners of the probability; both is the mean of their log-odds."""
 NONE = Shape()
 SHAPES = (NONE, *(Shape(fine, gain) for fine, gain in product((False, True), reversed(GAINS))))
 
@@ -142,7 +142,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """What was learnt from `past` changes. `slope` and `shift` calibrate log-odds; `leaves` is the leaf of each past
+    """Model learnt from `past` changes. `slope` and `shift` calibrate log-odds; `leaves` is the leaf of each past
     change, `stated` its calibrated probability from changes before it, NaN for the first."""
 
     past: tuple[Change, ...]
@@ -227,7 +227,7 @@ def _fitted(
 
 
 def folds(past: Sequence[Change]) -> list[tuple[Mask, Mask]]:
-    """Which changes teach and which are tested, block after block of time: what teaches was known before the block."""
+    """Changes to learn from and changes to test, block after block of time: the former were known before the block."""
     at = np.array([one.at for one in past], dtype=np.int64)
     known = np.array([one.known_at for one in past], dtype=np.int64)
     edges = np.linspace(FIRST_BLOCK, 1.0, BLOCKS + 1)
@@ -261,7 +261,7 @@ class _Tried:
         return tree if learner == TREE else line
 
     def choice(self, bad: Mask, rows: Mask) -> _Choice:
-        """What has the least log loss over some of the tested rows."""
+        """Learner with the least log loss over some of the tested rows."""
 
         def loss(predicted: Floats) -> float:
             return round(log_loss(predicted[rows], bad[rows]), 9)

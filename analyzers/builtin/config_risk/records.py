@@ -67,7 +67,8 @@ def changes_in(window: Window) -> list[Change]:
 
 
 def outcome_of(rows: Iterable[tuple[int, str]]) -> tuple[str, int]:
-    """What rows of one change say (moment, outcome), and since when that was known. Rows are not empty."""
+    """Outcome by the rows of one change (moment, outcome), and the time since which that was known. Rows are not
+    empty."""
     ordered = sorted(rows)
     withdrawn = max((place for place, (_, outcome) in enumerate(ordered) if outcome == HARMLESS), default=0)
     counted = ordered[withdrawn:]

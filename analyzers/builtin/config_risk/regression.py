@@ -47,7 +47,7 @@ class Regression:
         return float(self.odds(self._row(facts)[None, :])[0])
 
     def reasons(self, facts: Facts) -> tuple[str, ...]:
-        """What raises the odds most, with the factor, the strongest first."""
+        """Features that raise the odds most, with the factor, the strongest first."""
         values = self._row(facts)
         added = self._standard(values) * self.weights[1:]
         strongest = [at for at in np.argsort(-added, kind="stable").tolist() if added[at] >= _NOTABLE]

@@ -49,7 +49,7 @@ class Days:
     incidents: tuple[tuple[int, int, str], ...]
 
     def failing(self, horizon: int) -> Mask:
-        """Where an incident follows within `horizon` microseconds of the end of the day; shape (nodes, days)."""
+        """Days whose end an incident follows within `horizon` microseconds; shape (nodes, days)."""
         found = np.zeros((len(self.nodes), len(self.ends)), dtype=bool)
         for node, at, _ in self.incidents:
             found[node] |= (self.ends <= at) & (at < self.ends + horizon)
@@ -155,7 +155,7 @@ class _Table:
 
 
 def within_a_week(seen: Mask) -> Mask:
-    """Where anything was seen in the week up to a day; shape (nodes, days)."""
+    """Days with anything seen in the week up to them; shape (nodes, days)."""
     return np.asarray(_sum(seen.astype(np.float64), WEEK) > 0)
 
 

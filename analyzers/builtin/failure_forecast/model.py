@@ -30,7 +30,7 @@ QUANTILES = np.linspace(0, 1, 129)[1:-1]
 
 
 class TooLittleError(ValueError):
-    """Why there is no forecast, as the end of a sentence."""
+    """Too little history for a forecast; the message is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def groups_of(values: Floats) -> NDArray[np.int64]:
 
 
 def _held_out(values: Floats, failing: Mask, known: Mask) -> tuple[Mask, dict[str, Floats]]:
-    """Which node-days were tested, and the log-odds that each learner gives them, of shape (nodes, days)."""
+    """Tested node-days, and the log-odds that each learner gives them, of shape (nodes, days)."""
     days = values.shape[1]
     cut = int(TAUGHT * days)
     early = np.arange(days) < cut

@@ -59,8 +59,8 @@ REPLACEABLE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a component must pass; `margin` in nats over the log of the components of its kind times the kinds, less the
-    log of how many are blamed.
+    """Bars of a component; `margin` in nats over the log of the components of its kind times the kinds, less the log
+    of the number of blamed ones.
     """
 
     margin: float
@@ -253,7 +253,7 @@ class _Search:
         return eta, self.chosen[at], float(self.theta[at])
 
     def evidence(self) -> Floats:
-        """What the log-likelihood loses without each member, the others refitted where that could matter."""
+        """Loss of log-likelihood without each member, the others refitted where that could matter."""
         explained = self.model.eta(self.rate, self.chosen, self.theta)
         full, beyond = self.model.loglik(explained, self.chosen, self.theta), self._beyond(explained)
         lost = np.zeros(len(self.chosen))
@@ -294,8 +294,8 @@ class _Search:
         return max(0.0, (own - low) / scale - math.log(1 - lower))
 
     def _beyond(self, eta: Floats) -> tuple[Floats, Floats]:
-        """What each component loses beyond noise where `eta` explains the rest, in standard deviations, and what noise
-        loses there.
+        """Losses of each component beyond noise where `eta` explains the rest, in standard deviations, and the
+        losses of noise there.
         """
         seen, noise = self.seen, np.maximum(self.rate[self.seen.failing.profile], 1e-12)
         usual = seen.paths.per_component(seen.paths.attempts * self.rate[seen.profile])
@@ -390,7 +390,7 @@ class Model:
         return self._row[self._start[component] : self._start[component + 1]]
 
     def eta(self, rate: Floats, chosen: list[int], theta: Floats) -> Floats:
-        """What each failing row loses per packet: noise `rate` of its profile plus the chosen components."""
+        """Loss per packet of each failing row: noise `rate` of its profile plus the chosen components."""
         eta = np.maximum(rate[self.seen.failing.profile], 1e-12)
         for component, value in zip(chosen, theta.tolist(), strict=True):
             eta[self.rows_of(component)] += value
@@ -432,7 +432,7 @@ class Model:
         return Steps(components, theta, np.maximum(gained, 0.0))
 
     def gain(self, rows: Ints, eta: Floats, carried: float, theta: float) -> float:
-        """What the log-likelihood of some rows gains by `theta` beside their `eta`, of `carried` packets in all."""
+        """Gain of log-likelihood of some rows by `theta` beside their `eta`, of `carried` packets in all."""
         return float(self.events[rows] @ (_log_expm1(eta + theta) - _log_expm1(eta))) - carried * theta
 
     def refit(self, rate: Floats, chosen: list[int], theta: Floats, sweeps: int = 30) -> Floats:
@@ -481,7 +481,7 @@ def upper_rate(events: Floats, packets: Floats) -> Floats:
 
 
 def own_rates(seen: Observed) -> Mask:
-    """Which profiles may have a rate of their own: those of whose packets no component carries half or more.
+    """Profiles that may have a rate of their own: those of whose packets no component carries half or more.
     Otherwise that component's losses would pass for what such paths lose in health.
     """
     key = seen.profile[seen.paths.row] * seen.components + seen.paths.column
@@ -522,7 +522,7 @@ def settled(seen: Observed, own: Mask, clear: Mask, clear_rows: Mask, rate: Floa
 
 
 def events_of(seen: Observed, rate: Floats) -> Floats:
-    """What each failing row counts: its lost packets, but not many more than one beyond what noise explains.
+    """Events of each failing row: its lost packets, but not many more than one beyond what noise explains.
 
     Packets of one flow are lost in bursts, so that ten losses of one flow say little more than one does. Where a
     row sums so many packets that losing some is normal, more of them count.

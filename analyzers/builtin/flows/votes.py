@@ -65,7 +65,7 @@ def discounted(seen: Observed, share: float, least: int) -> tuple[VoteResult, ..
 
 
 def majority(seen: Observed, least: int) -> tuple[VoteResult, ...]:
-    """Whoever lies on most failing paths, if `least` pairs of hosts say so."""
+    """Component on most failing paths, if `least` pairs of hosts say so."""
     failing = seen.failing
     votes = failing.per_component(failing.flows, seen.components)
     if not len(votes) or votes.max() <= 0:

@@ -18,7 +18,7 @@ NEEDS = Reduction(
     aggregates={"rows": Count()},
     or_within=True,
 )
-"""What each component depends on: for a service, the services that it calls."""
+"""Dependencies of each component: for a service, the services that it calls."""
 
 COMPONENT = (
     "component,service,service_name,service.name,microservice,app,app_kubernetes_io_name,app.kubernetes.io/name,"

@@ -1,4 +1,4 @@
-"""Which component is behind the changes: each is tried as the cause of all, along the calls where they are known.
+"""Component behind the changes: each is tried as the cause of all, along the calls where they are known.
 
 The hypothesis that a component is the cause explains its own changes, and those of the components that call it, as far
 as they follow: a caller whose latency grew by more than the time that the calls to the cause can have cost it is
@@ -41,8 +41,7 @@ _CALLS = 3.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Component:
-    """What changed of a component, best first. `external` and `internal` are evidence of the best change, at least
-    0."""
+    """Changes of a component, best first. `external` and `internal` are evidence of the best change, at least 0."""
 
     name: str
     changes: tuple[Change, ...]
@@ -171,7 +170,7 @@ def _explained(
 
 
 def _follows(callee: Component | None, caller: Component | None, requests: Mapping[str, float]) -> float:
-    """How much of the caller's external change its calls to the callee can explain."""
+    """Share of the caller's external change that its calls to the callee can explain."""
     if callee is None or not _measured(callee) or caller is None or not _measured(caller):
         return _UNSEEN
     if caller.external < _LEAST:

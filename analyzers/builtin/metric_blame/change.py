@@ -1,4 +1,4 @@
-"""How much each series changed in the window against its history, and how often as much comes by chance.
+"""Size of each series' change in the window against its history, and the rate of such changes by chance.
 
 A reading counts in robust deviations: less the median of the history, over its interquartile range / 1.349 (the robust
 scaling of BARO: Pham et al., FSE 2024). A change is what a series keeps up, the least of `length` readings in
@@ -46,8 +46,8 @@ _STRETCH = {"latency": 2.0, "internal": 1.0, "errors": 1.0, "availability": 1.0}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """What a series kept up: `size` robust deviations (signed), from column `first` up to `last`, with `nats` against
-    chance. `before` is the median of its history, `value` what it was at in the middle of the change.
+    """Lasting change of a series: `size` robust deviations (signed), from column `first` up to `last`, with `nats`
+    against chance. `before` is the median of its history, `value` what it was at in the middle of the change.
     """
 
     series: int
@@ -149,7 +149,7 @@ def onset(seen: Observed, one: Change) -> tuple[int, int, int]:
 
 
 def _load(seen: Observed, rows: NDArray[np.int64], identities: Sequence[Identity]) -> Floats:
-    """How much all are asked in each column, as a multiple of the history: the median over components."""
+    """Load on all in each column, as a multiple of the history: the median over components."""
     mine = [row for row, one in zip(rows.tolist(), identities, strict=True) if one.sort == "load"]
     if len(mine) < 3:
         return np.ones(len(seen.starts))
@@ -198,7 +198,7 @@ def _normal(past: Floats, identities: Sequence[Identity]) -> tuple[Floats, Float
 def _harm(
     seen: Observed, values: Floats, median: Floats, identities: Sequence[Identity], length: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which series kept up in the window what harms callers, and what harms them gravely."""
+    """Series that kept up in the window what harms callers, and those that harm them gravely."""
     reached = _sustained(np.nan_to_num(_carried(values)), length)[:, seen.now :].max(axis=1)
     requested: dict[str, float] = {}
     for one, row in zip(identities, values[:, seen.now :], strict=True):

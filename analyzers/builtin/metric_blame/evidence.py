@@ -1,4 +1,4 @@
-"""What a verdict shows: the candidates, their changed metrics, the charts of the first, and what was judged."""
+"""Evidence of a verdict: the candidates, their changed metrics, the charts of the first, and the judged series."""
 
 from __future__ import annotations
 

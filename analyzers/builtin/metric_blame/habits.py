@@ -101,7 +101,7 @@ def less_habits(nats: Floats, most: Floats, excused: Bools, identities: Sequence
 
 
 def _lengths(on: Bools) -> NDArray[np.int64]:
-    """How many columns the stretch of `on` has that each column is in; 0 outside."""
+    """Number of columns of the stretch of `on` that each column is in; 0 outside."""
     columns = np.arange(on.shape[1])
     before = np.maximum.accumulate(np.where(on, -1, columns), axis=1)
     after = np.minimum.accumulate(np.where(on, on.shape[1], columns)[:, ::-1], axis=1)[:, ::-1]

@@ -1,4 +1,4 @@
-"""What a metric says of its component, by the words of its name: internal, external, load or neither."""
+"""Meaning of a metric for its component, by the words of its name: internal, external, load or neither."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _DELTA = "__temporality__"
 
 
 class Identity(NamedTuple):
-    """What a series measures: the component, the name of the metric, what else tells it apart, and its sort."""
+    """Identity of a series: the component, the name of the metric, what else tells it apart, and its sort."""
 
     component: str
     name: str
@@ -60,7 +60,7 @@ class Observed:
     unnamed: int
 
     def columns(self, seconds: float) -> int:
-        """How many columns so many seconds are, at least two: one reading is no change."""
+        """Number of columns in so many seconds, at least two: one reading is no change."""
         return max(2, -(-round(seconds) // round(self.width.total_seconds())))
 
     def until(self, column: int) -> datetime:
@@ -255,7 +255,7 @@ def _derived(keys: Sequence[_Key], totals: Floats, samples: Floats) -> tuple[tup
 
 
 def _grown(key: _Key, total: Floats, samples: Floats) -> Floats:
-    """What a counter grew by in each column; NaN where it was set back, or not read."""
+    """Growth of a counter in each column; NaN where it was set back, or not read."""
     if key.delta:
         return np.where(samples > 0, total, np.nan)
     level = np.where(samples > 0, total / np.maximum(samples, 1.0), np.nan)

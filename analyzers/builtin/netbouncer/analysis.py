@@ -47,7 +47,7 @@ from analyzers.contract import (
 MOST_SUSPECTS = 50
 """More than so many is a report, not a list of suspects."""
 TOO_MUCH = 0.8
-"""Where more of the paths than this are lossy there is no background to compare with."""
+"""Share of lossy paths from which there is no background to compare with."""
 
 
 def analyze(window: Window, params: Params) -> Verdict:
@@ -82,7 +82,7 @@ def analyze(window: Window, params: Params) -> Verdict:
 
 
 def _links(window: Window, seen: Incidence) -> NDArray[np.bool_]:
-    """What is judged as a link: links, or whatever the sender calls so; and the senders of probes themselves."""
+    """Components judged as links: links, or whatever the sender calls so; and the senders of probes themselves."""
     sources = set(texts(window.sums["paths"], "src")) if "src" in window.sums["paths"].keys else set()
     is_source = np.array([name in sources for name in seen.names])
     is_link = np.array([name.startswith("link/") for name in seen.names])

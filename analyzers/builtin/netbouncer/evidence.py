@@ -1,4 +1,4 @@
-"""What a verdict of NetBouncer shows: the blamed with their numbers, the cleared, losses as a chart."""
+"""Evidence of a NetBouncer verdict: the blamed with their numbers, the cleared, losses as a chart."""
 
 from __future__ import annotations
 

@@ -20,14 +20,15 @@ Mask = NDArray[np.bool_]
 CLEAN = 0.01
 """A path is clean while the model loses as much as it lost with at least this probability."""
 BURSTS, PRIOR_PATHS = 4e-4, 100.0
-"""How many paths have a burst of losses of their own before anything is seen, and how many paths that counts as."""
+"""Prior of bursts: the number of paths with a burst of losses of their own before anything is seen, and the number
+of paths that counts as."""
 
 Bar = Callable[[int], float]
-"""What each of so many blamed ones has to add to twice the log-likelihood."""
+"""Addition to twice the log-likelihood that each of so many blamed ones needs."""
 
 LENIENT = 5.0
-"""How much more probable than its losses the meeting of bursts on a component's paths may be. Few components have so
-few paths that it is near that.
+"""Factor by which the meeting of bursts on a component's paths may be more probable than its losses. Few components
+have so few paths that it is near that.
 """
 
 
@@ -48,7 +49,7 @@ class Bursts:
 
     @property
     def most(self) -> float:
-        """What one path may say for a component, as twice a log-likelihood."""
+        """Largest evidence of one path for a component, as twice a log-likelihood."""
         return -2 * math.log(self.share)
 
     def chance(self, lossy: int, paths: int) -> float:
@@ -109,9 +110,9 @@ class Fit:
         self.struck = bursts.on[self.paths] if len(bursts.on) else np.zeros(len(self.paths), dtype=bool)
 
     def merge(self, places: Sequence[int], threshold: float) -> None:
-        """Where one component explains as well what several do, all of whose paths are its own, it takes their place:
-        each of them costs `threshold` in twice the log-likelihood, as the test says. So do a few that together carry
-        all paths of more: two servers' bad links under one switch look like all of its uplinks.
+        """Merge several components into one that explains as well, all of whose paths are its own: each of them
+        costs `threshold` in twice the log-likelihood, as the test says. So do a few that together carry all paths of
+        more: two servers' bad links under one switch look like all of its uplinks.
         """
         order = sorted(places, key=lambda one: (-len(self.rows[one]), one))
         for parent in order:
@@ -139,7 +140,7 @@ class Fit:
         return [one for one in places if rest[self.rows[one]].any() and not mine[self.rows[one]].any()]
 
     def _mask(self, places: Sequence[int]) -> NDArray[np.bool_]:
-        """Which paths pass one of `places`."""
+        """Paths that pass one of `places`."""
         mine = np.zeros(len(self.paths), dtype=bool)
         for place in places:
             mine[self.rows[place]] = True
@@ -223,15 +224,15 @@ class Fit:
         return self._gain_of(place, 2 * (after - before)) if enough else 0.0
 
     def _gain_of(self, place: int, gains: Floats) -> float:
-        """What the paths say for a component together, each at most `most`: the probes of one path may be lost in a
+        """Joint evidence of the paths for a component, each at most `most`: the probes of one path may be lost in a
         burst that has nothing to do with what else passes its links. With one path only nothing tells.
         """
         alone = len(self.rows[place]) == 1
         return float(gains.sum() if alone else np.minimum(gains, self.bursts.most).sum())
 
     def _coincidence(self, place: int) -> float:
-        """How probable it is that so many of the component's paths have a burst, by what is known of all other paths,
-        as twice a log-likelihood with the same tail. A path that holds nothing else has no reasons of its own.
+        """Probability that so many of the component's paths have a burst, by what is known of all other paths, as
+        twice a log-likelihood with the same tail. A path that holds nothing else has no reasons of its own.
         """
         rows = self.rows[place]
         if self.alone[rows].all():
@@ -343,7 +344,8 @@ def _slope(lost: Floats, sent: Floats, rest: Floats, theta: float) -> tuple[floa
 
 
 def _interval(lost: Floats, sent: Floats, rest: Floats, theta: float) -> tuple[float, float]:
-    """Where the likelihood falls by 1.92, which is what 95 % of a chi-square with one degree allows."""
+    """Interval at whose ends the likelihood falls by 1.92, which is what 95 % of a chi-square with one degree
+    allows."""
     target = _loglik(lost, sent, rest + theta) - 1.92
 
     def crossing(near: float, far: float) -> float:

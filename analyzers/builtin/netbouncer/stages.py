@@ -38,7 +38,7 @@ FLOOR = 0.5
 """The penalty's floor as a share of the smallest loss of interest: a link of that loss is above it in most samples,
 and what else gets over it has to stand the test."""
 LEAST = 0.33
-"""Whoever is named loses at least this share of the smallest loss of interest: where nine losses are expected three
+"""Least loss of a named component, as a share of the smallest loss of interest: where nine losses are expected three
 are seen in one sample of fifty.
 """
 LESS = 0.8
@@ -106,7 +106,7 @@ def noise_of(seen: Incidence, among: Mask) -> float:
 
 
 def judge(seen: Incidence, is_link: Mask, min_loss: float, one_penalty: float, alpha: float) -> Found:
-    """Who is to blame. `is_link` tells links from devices, shape (components,).
+    """Components to blame. `is_link` tells links from devices, shape (components,).
 
     Twice, if the paths of the first answer are what the noise was mostly made of: small losses pass for it.
     """
@@ -170,7 +170,7 @@ class _Answer:
 
 
 def _answer(seen: Incidence, fit: Fit, requested: Mask, bar: Bar) -> _Answer:
-    """What of a fit stands the test, with what it overlooked."""
+    """Part of a fit that stands the test, with what it overlooked."""
     believed, cleared = _believed(seen, fit, bar)
     known = [component for _, component in believed]
     overlooked = _overlooked(seen, requested, fit, known, bar(len(known) + 1))
@@ -198,7 +198,7 @@ def _believed(seen: Incidence, fit: Fit, bar: Bar) -> tuple[list[tuple[int, int]
 
 
 def _unexplained(seen: Incidence, fit: Fit) -> Mask:
-    """Which paths lost more than noise and the components of the model explain; shape (paths,)."""
+    """Paths that lost more than noise and the components of the model explain; shape (paths,)."""
     return at_least(seen.failures, seen.attempts, -np.expm1(-fit.everywhere(seen.paths))) <= CLEAN
 
 

@@ -92,7 +92,7 @@ def _alike(outcome: Outcome, charged: Sequence[Charge]) -> list[list[Charge]]:
 
 
 def _deviations(outcome: Outcome, nodes: Sequence[str]) -> Floats:
-    """How far each node is worse in each metric, in spreads of healthy nodes; shape (nodes, metrics)."""
+    """Deviation of each node in each metric, in spreads of healthy nodes, more is worse; shape (nodes, metrics)."""
     row = {node: i for i, node in enumerate(nodes)}
     names = sorted({(one.stratum.benchmark, one.stratum.metric) for one in outcome.judged if one.criteria})
     column = {name: i for i, name in enumerate(names)}
@@ -204,7 +204,7 @@ def kinds(now: Mapping[Stratum, Sample]) -> tuple[Shift, ...]:
 
 
 def _levels(sample: Sample, direction: str) -> dict[str, float]:
-    """How slow each node is: the logarithm of its median, more is worse; without nodes that measured 0."""
+    """Slowness of each node: the logarithm of its median, more is worse; without nodes that measured 0."""
     middle = sample.quantiles(3)[:, 1]
     sign = -1.0 if direction == "higher" else 1.0
     return {
@@ -222,7 +222,7 @@ def _scatter_of_runs(sample: Sample) -> float:
 
 
 def _worse_half(values: Floats) -> Flags | None:
-    """Which values are of the upper of two groups, None where they are one group."""
+    """Values of the upper of two groups, None where they are one group."""
     size = len(values)
     if size < _LEAST_NODES:
         return None
@@ -241,7 +241,7 @@ def _worse_half(values: Floats) -> Flags | None:
 
 
 def _scatter(values: Floats, upper: Flags) -> float:
-    """How much values scatter within the two groups, robustly."""
+    """Scatter of values within the two groups, robustly."""
     off = np.concatenate([values[part] - np.median(values[part]) for part in (upper, ~upper)])
     return max(1.4826 * float(np.median(np.abs(off))), _LEAST_SCATTER)
 

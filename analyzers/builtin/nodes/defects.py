@@ -192,7 +192,7 @@ def _judged(
 
 
 def _levels(quantiles: Floats, direction: Direction) -> Floats:
-    """How slow nodes are, as logarithms: more is worse, and only differences mean anything; shape (nodes,)."""
+    """Slowness of nodes, as logarithms: more is worse, and only differences mean anything; shape (nodes,)."""
     means = similarity.levels(quantiles)
     least = max(float(np.median(means)), 0.0) * 1e-9 + np.finfo(np.float64).tiny
     logs = np.log(np.maximum(means, least))
@@ -200,8 +200,8 @@ def _levels(quantiles: Floats, direction: Direction) -> Floats:
 
 
 def _better(learning: _Learning, criteria: Criteria, direction: Direction) -> Better:
-    """How much better than the median of those that are alike the better half of all is. The median itself, where it is
-    a node, says nothing of how far nodes are from it.
+    """Distances of the better half from the median of those that are alike. The median itself, where it is a node,
+    says nothing of how far nodes are from it.
     """
     levels = _levels(learning.quantiles, direction)
     off = levels - np.median(levels[criteria.accepted])
@@ -268,7 +268,8 @@ def _enough(sample: Sample, past: Sequence[Sample], least: int) -> _Learning:
 
 
 def _split(criteria: Criteria, far: NDArray[np.bool_], rules: Rules) -> str | None:
-    """Why it would be the fleet that is blamed and not its nodes, or None; `far` are the nodes beyond their bar.
+    """Reason why it would be the fleet that is blamed and not its nodes, or None; `far` are the nodes beyond their
+    bar.
 
     A minority of better nodes blames nobody: the others still agree on what is normal. One node is never a kind.
     """
@@ -336,7 +337,8 @@ def _tests(stratum: Stratum, sample: Sample, rules: Rules) -> Judged | Unjudged:
 
 
 def _charges(judged: Sequence[Judged], other_kind: Mapping[str, str]) -> tuple[Charge, ...]:
-    """Who failed in what. A node that is of another kind than its label says is charged with failed tests only."""
+    """Charges: the failed metrics of each node. A node that is of another kind than its label says is charged with
+    failed tests only."""
     failures: dict[str, list[Failure]] = {}
     for one in judged:
         for at in np.flatnonzero(one.failing).tolist():
@@ -354,7 +356,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """What is asked about one metric; shape (nodes,). Figures are logarithms of ratios, in which better and worse weigh
+    """Question about one metric; shape (nodes,). Figures are logarithms of ratios, in which better and worse weigh
     the same, and more is worse.
 
     `far` are the nodes beyond their bar, `below` those that are worse by more than is allowed, whatever nodes differ

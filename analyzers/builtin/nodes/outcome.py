@@ -1,4 +1,4 @@
-"""What was found of the nodes of a fleet: the rules, what was judged, what was not, and who is charged with what."""
+"""Result for the nodes of a fleet: the rules, judged and unjudged nodes, and the charges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """When a node is defective: see the parameters of the validator."""
+    """Rules for a defective node: see the parameters of the validator."""
 
     similarity: float = 0.95
     spreads: float = 4.0
@@ -90,7 +90,7 @@ class Charge:
 
     @property
     def by_chance(self) -> float:
-        """How many healthy nodes are to be expected that are as far off, in what it fails in most surely."""
+        """Expected number of healthy nodes that are as far off, in what it fails in most surely."""
         return min(float(one.judged.by_chance[one.at]) for one in self.failures)
 
 

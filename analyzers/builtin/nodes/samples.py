@@ -26,7 +26,8 @@ Ints = NDArray[np.int64]
 
 
 class Stratum(NamedTuple):
-    """What is compared with its like only: one metric on one kind of machine (`sku` may be empty)."""
+    """Stratum whose values are compared with each other only: one metric on one kind of machine (`sku` may be
+    empty)."""
 
     benchmark: str
     metric: str
@@ -50,7 +51,7 @@ class Sample:
 
     @property
     def runs(self) -> Ints:
-        """How many runs each node has; shape (nodes,)."""
+        """Number of runs of each node; shape (nodes,)."""
         return np.add.reduceat(self.times, self.starts) if len(self.starts) else np.empty(0, dtype=np.int64)
 
     def quantiles(self, size: int) -> Floats:
@@ -110,7 +111,7 @@ def samples(sums: Sums) -> dict[Stratum, Sample]:
 
 
 def _runs(columns: Sequence[Ints]) -> Iterator[tuple[int, int]]:
-    """Where all columns stay the same: (start, end) of each stretch."""
+    """Stretches in which all columns stay the same: (start, end) of each."""
     rows = len(columns[0])
     changes = np.zeros(rows, dtype=bool)
     changes[0] = True

@@ -1,4 +1,4 @@
-"""How alike the samples of nodes are, and what the fleet as a whole takes for normal.
+"""Similarity of nodes' samples, and the norm of the fleet as a whole.
 
 A node's sample is its whole distribution of runs, not a mean (Xiong et al., "SuperBench: Improving Cloud AI
 Infrastructure Reliability with Proactive Validation", USENIX ATC 2024). The distance of two samples is the area
@@ -27,8 +27,8 @@ _TIE = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Criteria:
-    """What is normal for one metric: the medoid's `quantiles` (shape (quantiles,)), its mean as `scale`, which nodes
-    it was learnt from (`accepted`, shape (nodes,)), and how far healthy nodes scatter (`spread`, a share of `scale`).
+    """Norm of one metric: the medoid's `quantiles` (shape (quantiles,)), its mean as `scale`, the nodes it was
+    learnt from (`accepted`, shape (nodes,)), and the scatter of healthy nodes (`spread`, a share of `scale`).
 
     `noise` is the variance of single runs of a node, in units of `scale` squared, and `runs` how many a node has.
     """
@@ -42,7 +42,8 @@ class Criteria:
 
 
 def grid_size(runs: Ints) -> int:
-    """How many quantiles hold samples of so many runs exactly, if all are alike and few; else `MOST_QUANTILES`."""
+    """Number of quantiles that hold samples of so many runs exactly, if all are alike and few; else
+    `MOST_QUANTILES`."""
     counted = np.unique(np.where(runs >= TRIMMED_FROM, runs - 2, runs))
     return int(counted[0]) if len(counted) == 1 and counted[0] <= MOST_QUANTILES else MOST_QUANTILES
 
@@ -129,7 +130,7 @@ def learn(quantiles: Floats, runs: Ints, similarity: float) -> Criteria | None:
 
 
 def scatter(criteria: Criteria, runs: Ints) -> Floats:
-    """How far a healthy node with so many runs may be expected to scatter, shape (nodes,), as a share of the scale.
+    """Expected scatter of a healthy node with so many runs, shape (nodes,), as a share of the scale.
 
     Fewer runs than others have make a mean less certain.
     """

@@ -90,7 +90,7 @@ def _stated(found: Found, one: Finding) -> float:
 
 
 def _undecided(found: Found, doubtful: Sequence[Finding]) -> str | None:
-    """Why nobody can be named, if so; `doubtful` are findings of a probability too low to name them."""
+    """Reason why nobody can be named, if so; `doubtful` are findings of a probability too low to name them."""
     if found.findings and only_failures(found):
         return (
             "Most observers report no good answer, now or before: either everything fails or only failures are "
@@ -161,7 +161,7 @@ def when(window: Window, found: Found, one: Finding) -> tuple[datetime, datetime
 
 
 def summary_of(one: Finding) -> str:
-    """What is wrong, as the end of a title that begins with the component."""
+    """Fault, as the end of a title that begins with the component."""
     share = percent(one.main.failed / max(1, one.main.total))
     if one.nature == "gray":
         return f"is a gray failure: {share} of its callers' requests fail while probes find it healthy"

@@ -106,7 +106,7 @@ def _credible(seen: Observed, cells: Ints, blamed: Bools) -> Ints:
 
 
 def _episode(run: _Run, seen: Observed, counted: Tally, usual: Usual, look_back: int) -> Episode:
-    """Where it begins and ends: the stretch around the best step over which the failures are most in excess.
+    """Begin and end: the stretch around the best step over which the failures are most in excess.
 
     Per step, failures at the rate of the best step are held against the usual rate (a change point by maximum
     likelihood; Page, 1954). What hangs counts evenly over the look-back that shows it.
@@ -167,7 +167,8 @@ def stops_of(seen: Observed, probe: Bools, episodes: Sequence[Episode]) -> dict[
 
 
 def stop_of(seen: Observed, probe: Bools, component: int) -> Stop | None:
-    """When the component was gone, if it was just once. `probe` of shape (cells,) marks the cells that probe."""
+    """Span in which the component was gone, if it was just once. `probe` of shape (cells,) marks the cells that
+    probe."""
     about, own = seen.subject == component, seen.observer == component
     reports = (seen.healthy[own] + seen.unhealthy[own] + seen.pending[own]).sum(axis=0)
     silent = reports <= LEFT * reports.max(initial=0)

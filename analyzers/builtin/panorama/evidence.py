@@ -1,4 +1,4 @@
-"""What a verdict shows: the blamed, callers' view against probes', failures over time, who complains about whom."""
+"""Evidence of a verdict: the blamed, callers' view against probes', failures over time, complaints by observer."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """What the weighted method concludes; `passing` are episodes too short to be blamed, `restarts` the components that
+    """Result of the weighted method; `passing` are episodes too short to be blamed, `restarts` the components that
     are or were gone for no longer than a restart takes, which explains some of those. `partition` is the cut of the
     network that explains episodes, if one does.
     """

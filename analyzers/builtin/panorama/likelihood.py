@@ -1,4 +1,4 @@
-"""Who explains the bad cells: an observer, a subject as a whole, or a subject in one context.
+"""Explanation of the bad cells: an observer, a subject as a whole, or a subject in one context.
 
 Each cell speaks by the likelihood ratio of its failures and observations, bad against as usual, bounded so that
 one cell is one witness however often it calls. A cell is bad if its observer is unreliable, or its

@@ -39,7 +39,8 @@ _SOUND = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """Who saw whom how. Cells are sorted by observer, subject, context; their owners have shape (cells,).
+    """Observations of subjects by observers. Cells are sorted by observer, subject, context; their owners have shape
+    (cells,).
 
     `observer` and `subject` index `components`, `context` indexes `contexts`, `place` numbers the pairs of subject and
     context (`place_subject`, `place_context` of shape (places,)). `healthy`, `unhealthy` and `pending` count
@@ -68,7 +69,7 @@ class Observed:
         return int(self.healthy.shape[1])
 
     def steps_of(self, seconds: float) -> int:
-        """How many steps make up so many seconds, at least one."""
+        """Number of steps in so many seconds, at least one."""
         return max(1, round(seconds / (self.fold * SLICE.total_seconds())))
 
 
@@ -154,7 +155,7 @@ def tally(seen: Observed, look_back: int, limit: int) -> Tally:
 
 
 def _rarity(hung: Ints, total: Ints) -> float:
-    """How rare it is that a call seems to hang where nothing is wrong, from the cells in which fewest do."""
+    """Rarity of a call that seems to hang where nothing is wrong, from the cells in which fewest do."""
     share = np.sort(hung.sum(axis=1) / np.maximum(1, (hung + total).sum(axis=1)))
     sound = share[: max(1, int(_SOUND * len(share)))]
     mean = float(sound.mean()) if len(sound) else 0.0

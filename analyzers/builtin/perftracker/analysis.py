@@ -138,7 +138,7 @@ def _leading(one: Apart) -> int:
 
 
 def sentence(one: Apart) -> str:
-    """What is wrong with the worker, as the end of a sentence: the pattern, and what it usually means."""
+    """Fault of the worker, as the end of a sentence: the pattern, and its usual meaning."""
     beta, mu, sigma = one.ratios
     share = percent(float(one.role.values[BETA, one.function, one.worker]))
     if one.cls == "collective":

@@ -19,7 +19,7 @@ PLACES = Reduction(
     aggregates={"rows": Count()},
     or_within=True,
 )
-"""What each component is part of: for a worker, its node."""
+"""Parents of each component: for a worker, its node."""
 
 PARAMS = (
     Param(

@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 SIDES: Mapping[str, tuple[int, int, int]] = MappingProxyType(
     {"python": (1, 0, 0), "compute": (1, -1, 0), "memory": (1, -1, 0), "collective": (-1, -1, 0)}
 )
-"""Which side of beta, mu and sigma is worse, by class; 0 counts either side of sigma, and of mu and beta none."""
+"""Worse side of beta, mu and sigma, by class; 0 counts either side of sigma, and of mu and beta none."""
 _LEAST = 0.05
 """Ratios to the median below this count as this."""
 _WIDTH = 0.01
@@ -144,8 +144,8 @@ def _relevant(role: Role, least: float) -> Mask:
 
 
 def _alike(one: Apart, all_roles: Sequence[Role], most: float) -> int:
-    """How many workers differ half as much in the component in which this one differs most, if they are too many: of
-    its role, or of all roles of its job; else 0."""
+    """Number of workers that differ half as much in the component in which this one differs most, if they are too
+    many: of its role, or of all roles of its job; else 0."""
     off = [math.log(max(ratio, _LEAST)) for ratio in one.ratios]
     leading = max((BETA, MU) if one.cls != "python" else (BETA,), key=lambda component: abs(off[component]))
     total, workers = 0, 0

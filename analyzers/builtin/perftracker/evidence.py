@@ -1,4 +1,4 @@
-"""What a verdict shows: the blamed workers and functions, the role's patterns in the worst one, and common causes."""
+"""Evidence of a verdict: the blamed workers and functions, the role's patterns in the worst one, and common causes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 BETA, MU, SIGMA = 0, 1, 2
 COMPONENTS = ("beta", "mu", "sigma")
 INDICATORS = ("share of the critical path", "use", "spread of use")
-"""What the components are called in verdicts."""
+"""Names of the components in verdicts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -73,7 +73,7 @@ def analyze(window: Window, params: Params) -> Verdict:
 
 
 def _doubt(seen: Observed, found: Found, table: list[Scope], persist: int) -> str | None:
-    """Why "all is well" cannot be said although nobody is named."""
+    """Reason why "all is well" cannot be said although nobody is named."""
     if not seen.answers.sum():
         return (
             "no probe has an answer: the network or the answering servers are down, or the senders are cut off"

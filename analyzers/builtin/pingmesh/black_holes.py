@@ -204,7 +204,7 @@ def _black_hole(
 
 
 def _now_whole(seen: Observed, bad: Ints) -> Mask:
-    """Which of the pairs lose nearly everything in the last minutes of the window."""
+    """Pairs of `bad` that still lose nearly everything in the last minutes of the window."""
     last = min(LAST_MINUTES, seen.minutes)
     pair, minute, lost = seen.lost_at
     late = minute >= seen.minutes - last
@@ -225,7 +225,7 @@ def _servers_of(src: Ints, dst: Ints, pod: Ints, pods: int) -> Ints:
 
 
 def _usual(seen: Observed, src: Ints, dst: Ints, share: Floats) -> Floats:
-    """What the two ends of each pair usually lose: the median over their peers in the same pod, in other pods of the
+    """Usual loss of the two ends of each pair: the median over their peers in the same pod, in other pods of the
     podset, and elsewhere, whichever is largest, because neighbours that restart together lose nothing to each other.
     """
     where, size = seen.places, len(seen.servers)

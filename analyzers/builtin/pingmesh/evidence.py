@@ -352,8 +352,8 @@ LEVELS = ("data centre", "podset", "pod", "server")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
-    """What the servers of one place sent; times in microseconds, None without answers. `broken` is the measure that is
-    above its limit by more than chance, if any.
+    """Probes of the servers of one place; times in microseconds, None without answers. `broken` is the measure that
+    is above its limit by more than chance, if any.
     """
 
     level: str

@@ -156,7 +156,7 @@ def pooled_bins(seen: Observed, cell: Ints, cells: int) -> Floats:
 
 
 POD_KINDS = ("tor", "pod", "rack")
-"""Where a server has several containers the pod is the one of the first of these kinds that is among them."""
+"""Kinds of a pod, by rank: where a server has several containers the first of these kinds counts."""
 
 TIER = "spine_tier"
 
@@ -282,7 +282,7 @@ STILL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is compared: `dropped` (an answer after about 3 or 9 s) or `slow` (an answer above the P99 limit)."""
+    """Compared measure: `dropped` (an answer after about 3 or 9 s) or `slow` (an answer above the P99 limit)."""
 
     name: str
     limit: float

@@ -201,7 +201,7 @@ def _black_hole(one: Named, hole: BlackHole) -> str:
 
 
 def _title(one: Named) -> str:
-    """What is wrong where a share alone does not say it, else nothing."""
+    """Title of a fault that a share alone does not state, else nothing."""
     if one.blamed.measure == "silent":
         return f"is down: {count(one.blamed.hits)} of its {count(one.blamed.tries)} servers are silent"
     if one.hole is None:

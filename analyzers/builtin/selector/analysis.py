@@ -154,7 +154,7 @@ def _suspect(risk: Risk, i: int, choice: Choice, params: Params, known: bool) ->
 
 
 def _summary(risk: Risk, i: int, params: Params) -> str:
-    """What is expected of a node and why, as the end of a sentence that begins with it."""
+    """Forecast for a node and its reason, as the end of a sentence that begins with it."""
     chance, usual = float(risk.chance[i]), float(np.median(risk.chance))
     times = chance / usual if usual > 0 else 0.0
     many = "over 100" if times > 100 else f"{times:.0f}"
@@ -176,7 +176,7 @@ def _kinds(text: object) -> frozenset[str]:
 
 
 _OFF = 1.5
-"""How many times as many or as few incidents as predicted may happen."""
+"""Largest factor between predicted and observed incidents, up or down."""
 _ERRORS = 3.0
 """Standard errors of a count that this must exceed, too."""
 _PRIOR = 5.0
@@ -185,7 +185,7 @@ _KNOWN = 0.5
 
 
 def correction(tried: Trial | None, learnt: Trial | None) -> float:
-    """What the odds of an incident are multiplied by: 1 where the predictions that were `tried` came true.
+    """Factor on the odds of an incident: 1 where the predictions that were `tried` came true.
 
     The factor is what happened over what the model predicts that has `learnt` from the last quarter, too: it knows a
     part of the change already, so that the ratio of `tried` would count that part twice.

@@ -48,7 +48,7 @@ class Episodes:
         return len(self.node)
 
     def until(self, at: float) -> Episodes:
-        """What was known at a time: later intervals left out, those that reach beyond it censored there."""
+        """Episodes as known at a time: later intervals left out, those that reach beyond it censored there."""
         mask = self.start < at
         return self._only(mask, np.minimum(self.stop[mask], at), self.event[mask] & (self.stop[mask] <= at))
 

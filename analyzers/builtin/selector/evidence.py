@@ -1,4 +1,5 @@
-"""What the selector shows: whom to validate and why, whether its probabilities hold, and what benchmarks find."""
+"""Evidence of the selector: nodes to validate with the reason, calibration of its probabilities, and findings of
+benchmarks."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ PER_EVENT = 5
 PENALTY = 1.0
 """Prior precision of each coefficient, per standard deviation of its column."""
 HALVES = 1.0
-"""How often the weight of rows halves over the data."""
+"""Number of times that the weight of rows halves over the data."""
 
 _FURTHEST = 3.0  # standard deviations beyond which a column says no more
 _SKEWED = 2.0  # skewness from which on the logarithm of a covariate is taken
@@ -60,7 +60,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """What one standard deviation more of a column does to the odds of an incident, with the 95 % interval."""
+    """Effect of one standard deviation more of a column on the odds of an incident, with the 95 % interval."""
 
     name: str
     ratio: float

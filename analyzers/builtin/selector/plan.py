@@ -1,4 +1,4 @@
-"""Which benchmarks to run on a node, in which order, and when that pays.
+"""Benchmarks to run on a node, their order, and the break-even.
 
 The coverage of a set of benchmarks is the share of past defects that it shows: C(B) = |union of D_b| / |D|, and what
 is left of a node's probability p after it is p (1 - C(B)) (the selection of Xiong et al., USENIX ATC 2024).
@@ -36,8 +36,8 @@ Defect = tuple[str, int]  # the node, and the day on which it was found
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What benchmarks found before: `found[b]` are the defects that benchmark b showed; `hours[b]` what it takes, None
-    where nobody told.
+    """Past findings of benchmarks: `found[b]` are the defects that benchmark b showed; `hours[b]` its duration, None
+    where it is not known.
     """
 
     found: Mapping[str, frozenset[Defect]]
@@ -59,8 +59,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to run on one node: `left` is its probability afterwards, `saved` the node-hours expected to be saved, the
-    benchmarks' own taken off.
+    """Benchmarks for one node: `left` is its probability afterwards, `saved` the node-hours expected to be saved,
+    the benchmarks' own taken off.
     """
 
     benchmarks: tuple[str, ...]
@@ -70,7 +70,7 @@ class Choice:
 
 
 def past_of(window: Window) -> Past:
-    """What the benchmark results of the window and its history show, a round of results being a day's."""
+    """Past findings by the benchmark results of the window and its history, a round of results being a day's."""
     found: dict[str, set[Defect]] = {}
     hours: dict[str, list[float]] = {}
     for one in (*window.history, window):

@@ -42,7 +42,7 @@ class Trial:
 
     @property
     def expected(self) -> float:
-        """How many incidents were predicted."""
+        """Number of predicted incidents."""
         return sum(one.nodes * one.predicted for one in self.bins)
 
     @property
@@ -80,13 +80,13 @@ def last_quarter(record: Episodes, model: Model, horizon: float) -> Trial | None
 
 
 def _cut(record: Episodes, horizon: float) -> float:
-    """Where the last quarter begins, in hours since 1970: a horizon before the end at the latest."""
+    """Begin of the last quarter, in hours since 1970: a horizon before the end at the latest."""
     first, last = float(record.start.min()), float(record.stop.max())
     return last - max(_TEST_SHARE * (last - first), horizon)
 
 
 def struck_within(record: Episodes, state: Episodes, at: float, horizon: float) -> NDArray[np.bool_]:
-    """Which nodes of `state` have an incident in (at, at + horizon]."""
+    """Nodes of `state` with an incident in (at, at + horizon]."""
     soon = record.event & (record.stop > at) & (record.stop <= at + horizon)
     struck = np.zeros(len(record.nodes), dtype=bool)
     struck[record.node[soon]] = True

@@ -147,7 +147,7 @@ def _noise(located: Located) -> Assumption:
 
 
 def _doubt(seen: Observed, located: Located) -> str | None:
-    """Why "all is well" cannot be said although nobody is named."""
+    """Reason why "all is well" cannot be said although nobody is named."""
     sent, lost = ((one * seen.judged)[:, seen.now].sum() for one in (seen.sent, seen.lost))
     if not sent:
         return f"no pair of registered endpoints in this window; {so_many(seen.unregistered, 'pair')} not registered"

@@ -1,4 +1,4 @@
-"""Which pairs are anomalous in which slices: later than usual for a short time, or over a long one, or with losses.
+"""Anomalous pairs by slice: later than usual for a short time, or over a long one, or with losses.
 
 Short term: a slice is compared with the ten accepted ones before it by the local outlier factor with `NEIGHBOURS`
 neighbours, over seven features of the logarithms of the answers, each in units of its usual scatter. What is later by
@@ -120,7 +120,7 @@ def _layers(seen: Observed) -> Ints:
 
 
 def _common(shift: Floats, layer: Ints) -> Floats:
-    """What most pairs of the same layer are later by; 0 where they are few or earlier."""
+    """Common delay of most pairs of the same layer; 0 where they are few or earlier."""
     common = np.zeros(len(shift))
     for one in (0, 1):
         mine = layer == one

@@ -1,4 +1,4 @@
-"""What a skeletonhunter verdict shows: the blamed, anomalous pairs, round-trip times over time."""
+"""Evidence of a skeletonhunter verdict: the blamed, anomalous pairs, round-trip times over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is at fault: overlay rules first, then votes of the paths, then offloaded rules.
+"""Localisation: overlay rules first, then votes of the paths, then offloaded rules.
 
 Overlay and underlay faults do not reach the other layer (the paper's assumption), so each is looked for by itself. A
 finding needs anomalies in two slices, and of two pairs unless a flow table shows the fault.
@@ -32,7 +32,7 @@ FIRST = {
     "latency": ("nic", "vswitch", "host", "tor", "spine", "switch", "link", "container", "endpoint"),
     "loss": ("nic", "container", "tor", "spine", "switch", "host", "vswitch", "link", "endpoint"),
 }
-"""Which of components that cannot be told apart leads: the kind with most of the published types of faults."""
+"""Ranks of components that cannot be told apart: the kind with most of the published types of faults leads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

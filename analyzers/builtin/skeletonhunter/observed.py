@@ -33,7 +33,7 @@ FEATURES = ("p25", "p50", "p75", "min", "mean", "std", "max")
 MEAN, P50, P75, STD = (FEATURES.index(name) for name in ("mean", "p50", "p75", "std"))
 
 GRACE = timedelta(minutes=1)
-"""What an endpoint loses so long before it is deregistered is that of its end: the container stops first."""
+"""Time before an endpoint is deregistered in which its losses are those of its end: the container stops first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def registered(window: Window) -> dict[str, Endpoint]:
 
 
 def departures(window: Window) -> dict[str, list[float]]:
-    """When endpoints were deregistered, seconds from the window's start."""
+    """Times at which endpoints were deregistered, seconds from the window's start."""
     gone: dict[str, list[float]] = {}
     for one in (*window.history, window):
         if (sums := one.sums.get("changes")) is not None:

@@ -1,4 +1,4 @@
-"""Who communicates in a training job, read off the throughput of its network cards, and the ping list of that.
+"""Traffic skeleton of a training job, read off the throughput of its network cards, and the ping list of that.
 
 Cards at the same position of a pipeline burst at the same times in all data-parallel replicas. Features are
 spectrograms of short windows, so that the time of a burst is kept. Hosts are clustered by the mean distance of their
@@ -144,7 +144,7 @@ def _series(job: str, rows: list[tuple[Any, ...]]) -> Series:
 
 
 def resampled(times: Ints, counters: Floats, stride: int, samples: int) -> Floats:
-    """What a card moved between moments that are the same for all cards; shape (counters, samples).
+    """Bytes that a card moved between moments that are the same for all cards; shape (counters, samples).
 
     `times` are the slices of its rows, ascending, `counters` the bytes of each row, shape (counters, rows). Agents read
     at phases of their own: a row's bytes are spread over the time since the row before. Of a row that is missing the
@@ -208,7 +208,7 @@ def infer(series: Series, params: Params) -> Skeleton:
 
 
 def _confidence(count: int, silhouette: float, uneven: float, least: float, most: float) -> float:
-    """How far the clustering is from where none would be stated: 0 there, 1 at twice the separation and no spread."""
+    """Confidence of the clustering: 0 where none would be stated, 1 at twice the separation and no spread."""
     apart = 1.0 if count == 1 else min(1.0, (silhouette - least) / max(least, 1e-9))
     return round(max(0.0, min(apart, 1 - uneven / most)), 3)
 
@@ -316,7 +316,7 @@ def _agreement(one: Ints, other: Ints) -> float:
 
 
 def _rail_groups(series: Series, least: float) -> int:
-    """How many groups of neighbouring rails of a host burst differently."""
+    """Number of groups of neighbouring rails of a host that burst differently."""
     features, rails = _spectrograms(series.tx, series.unaligned), series.tx.shape[1]
     distance = np.maximum(
         2 - 2 * np.einsum("hrf,hsf->rs", features, features, optimize=True) / len(features), 0.0
@@ -393,7 +393,7 @@ def _replicas(series: Series, stage: Ints) -> Ints:
 
 
 def _residuals(counter: Floats) -> Floats:
-    """What hosts send beside the mean of their cluster, of length 1; shape (hosts, samples)."""
+    """Traffic of hosts beside the mean of their cluster, of length 1; shape (hosts, samples)."""
     mean = counter.mean(axis=1)
     own = mean - mean.mean(axis=0)
     return np.asarray(own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-9))
@@ -434,6 +434,6 @@ def _near(stage: Ints, replica: Ints, one: int, most: int) -> list[int]:
 
 
 def share_of_mesh(list_of: dict[str, tuple[str, ...]]) -> float:
-    """How many of all ordered pairs of cards are on a ping list."""
+    """Share of all ordered pairs of cards that is on a ping list."""
     size = len(list_of)
     return sum(len(one) for one in list_of.values()) / max(size * (size - 1), 1)

@@ -30,7 +30,7 @@ State = Literal["reached", "missing", "loop", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How the replay of a pair ended, at which element; `path` are the elements visited. `absent`: there is no rule, as
+    """End of the replay of a pair, with its element; `path` are the elements visited. `absent`: there is no rule, as
     opposed to one without a next hop.
     """
 

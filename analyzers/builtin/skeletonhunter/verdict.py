@@ -75,7 +75,7 @@ def span(window: Window, one: Named) -> tuple[datetime, datetime]:
 
 
 def title(one: Named) -> str:
-    """What is wrong, for titles."""
+    """Fault, for titles."""
     if one.indicator == "rule_missing":
         return f"has no next hop for {so_many(len(one.pairs), 'pair')} of endpoints"
     if one.indicator == "rule_loop":

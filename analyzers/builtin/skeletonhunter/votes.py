@@ -1,4 +1,4 @@
-"""Which component the paths of late or lossy pairs have in common: the votes of `voting`, over what pairs pass.
+"""Common component of the paths of late or lossy pairs: the votes of `voting`, over the paths of pairs.
 
 A path consists of its hops, the network cards and hosts of both ends, and for overlay probes also of their containers
 and virtual switches. Overlay faults do not reach underlay probes, so that paths of both layers tell these apart.
@@ -63,7 +63,7 @@ Switch = Callable[[str], str | None]
 
 
 def members(name: str, layer: str, endpoints: dict[str, Endpoint], switch: Switch) -> list[str]:
-    """What an end of a pair needs on its own host."""
+    """Components of its own host that an end of a pair needs."""
     end = endpoints.get(name)
     if end is None:
         return [name]
@@ -182,7 +182,7 @@ def _of_pair(pair: Pair, endpoints: dict[str, Endpoint], switch: Switch) -> list
 
 
 def _window(window: Window, table: Paths, ends: list[Pair], tried: Floats, failed: Floats) -> Window:
-    """What `voting` reads, made of these paths."""
+    """Window for `voting`, made of these paths."""
     failing = np.flatnonzero(failed > 0)
     lengths = np.diff(table.indptr)
     retained = np.repeat(failed > 0, lengths)

@@ -46,8 +46,8 @@ _NORMAL = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """How each series usually is; all of shape (series,). `rho` is the correlation of neighbouring samples, `samples`
-    how many there were."""
+    """Usual level of each series; all of shape (series,). `rho` is the correlation of neighbouring samples,
+    `samples` how many there were."""
 
     level: Floats
     scale: Floats
@@ -94,7 +94,7 @@ def independent_share(rho: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class RunLengths:
-    """What is known of each series at each column; shapes (series, columns).
+    """Run lengths of each series at each column; shapes (series, columns).
 
     `odds` are log odds that the series left its reference: that its segment began in these columns and has lasted for
     `settled` of them. `start` is the most probable column at which the current segment began, -1 for the reference.

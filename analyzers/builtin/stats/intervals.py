@@ -58,7 +58,7 @@ class Segments:
         return self.end - self.start
 
     def any(self, labels: Sequence[int]) -> Bools:
-        """Where at least one of the labels is in force."""
+        """Times at which at least one of the labels is in force."""
         found = np.zeros(len(self.owner), dtype=bool)
         for label in labels:
             found |= self.active[label]
@@ -150,7 +150,7 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 
 def believed_ends(start: Ints, end: Ints, planned: Bools, high: int, open_hours: float) -> tuple[Ints, Bools]:
-    """When each outage is believed to have been over, and which of them are doubted; arrays of shape (outages,).
+    """Believed end of each outage, and the doubted ones; arrays of shape (outages,).
 
     All times are microseconds; `high` is the end of what is judged. A doubted outage is believed to have taken the mean
     of the ended ones of its sort, planned or not; where none has ended, what the talk on Deepview at NetAI 2018 says.

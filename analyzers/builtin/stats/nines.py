@@ -21,7 +21,7 @@ _SLACK = 1e-9
 
 
 def nines(availability: float) -> float:
-    """How many nines an availability has: 3 for 0.999, 3.3 for 0.9995, infinity for 1.
+    """Number of nines of an availability: 3 for 0.999, 3.3 for 0.9995, infinity for 1.
 
     Raises ValueError outside [0, 1].
     """
@@ -95,8 +95,8 @@ def show_days(minutes: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OutageMix:
-    """How devices go out: a share `soft` comes back after a reboot, `soft_minutes` later on average; the rest
-    is replaced and takes `hard_minutes`. The defaults are those of the talk on Deepview at NetAI 2018.
+    """Mix of outages: a share `soft` comes back after a reboot, `soft_minutes` later on average; the rest is
+    replaced and takes `hard_minutes`. The defaults are those of the talk on Deepview at NetAI 2018.
     """
 
     soft: float = 0.9
@@ -140,7 +140,7 @@ class TargetComparison:
 
     @property
     def budget_used(self) -> float:
-        """What is lost as a multiple of what may be lost; 1 is just enough."""
+        """Loss as a multiple of the allowed one; 1 is just enough."""
         allowed = 1 - self.required
         return (1 - self.availability) / allowed
 
@@ -151,7 +151,7 @@ def what_if_tor_availability(
     target_nines: float = 5.0,
     month_minutes: float = MONTH_MINUTES,
 ) -> TargetComparison:
-    """What a class of devices comes to if a share `rebooted_per_month` of them goes out in a month.
+    """Comparison for a class of devices of which a share `rebooted_per_month` goes out in a month.
 
     `A = 1 - (f_soft d_soft + f_hard d_hard) r / T`, Zhang et al., NetAI 2018. With the defaults and 0.001 this
     is 0.9999993: one nine more than five, so that a single ToR is not on the critical path of five-nines VMs.
@@ -173,7 +173,7 @@ def what_if_tor_availability(
 
 
 UNSEEN = 2.0
-"""How much more than the longest outage seen one that was not seen may cost, where lengths are drawn and not known."""
+"""Factor over the longest outage seen of the cost of one that was not seen, where lengths are drawn and not known."""
 
 
 def lost_interval(

@@ -1,4 +1,4 @@
-"""How much more often one group fails than another, when both are seen in the same strata.
+"""Ratio of the failure rates of two groups, when both are seen in the same strata.
 
 Mantel and Haenszel's rate ratio with the variance of Greenland and Robins (Biometrics 41, 1985): a stratum
 (a day, say) that is bad for both groups does not bias it, and strata in which one group is absent do no harm.

@@ -1,4 +1,4 @@
-"""How far off a healthy member of a fleet may be by chance, learnt from the members that are better than usual.
+"""Distance of a healthy member of a fleet by chance, learnt from the members that are better than usual.
 
 Faults make members worse, so that those above the median show how health scatters, tails included. The better half of
 each metric is taken for half of Student's t, whose degrees of freedom are how heavy its tails are (Lange, Little and
@@ -28,7 +28,7 @@ USUAL = 0.006
 """The width of a benchmark that nothing is known of, as a normal deviation and a share of the usual value: between the
 .1 % of bandwidths and the 2 to 3 % of launch times."""
 _USUAL_APART, _APART_IN_FLEET = 0.5, 0.65
-"""How widths differ from that, as deviations of the logarithm: from fleet to fleet, and between metrics of a fleet."""
+"""Spread of widths around that, as deviations of the logarithm: from fleet to fleet, and between metrics of a fleet."""
 
 _SEEN_TAILS = np.array([0.02, 0.025, 0.04, 0.06, 0.1, 0.14, 0.17])
 _SEEN_APART = np.array([1.5, 0.4, 0.2, 0.1])
@@ -59,7 +59,7 @@ class Better:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tails:
-    """What was learnt of each group: `weight` of every tail, width and share that is tried, `scale` of Student's t for
+    """Tails learnt of each group: `weight` of every tail, width and share that is tried, `scale` of Student's t for
     every tail and width; shapes (freedom, widths, shares) and (freedom, widths). `width` is how far healthy members
     scatter, as a normal deviation; shape (groups,).
     """
@@ -69,7 +69,7 @@ class Tails:
     width: Floats
 
     def only(self, groups: Sequence[int]) -> Tails:
-        """What was learnt of some of the groups, in the order that is given."""
+        """Tails of some of the groups, in the order that is given."""
         chosen = list(groups)
         return Tails(
             tuple(self.weight[at] for at in chosen),
@@ -86,8 +86,8 @@ class Tails:
 
 
 def learn(better: Sequence[Better], least_width: float) -> Tails:
-    """What the better halves of all metrics of a fleet show. `least_width` is the least that healthy members are taken
-    to scatter by.
+    """Tails of the better halves of all metrics of a fleet. `least_width` is the least that healthy members are
+    taken to scatter by.
     """
     if not better:
         return Tails((), (), np.empty(0))
@@ -191,8 +191,8 @@ def _log_mean(likelihood: Floats) -> Floats:
 
 
 def _shares(evidence: Floats) -> tuple[Floats, Floats]:
-    """How often each tail and each share of odd members occurs among metrics whose evidence has shape (metrics,
-    freedom, shares); by expectation and maximization from what was seen before.
+    """Frequency of each tail and each share of odd members among metrics whose evidence has shape (metrics, freedom,
+    shares); by expectation and maximization from what was seen before.
     """
     times = np.exp(evidence - evidence.max(axis=(1, 2), keepdims=True))
     tails, apart = _SEEN_TAILS / _SEEN_TAILS.sum(), _SEEN_APART / _SEEN_APART.sum()

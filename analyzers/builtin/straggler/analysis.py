@@ -166,7 +166,7 @@ def _indicator(one: Named) -> str:
 
 
 def sentence(one: Named) -> str:
-    """What is wrong with the node, as the end of a sentence."""
+    """Fault of the node, as the end of a sentence."""
     job = one.pace.shown if one.pace else "its job"
     if not one.metrics:
         return f"sends nothing any more, and iterations of {job} ended"

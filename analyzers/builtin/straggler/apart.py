@@ -1,4 +1,4 @@
-"""How far each node keeps away from its peers in one metric, since when, and how often chance does that."""
+"""Distance of each node from its peers in one metric, its begin, and its frequency by chance."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def in_bursts(seen: Observed, one: Deviations, persist: float) -> Deviations | N
 
 
 def stretch(found: Deviations, series: int, metrics: int) -> Apart:
-    """Where the deviation of one series lies; `metrics` is how many were looked at."""
+    """Stretch of the deviation of one series; `metrics` is the number of metrics looked at."""
     off = float(found.sustained[series])
     mine = math.copysign(1.0, off) * found.smooth[series]
     on = mine >= _BOUT * abs(off)
@@ -164,7 +164,7 @@ def _held(values: Floats, gap: int) -> Floats:
 
 
 def _usual(past: Floats) -> Floats:
-    """What each series differed by in the history, up to three deviations of what all differ by; shape (series,)."""
+    """Usual difference of each series in the history, up to three deviations of what all differ by; shape (series,)."""
     found = np.zeros(len(past))
     enough = np.isfinite(past).sum(axis=1) >= _LEARNT
     found[enough] = np.nanmedian(past[enough], axis=1)

@@ -1,4 +1,4 @@
-"""What a verdict shows: the blamed nodes and their metrics, the job's iteration times, and who was cleared."""
+"""Evidence of a verdict: the blamed nodes and their metrics, the job's iteration times, and the cleared nodes."""
 
 from __future__ import annotations
 

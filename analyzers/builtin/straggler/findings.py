@@ -17,9 +17,10 @@ from analyzers.contract import Params
 Kind = Literal["gray", "stopped"]
 
 MOST_APART = 0.2
-"""If a larger share of the nodes is apart in a metric, it tells two kinds of node from each other, not a fault."""
+"""Largest share of nodes that is apart in a metric: a larger one tells two kinds of node from each other, not a
+fault."""
 BOUTS = 3
-"""What came so often, and went, is no fault that lasts."""
+"""Number of bouts from which a fault that came and went does not last."""
 FOLLOWS = 0.5
 """A node that is apart by less than this share of the farthest at the same time follows that one."""
 ALONE = 2
@@ -186,7 +187,7 @@ def _without_followers(apart: Sequence[Apart]) -> tuple[list[Apart], list[Cleare
 
 
 def _spared(one: Apart, change: Change, pace: Pace | None, least: float) -> str | None:
-    """Why a node that is apart is not at fault, or None."""
+    """Reason why a node that is apart is not at fault, or None."""
     if one.bouts >= BOUTS:
         return f"it came and went {one.bouts} times, as checkpoints, evaluations and shared GPUs do"
     if one.grid.of_iterations:

@@ -1,4 +1,4 @@
-"""What a job's iteration times say: slower than before, as before, or no iteration any more."""
+"""Pace of a job by its iteration times: slower than before, as before, or no iteration any more."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def pace_of(seen: Observed, grid: Grid, node: str) -> Pace | None:
 
 
 def during(seen: Observed, pace: Pace, first: int, last: int, least: float, stopped_seconds: float) -> Change:
-    """How iterations fared in columns `first` to `last`, beside those before."""
+    """Change of iterations in columns `first` to `last`, against those before."""
     ended = stopped_at(seen, pace, stopped_seconds)
     if ended is not None and last >= ended and first >= ended - seen.columns(_JOIN_SECONDS):
         return Change("stopped")
@@ -68,9 +68,9 @@ def during(seen: Observed, pace: Pace, first: int, last: int, least: float, stop
 
 
 def between_bursts(seen: Observed, pace: Pace, on: Flags, least: float) -> Change:
-    """How iterations fared that ended in a column of the window that is on and follows one, beside those around columns
-    that are off from a minute before the first burst to a minute after the last: another node may have slowed the job
-    at another time. A job that pauses in each burst (a checkpoint) ends hardly an iteration in them.
+    """Change of iterations that ended in a column of the window that is on and follows one, against those around
+    columns that are off from a minute before the first burst to a minute after the last: another node may have
+    slowed the job at another time. A job that pauses in each burst (a checkpoint) ends hardly an iteration in them.
 
     `on` has shape (columns,).
     """

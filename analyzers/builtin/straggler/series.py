@@ -41,7 +41,7 @@ Cohort = tuple[tuple[str, str], ...]
 
 
 class Identity(NamedTuple):
-    """Whose series it is: `node` is empty where no label names one; `member` are the labels that are left."""
+    """Identity of a series: `node` is empty where no label names one; `member` are the labels that are left."""
 
     cohort: Cohort
     node: str
@@ -101,8 +101,8 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What the window and its history hold. Column c begins at `starts[c]` and is `width` long; the window's own begin
-    at column `now`.
+    """Contents of the window and its history. Column c begins at `starts[c]` and is `width` long; the window's own
+    begin at column `now`.
     """
 
     starts: tuple[datetime, ...]
@@ -114,7 +114,7 @@ class Observed:
     series: int
 
     def columns(self, seconds: float) -> int:
-        """How many columns so many seconds are, at least one."""
+        """Number of columns in so many seconds, at least one."""
         return max(1, round(seconds / self.width.total_seconds()))
 
 
@@ -213,7 +213,7 @@ def _grid(name: str, cohort: Cohort, members: Sequence[Identity], table: Floats,
 
 
 def _gap(table: Floats) -> int:
-    """How many columns usually lie between two readings of a series."""
+    """Usual number of columns between two readings of a series."""
     there = np.isfinite(table)
     series, column = np.nonzero(there)
     if len(series) < 2:

@@ -51,7 +51,7 @@ SURE = 0.01
 class."""
 
 MISSED = 0.05
-"""How probable it may be that a class that is good enough loses as much, for the class to be named."""
+"""Largest probability that a class that is good enough loses as much, for the class to be named."""
 
 CLASS_SHARE = 0.5
 """Share of the loss that devices which do not stand out must have for the class to be named beside those that do."""
@@ -176,7 +176,7 @@ def verdict_of(window: Window, found: Measured) -> Verdict:
 
 
 def _not_named(found: Measured) -> str:
-    """Why a class that stands below what it needs is not named."""
+    """Reason why a class that stands below its target is not named."""
     if not counted(found.assumptions):
         return (
             f"How many {found.kind} devices there are is not known, so that the class cannot be judged, and none of "
@@ -280,7 +280,7 @@ def _often(times: int) -> str:
 
 
 def _summary(found: Measured, row: int, repeats: bool) -> str:
-    """What is wrong, as the end of a title that begins with the device."""
+    """Fault, as the end of a title that begins with the device."""
     seen, times = found.seen, int(found.seen.count[row])
     spent = f"was out {_often(times)}, {show_minutes(float(seen.lost[row]))} in {show_days(seen.period)}"
     if not repeats:

@@ -283,8 +283,8 @@ REPEATER = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What the period showed. `low` and `high` bound the availability; `low` is None without an outage. `worst` is the
-    availability if outages whose end was never told went on until the end; `low` leaves room for that.
+    """Measures of the period. `low` and `high` bound the availability; `low` is None without an outage. `worst` is
+    the availability if outages whose end was never told went on until the end; `low` leaves room for that.
 
     `outstanding` (devices seen,) marks the devices that go out more often than their class or for far longer. `chance`
     is how probable what the others lost is in a class that has just what it needs.

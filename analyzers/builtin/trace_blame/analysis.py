@@ -43,8 +43,8 @@ learnt from all of it.
 
 
 def references(windows: int) -> tuple[int, ...]:
-    """How many of the oldest windows of a history say what is normal: as many as can, and then, for a fault that began
-    in the history, half of them and the first few.
+    """Numbers of the oldest windows of a history that define normal: as many as can, and then, for a fault that
+    began in the history, half of them and the first few.
     """
     known = max(min(windows, KNOWN), windows - RECENT)
     return (known, windows // 2, FEWEST_KNOWN) if windows > KNOWN else (known,)
@@ -87,8 +87,8 @@ def analyze(window: Window, params: Params) -> Verdict:
 def _lasting(
     window: Window, params: Params, known: ObservedWindow, earlier: Sequence[int]
 ) -> tuple[ObservedWindow, Decision] | None:
-    """Who is blamed if only the oldest windows of the history say what is normal (as many as `earlier` says, one after
-    the other), and most of the last windows blame the same service then; None if nobody is.
+    """Decision if only the oldest windows of the history define normal (as many as `earlier` says, one after the
+    other), and most of the last windows blame the same service then; None without one.
 
     A fault that began in the history has become normal otherwise. `known` is what all of the history shows.
     """
@@ -279,8 +279,8 @@ def _noise(seen: ObservedWindow, decision: Decision) -> Assumption:
 
 
 def _most_load(seen: ObservedWindow, decision: Decision) -> tuple[float, str]:
-    """How many times as often as in any window of the history one of the blamed is asked for that stands out by its
-    times, the most and the name of its service: how long it then takes is not known from the history.
+    """Largest load, as a multiple of that in any window of the history, on one of the blamed that stands out by its
+    times, and the name of its service: how long it then takes is not known from the history.
     """
     load, most = loads(seen.spans), (0.0, "")
     for one in decision.blamed:
@@ -307,7 +307,7 @@ def _topology(seen: ObservedWindow) -> Assumption:
 def needed(
     seen: ObservedWindow, decision: Decision, assumptions: tuple[Assumption, ...], margin: float
 ) -> str | None:
-    """Why a window in which nobody is blamed decides nothing, and what would be needed; None where it does."""
+    """Reason why a window in which nobody is blamed decides nothing, and the missing data; None where it does."""
     history = assumptions[0]
     if not history.holds:
         return f"Normal is not known: {history.detail} Needed: more windows, or longer ones."

@@ -26,10 +26,10 @@ _KINDS = {"own": "own time", "way": "on the way", "call": "reported by callers o
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What was seen at one place of a service: `normal` and `now` are mean milliseconds of own times and
-    ways, shares of spans with outcomes gained for what spans do; `support` the nats for a fault; `failed` the
-    share of those with an outcome that was never seen that ended in an error. Of log records, `what` is the template,
-    `normal` how many were expected and `now` how many came.
+    """Observation at one place of a service: `normal` and `now` are mean milliseconds of own times and ways, shares
+    of spans with outcomes gained for what spans do; `support` the nats for a fault; `failed` the share of those with
+    an outcome that was never seen that ended in an error. Of log records, `what` is the template, `normal` how many
+    were expected and `now` how many came.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Fact:
 
 
 def facts_about(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> list[Fact]:
-    """What was seen at the blamed service, or at the blamed instance alone."""
+    """Observations at the blamed service, or at the blamed instance alone."""
     mine = weighed if one.instance is None else at_instance(seen, weighed, one.instance)
     return facts_of(seen, mine, one.service)
 

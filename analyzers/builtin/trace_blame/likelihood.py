@@ -184,13 +184,13 @@ def see(window: Window, resolution_us: float, known: ObservedWindow | None = Non
 
 
 def _own_known(known: ObservedWindow, spans: Spans) -> Normal:
-    """What is known of own times, for the services as `spans` numbers them."""
+    """Normal own times, for the services as `spans` numbers them."""
     place = {name: i for i, name in enumerate(known.spans.services)}
     return _renumbered(known.own_normal, [place.get(name, -1) for name in spans.services])
 
 
 def _way_known(known: ObservedWindow, spans: Spans, way: Times) -> Normal:
-    """What is known of ways, for the places of `way`."""
+    """Normal ways, for the places of `way`."""
     place = {name: i for i, name in enumerate(_way_names(known.spans, known.way))}
     return _renumbered(known.way_normal, [place.get(name, -1) for name in _way_names(spans, way)])
 
@@ -212,8 +212,8 @@ def _renumbered(known: Normal, numbers: list[int]) -> Normal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighed:
-    """What changed in the judged window from quarter `since` on, by place; and what all own times and all
-    ways shifted by.
+    """Changes in the judged window from quarter `since` on, by place; and the common shifts of all own times and all
+    ways.
     """
 
     since: int
@@ -375,8 +375,8 @@ def _logged(seen: ObservedWindow, logs: Signs, gone: Flags) -> list[Claims]:
 
 
 def _new_error_claims(seen: ObservedWindow, service: Ints, new: Floats) -> list[Claims]:
-    """What a service does that it never did is a claim of those whom it calls, too: it may end otherwise because one of
-    them failed, whether or not its own spans say so.
+    """Claims of the services that a service with new outcomes calls: it may end otherwise because one of them
+    failed, whether or not its own spans say so.
     """
     return [
         _claims(called, REPORTED, np.full(len(called), new[row]))
@@ -421,7 +421,7 @@ def claims_of_instances(
 def claims_of_others(
     seen: ObservedWindow, weighed: Weighed, service: int, instance: int, without: Collection[int] = ()
 ) -> Claims:
-    """What the service's other instances could explain, from all that did not touch the instance."""
+    """Claims that the service's other instances could explain, from all that did not touch the instance."""
     gone = np.zeros(len(seen.spans.services), dtype=np.bool_)
     gone[list(without)] = True
     own, way, done, since = seen.own, seen.way, seen.shapes, weighed.since

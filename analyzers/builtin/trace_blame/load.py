@@ -1,4 +1,4 @@
-"""How much longer a service takes because more is asked of it.
+"""Effect of load on the times of a service.
 
 A service whose busiest resource is used with a share u takes 1 / (1 - u r) times as long when r times as much is
 asked of it (the single queue M/M/1; Kleinrock, "Queueing Systems", 1975). Nobody tells u. Each value in `USED` is as
@@ -27,7 +27,7 @@ DOUBTED, DOUBTED_BEYOND = 0.05, 0.25
 more: loads are only known by the requests that were sampled, which makes use look less than it is."""
 
 BEYOND = 0.1
-"""How much more load than in any window of the history is a load that it did not have, in logarithms."""
+"""Excess over the load of any window of the history from which a load is new, in logarithms."""
 
 FULL = 0.9
 """Largest share of use that is reckoned with: beyond it queues are never at rest."""
@@ -70,7 +70,7 @@ def slower(load: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slowing:
-    """What load adds to the logarithm of times in the judged window, and the variance of that, by service; in the
+    """Effect of load on the logarithm of times in the judged window, and the variance of that, by service; in the
     windows of the history (`past`, of shape (services, eras)); and the log weights of the shares of use, of shape
     (shares, services).
     """
@@ -84,7 +84,7 @@ class Slowing:
 def slowing(
     load: Floats, service: Ints, eras: tuple[Ints, Ints], change: Floats, variance: Floats
 ) -> Slowing:
-    """What load adds, by what the windows of the history did under theirs.
+    """Effect of load, by the windows of the history under theirs.
 
     `change` is by how much the mean logarithm of a place rose from one window to a later one (`eras`, both of shape
     (changes,)), `variance` of that without load, `service` whose place it is. Of a fault that begins in the history

@@ -237,8 +237,8 @@ KINDS = ("records never seen", "more bad records", "missing records")
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What the records of a service show: one of `KINDS`, the template that shows it most, how many were expected and
-    how many came, and the nats for a fault.
+    """Sign in the records of a service: one of `KINDS`, the template that shows it most, the expected and the actual
+    number, and the nats for a fault.
     """
 
     kind: str
@@ -283,7 +283,7 @@ def table_of(logs: Logs, rows: Ints, of_spans: Floats, last: int) -> Table:
 
 
 def signs(logs: Logs, table: Table, most: float) -> list[Sign]:
-    """What the judged window shows, of each kind at most one; nothing where the history is too short to say."""
+    """Signs in the judged window, of each kind at most one; nothing where the history is too short to say."""
     if table.past.sum() < FEWEST or table.spans_now == 0 or table.now.sum() == 0:
         return []
     own, bad = ~logs.other[table.templates], logs.bad[table.templates]
@@ -363,7 +363,7 @@ def _missing(logs: Logs, table: Table, bad: Flags, most: float) -> Sign | None:
 
 
 def _promised(table: Table, rows: Ints) -> tuple[Floats, Floats]:
-    """How many records of each template the others promise, and the variance of the logarithm of that."""
+    """Number of records of each template that the others promise, and the variance of the logarithm of that."""
     past, now = np.vstack([table.past[rows], table.spans]), np.append(table.now[rows], table.spans_now)
     count = len(rows)
     ratio = np.log((past[:count, None, :] + 0.5) / (past[None, :, :] + 0.5))
@@ -451,7 +451,7 @@ def records_of(window: Window, spans: Spans) -> Records | None:
 
 
 def reach_of(spans: Spans) -> Flags:
-    """Which services call which, directly or not, of shape (services, services); none itself."""
+    """Services that call others, directly or not, of shape (services, services); none itself."""
     count = len(spans.services)
     reach = np.zeros((count, count), dtype=np.bool_)
     child = np.flatnonzero(spans.parent >= 0)

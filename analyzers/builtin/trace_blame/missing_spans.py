@@ -63,7 +63,8 @@ def silence_of(spans: Spans, timing: Timing, resolution_us: float) -> Silence:
 
 
 def _callees(spans: Spans, timing: Timing) -> Ints:
-    """What the spans of each operation call, by their history; of several operations the most frequent one."""
+    """Operation that the spans of each operation call, by their history; of several operations the most frequent
+    one."""
     operations = len(spans.operations)
     past = np.flatnonzero((spans.era < spans.eras - 1) & timing.whole)
     recorded = np.bincount(spans.operation[past], minlength=operations)
@@ -79,7 +80,7 @@ def _callees(spans: Spans, timing: Timing) -> Ints:
 
 
 def unanswered_calls(spans: Spans, silence: Silence, resolution_us: float) -> Times:
-    """What the callers say of calls whose other side was not told of, and of answered ones before.
+    """Callers' times of calls whose other side is missing, and of answered ones before.
 
     A place is an operation of a caller; the instances on both ends are the caller's. Calls that end in an error
     are left out: that they end so is what they say.

@@ -1,4 +1,4 @@
-"""What is normal at a place, and how much the judged window speaks for a change.
+"""Norm of a place, and the evidence of the judged window for a change.
 
 *Times.* The mean logarithm of a place varies from window to window without any fault (another mix of
 requests, another pod, more load), so a change is measured against that variation and not only against the
@@ -47,7 +47,7 @@ is ordinary between two days. From `DRIFT_WINDOWS` windows on it falls with the 
 rare is not seen in a few."""
 
 DRIFT_TRUST = 3.0
-"""How many windows the drift of all places weighs against a place's own."""
+"""Number of windows that the drift of all places weighs against a place's own."""
 
 MOST_TRUST = 300.0
 """Largest weight of the history's share of new outcomes, in spans."""
@@ -122,8 +122,8 @@ def normal_times(
     known: Normal | None = None,
     by_place: bool = False,
 ) -> Normal:
-    """What is normal at each place; with `load` (see `load.loads`) under the load of the judged window, to which all
-    places of a service answer alike, or each in its own way (`by_place`) as its caller is asked.
+    """Norm of each place; with `load` (see `load.loads`) under the load of the judged window, to which all places of
+    a service answer alike, or each in its own way (`by_place`) as its caller is asked.
 
     `known` is what a longer history shows: how much places vary, and what load does to services (or places) of the same
     numbers.
@@ -173,7 +173,7 @@ def normal_times(
 
 
 def _slowing(load: Floats, key: Ints, means: _Means, within: Floats, drift: Drift) -> Slowing:
-    """What load does, by the changes of each place from one window to the next that it has."""
+    """Effect of load, by the changes of each place from one window to the next that it has."""
     noise = drift.shown + within[means.place] / np.maximum(means.count, 1)
     same = np.flatnonzero(means.place[1:] == means.place[:-1])
     service = key[means.place[same]]
@@ -190,7 +190,7 @@ class _Means:
     count: Floats
     mean: Floats
     windows: Ints
-    """How many windows of the history each place has, of shape (places,)."""
+    """Number of windows of the history that each place has, of shape (places,)."""
 
 
 def _means(times: Times, past: Flags) -> _Means:
@@ -353,9 +353,9 @@ def changes(
 
 
 def common_shift(times: Times, normal: Normal, rows: Ints) -> float:
-    """What the middle service shifted by, at its own middle place, if that is slower: under more load
-    everything takes longer. Services are taken as those that answer and as those that call, and the lesser
-    shift counts, so that one service that is slow to all others is not common to them.
+    """Shift of the middle service, at its own middle place, if that is slower: under more load everything takes
+    longer. Services are taken as those that answer and as those that call, and the lesser shift counts, so that one
+    service that is slow to all others is not common to them.
     """
     change, _ = changes(times, normal, rows, 0.0)
     known = normal.spans[change.place] > 0
@@ -380,9 +380,9 @@ def log_bayes(shift: Floats, variance: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Habits:
-    """What spans of the history did: by place their number and the share that new outcomes may take; the most that one
-    place can say, in nats; and a table of the known outcomes (`key` ascending, of place and outcome) with their share
-    at the place.
+    """Habits of spans in the history: by place their number and the share that new outcomes may take; the largest
+    evidence of one place, in nats; and a table of the known outcomes (`key` ascending, of place and outcome) with
+    their share at the place.
     """
 
     spans: Floats
@@ -449,7 +449,7 @@ class Odd:
 
 
 def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = False) -> tuple[Odd, Ints]:
-    """What spans of the chosen cells did, by place or by place and instance, and a cell of each group.
+    """Oddities of spans of the chosen cells, by place or by place and instance, and a cell of each group.
 
     `mix` is 0 by instance, and where spans are callers' sides of calls: what they call is what was asked.
     """

@@ -1,4 +1,4 @@
-"""What can be compared with normal: own times, ways between services, and what a span does.
+"""Places that can be compared with normal: own times, ways between services, and outcomes of spans.
 
 A *place* is one of
 
@@ -175,9 +175,9 @@ def grouped(*columns: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shapes:
-    """What spans do, counted. A place is an operation; `client` and `server` are the services that could have
-    changed it: the caller and the called where a span is one side of one call, else its own service twice;
-    `asks` tells that most spans of the operation are a caller's side of some call.
+    """Counts of spans by outcome. A place is an operation; `client` and `server` are the services that could have
+    changed it: the caller and the called where a span is one side of one call, else its own service twice; `asks`
+    tells that most spans of the operation are a caller's side of some call.
 
     Cells count the spans of a place, era, quarter and instance that had one outcome; `outcome` numbers the
     outcomes, and `outcomes[n]` is whether it ends in an error of its own, and the operations that it calls.

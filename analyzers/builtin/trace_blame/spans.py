@@ -230,7 +230,7 @@ def timing_of(spans: Spans) -> Timing:
 
 
 def _ahead(spans: Spans, children: Ints, parent: Ints, remote: Flags) -> int:
-    """How far, in microseconds, calls seem to outlast their callers: the clock of the called is ahead.
+    """Excess of calls over their callers, in microseconds: the clock of the called is ahead.
 
     What such an instance does at the end of a window is recorded after it. All but one call in a thousand are
     held to it.
@@ -314,7 +314,7 @@ def _disjoint(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 
 def _overlap(starts: Ints, ends: Ints, begin: Ints, end: Ints) -> Ints:
-    """How much of each [begin, end] the disjoint intervals cover."""
+    """Length of each [begin, end] that the disjoint intervals cover."""
     total = np.concatenate([[0], np.cumsum(ends - starts)])
 
     def before(moment: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""Which spans show the fault of a blamed service: for times, example traces and the share of traces hit."""
+"""Spans that show the fault of a blamed service: for times, example traces and the share of traces hit."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _times(window: Window) -> Mapping[str, tuple[datetime, datetime]]:
 
 
 def _violations(window: Window, params: Params) -> tuple[tuple[Violation, ...], str | None]:
-    """Who violates the rules and the baseline that are given, and why they cannot be applied."""
+    """Violations of the rules and the baseline that are given, and the reason why they cannot be applied."""
     words = words_given(str(params["higher"])), words_given(str(params["lower"]))
     given = str(params["baseline"]), str(params["rules"])
     try:
@@ -195,7 +195,8 @@ def _measures(outcome: Outcome, window: Window) -> dict[str, Any]:
 
 
 def _undecided(outcome: Outcome, params: Params) -> str | None:
-    """Why nobody can be cleared although nobody is blamed, or None. A baseline or rules clear nodes by themselves."""
+    """Reason why nobody can be cleared although nobody is blamed, or None. A baseline or rules clear nodes by
+    themselves."""
     if params["baseline"] or params["rules"]:
         return None
     split = [one for one in outcome.unjudged if one.why == "split"]
@@ -212,7 +213,7 @@ def _undecided(outcome: Outcome, params: Params) -> str | None:
 
 
 def _too_small(outcome: Outcome) -> str | None:
-    """What would be needed where a node of a small fleet is beyond its bar, and chance explains it; else None."""
+    """Requirement where a node of a small fleet is beyond its bar, and chance explains it; else None."""
     for one in outcome.judged:
         if one.criteria is None or one.learnt_from >= WANTED:
             continue
@@ -296,7 +297,7 @@ def _common_cause_summary(cause: Cause) -> str:
 
 
 def _summary(charge: Charge) -> str:
-    """What is wrong, as the end of a sentence that begins with the node."""
+    """Fault, as the end of a sentence that begins with the node."""
     worst = charge.failures[0]
     others = len(charge.failures) - 1
     more = f", and fails {count(others)} other metric{'s' if others > 1 else ''}" if others else ""
@@ -330,7 +331,7 @@ def spans(sums: Sums, charges: Sequence[Charge]) -> dict[str, Span]:
 
 
 def _rows(sums: Sums, charges: Sequence[Charge]) -> dict[tuple[str, Stratum], Rows]:
-    """Where the samples are that each is charged for."""
+    """Rows of the samples that each is charged for."""
     wanted = {(charge.node, *one.judged.stratum) for charge in charges for one in charge.failures}
     keys = zip(*(texts(sums, name) for name in ("node", "benchmark", "metric", "sku")), strict=True)
     found: dict[tuple[str, Stratum], Rows] = defaultdict(list)
@@ -357,7 +358,7 @@ def _bad(sums: Sums, times: NDArray[np.int64], rows: Rows, failure: Failure) -> 
 
 
 def groups_of(window: Window) -> Mapping[str, tuple[str, ...]]:
-    """What each component shares with others: parents, what it needs, and labels as `key/value`."""
+    """Groups of each component: parents, its dependencies, and labels as `key/value`."""
     found: dict[str, tuple[str, ...]] = dict(parents_of(window))
     needs, labels = window.sums.get("needs"), window.sums.get("labels")
     if needs is not None and needs.rows:

@@ -32,7 +32,7 @@ SCORES: tuple[tuple[float, float], ...] = (
 
 
 def against_chance(by_chance: float) -> float:
-    """What speaks against chance, in nats, where so many healthy nodes are to be expected as far off."""
+    """Evidence against chance, in nats, where so many healthy nodes are to be expected as far off."""
     return -math.log(max(by_chance, _LEAST))
 
 

@@ -1,4 +1,4 @@
-"""What a verdict shows: what each blamed node failed in, its results against the fleet's, and who was nearly blamed.
+"""Evidence of a verdict: the failures of each blamed node, its results against the fleet's, and the nearly blamed.
 
 Everything is inline; charts are Vega-Lite with a few hundred rows at most.
 """
@@ -95,7 +95,7 @@ def _means(sample: Sample) -> dict[str, float]:
 
 
 def of_violations(wrong: Sequence[Violation]) -> tuple[Evidence, ...]:
-    """Who violates the given rules or baseline, and how."""
+    """Violations of the given rules or baseline, as evidence."""
     rows = tuple(
         (node, one.category or None, "; ".join(one.details[:_FAILURES]), len(one.details))
         for one in wrong

@@ -37,7 +37,7 @@ class Violation:
 
 
 def check_baseline(text: str) -> str | None:
-    """Why a text is no baseline, or None."""
+    """Fault of a text that is no baseline, or None."""
     try:
         _baseline(text)
     except InvalidRulesError as error:
@@ -46,7 +46,7 @@ def check_baseline(text: str) -> str | None:
 
 
 def check_rules(text: str) -> str | None:
-    """Why a text is no rule file, or None."""
+    """Fault of a text that is no rule file, or None."""
     try:
         _rules(text)
     except InvalidRulesError as error:
@@ -61,8 +61,8 @@ def violations(
     similarity: float,
     words: tuple[frozenset[str], frozenset[str]],
 ) -> tuple[Violation, ...]:
-    """Who violates rules and baseline; none of either is given by an empty text. `words` are further words of metrics
-    that are worse when they fall, and when they rise.
+    """Violations of rules and baseline; none of either is given by an empty text. `words` are further words of
+    metrics that are worse when they fall, and when they rise.
 
     Raises InvalidRulesError where they cannot be applied to what was measured, say because a metric has no baseline.
     """

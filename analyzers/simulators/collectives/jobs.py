@@ -58,7 +58,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What happens from `start` to `end` (seconds): `kind` of `FAULTS` or `EVENTS`, at `ranks`, so `strong`."""
+    """Fault or event from `start` to `end` (seconds): `kind` of `FAULTS` or `EVENTS`, at `ranks`, so `strong`."""
 
     kind: str
     ranks: tuple[int, ...]

@@ -53,7 +53,7 @@ def recorded(
     troubles: Sequence[Trouble] = (),
     skew: float = SKEW,
 ) -> Columns:
-    """What a job's ranks recorded until then, by their own clocks, off by at most `skew` seconds; `shown` is the true
+    """Records of a job's ranks until then, by their own clocks, off by at most `skew` seconds; `shown` is the true
     time."""
     simulation = Simulation(job, rng, troubles)
     columns: Columns = dict(simulation.run(seconds).columns())

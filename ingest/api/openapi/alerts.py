@@ -43,7 +43,7 @@ _KEY: Final = within(
 )
 _ENCODED: Final = header("Content-Encoding", "how the body is compressed", enum=["identity", "gzip", "zstd"])
 IN_HEADER: Final[list[Json]] = [{"integrationKey": []}, {"integrationKeyAsPassword": []}]
-"""Who says the key: a bearer token, or the password of basic auth, whatever the user is called."""
+"""Headers with the key: a bearer token, or the password of basic auth, whatever the user is called."""
 _AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 # How an endpoint says no, and with which statuses: as its senders read it.

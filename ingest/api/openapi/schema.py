@@ -1,4 +1,4 @@
-"""What the OpenAPI document says about every operation: keys, and how it answers what is wrong."""
+"""Common parts of every operation in the OpenAPI document: keys, and answers to errors."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _alert(health: _Health, kind: str, value: str, single: bool) -> Alert:
 
 
 def _entities(health: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[str, str]]:
-    """What is impacted, as kinds and values, and what it is called besides."""
+    """Impacted entities, as kinds and values, and their other names."""
     entities = health.get("entitiesImpacted") or []
     if not isinstance(entities, list) or len(entities) > MOST_ENTITIES:
         raise InvalidPayloadError(

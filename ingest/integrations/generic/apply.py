@@ -67,27 +67,27 @@ MOST_FIELDS = 200
 IGNORED: Final = "ignored"
 _NUMBER = re.compile(r"\d{1,20}(\.\d{1,20})?")
 STATUS_LABEL: Final = "status"
-"""What a status word is kept as that nobody knows."""
+"""Label that holds an unknown status word."""
 _OVER: Final = frozenset({"clear", "cleared", "ok", "normal", "resolved", "recovered"})
 """Words in place of a severity that say that an alert is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What became of one item of a payload: an alert, or the reason why not. `why` tells it for every field."""
+    """Outcome of one item of a payload: an alert, or the reason why not. `why` tells it for every field."""
 
     place: int
     alert: Alert | None = None
     refused: str = ""
     refused_field: str = ""
     ignored: str = ""
-    """Why the mapping leaves this item out on purpose."""
+    """Reason why the mapping leaves this item out on purpose."""
     why: abc.Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a mapping makes of a payload, item by item."""
+    """Result of a mapping for a payload, item by item."""
 
     items: tuple[Item, ...]
 
@@ -104,7 +104,7 @@ class Preview:
 
 
 def receive(how: Mapping, body: bytes, media_type: str = "application/json") -> Preview:
-    """What a mapping makes of a body. Raises InvalidPayloadError for one that cannot be read or holds no items."""
+    """Result of a mapping for a body. Raises InvalidPayloadError for one that cannot be read or holds no items."""
     return apply(how, payload_of(body, media_type))
 
 
@@ -129,7 +129,7 @@ def read_form(body: bytes) -> dict[str, str]:
 
 
 def apply(how: Mapping, payload: Any) -> Preview:
-    """What a mapping makes of a payload as `json_body.read` or `read_form` gave it. Raises InvalidPayloadError."""
+    """Result of a mapping for a payload as `json_body.read` or `read_form` gave it. Raises InvalidPayloadError."""
     inner = _inside(how, payload)
     found = inner if how.items is None else how.items.find(inner, payload)
     items = found if isinstance(found, list) else [found]
@@ -142,7 +142,7 @@ def apply(how: Mapping, payload: Any) -> Preview:
 
 
 def _inside(how: Mapping, payload: Any) -> Any:
-    """What the text at `inside` holds; the payload where there is none, or it is no object."""
+    """Value in the text at `inside`; the payload where there is none, or it is no object."""
     text = None if how.inside is None else how.inside.find(payload, payload)
     if not isinstance(text, str):
         return payload
@@ -229,12 +229,12 @@ class _Reading:
         return "firing"
 
     def left_out(self) -> str:
-        """Why the mapping leaves this item out: the reason that it gives, else where the word came from."""
+        """Reason why the mapping leaves this item out: the one that it gives, else the origin of the word."""
         reason = self._text("status").strip().partition(":")[2].strip()
         return reason or self.why["status"]
 
     def _implied(self, why: str) -> Status | None:
-        """What the severity (`clear`) or the title (`[OK] Disk d7`) says of the status; `why` no field does."""
+        """Status that the severity (`clear`) or the title (`[OK] Disk d7`) implies; `why` no field does."""
         if self._text("severity").strip().lower() in _OVER:
             self.why["status"] = f"{why}, resolved because of the severity"
             return "resolved"

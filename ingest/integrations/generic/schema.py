@@ -31,8 +31,8 @@ class InvalidMappingError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where one text comes from: the first of `choices` that finds one, of it what `find` finds, translated by `words`
-    (in lower case; ANY_WORD stands for those that are not listed)."""
+    """Source of one text: the first of `choices` that finds one, of it what `find` finds, translated by `words` (in
+    lower case; ANY_WORD stands for those that are not listed)."""
 
     choices: tuple[Template, ...]
     words: abc.Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Source:
         return self.words.get(text.strip().lower(), self.words.get(ANY_WORD, text))
 
     def found(self, text: str) -> str:
-        """What `find` finds: its group where it has one, else all that it matches; empty where it matches nothing."""
+        """Match of `find`: its group where it has one, else all that it matches; empty where it matches nothing."""
         if self.find is None:
             return text
         found = self.find.search(text.encode(errors="replace").decode())
@@ -62,7 +62,7 @@ class Mapping:
     all_labels_of: Path | None = None
     links: tuple[tuple[Source, Source], ...] = ()
     inside: Path | None = None
-    """Where a text of JSON stands that is read instead of the payload, which `$root` stays."""
+    """Path of a JSON text that is read instead of the payload, which `$root` stays."""
     reads_titles: bool = False
     """Whether a title says the status where no field does."""
 

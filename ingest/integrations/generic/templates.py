@@ -58,7 +58,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a template made: its text, how it came about, and whether every path found something."""
+    """Result of a template: its text, its derivation, and whether every path found something."""
 
     text: str
     why: str

@@ -52,7 +52,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 
 def template(text: str) -> str:
-    """What stays the same of a record's text; empty for an empty text."""
+    """Constant part of a record's text; empty for an empty text."""
     first = text.strip().partition("\n")[0]
     line = _ESCAPES.sub("", first[:READ])
     line = _QUOTED.sub(ANY, _SPACE.sub(" ", line).strip())

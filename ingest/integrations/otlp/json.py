@@ -19,7 +19,8 @@ Whole = int | str
 
 
 def metrics(body: bytes) -> Any:
-    """What reads like an ExportMetricsServiceRequest. Raises ValueError for what the slow reader must look at."""
+    """Request that reads like an ExportMetricsServiceRequest. Raises ValueError for what the slow reader must look
+    at."""
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

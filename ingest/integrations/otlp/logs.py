@@ -38,12 +38,12 @@ QUIET = timedelta(minutes=15)
 LONGEST_TEMPLATE = 500
 LONGEST_NAME = 190
 BLANK = r"[\s\x00-\x1f\x7f\ud800-\udfff]"
-"""What no component's name may hold."""
+"""Characters that no component's name may hold."""
 MOST_ALERTS = 1_000
 """Different errors that one request may tell of; of more there is no telling whether the template is any good."""
 SEVERITY_WORDS = {"error": ERROR, "err": ERROR, "severe": ERROR, "critical": FATAL, "crit": FATAL, "fatal": FATAL,
     "alert": FATAL, "emergency": FATAL, "emerg": FATAL, "panic": FATAL}  # fmt: skip
-"""What loggers that set no severity number write as its text."""
+"""Severity words of loggers that set no severity number."""
 
 _BELOW_LEAST = (
     f"the record's severity is below {{least}} (ERROR is {ERROR}); Dossier keeps no logs, and counts records only for "
@@ -152,7 +152,7 @@ def severity_number(record: Any) -> int:
 
 
 def template(text: str) -> str:
-    """What stays the same of a text: its first line without what varies."""
+    """Constant part of a text: its first line without what varies."""
     first = text.strip().partition("\n")[0]
     return _VARIES.sub("#", first[:LONGEST_TEMPLATE])
 

@@ -174,7 +174,7 @@ class Parts:
 # Answers
 # ----------------------------------------------------------------------------------------------------------
 def answer(signal: Signal, media_type: str, rejected: int, message: str) -> bytes:
-    """What is said of a request that was taken: which part was not, and why. Nothing of both: all is well.
+    """Answer to a request that was taken: the refused part, and the reason. Nothing of both: all is well.
 
     With none rejected and a message it is a warning.
     """

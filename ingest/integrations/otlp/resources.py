@@ -1,4 +1,4 @@
-"""Who an OTLP request is about: what its resource attributes say. Pure.
+"""Components of an OTLP request, by its resource attributes. Pure.
 
 Names of attributes: OpenTelemetry semantic conventions, "Resource" (https://opentelemetry.io/docs/specs/semconv/resource/).
 """
@@ -28,7 +28,7 @@ IDENTIFYING = (
 """Resource attributes that become labels. The others describe (versions, command lines) and would only make every row
 longer."""
 INSTANCES = ("service.instance.id", "k8s.pod.name", "host.name", "container.name", "container.id", "host.id")
-"""What names the instance of a service, the best first."""
+"""Attributes that name the instance of a service, the best first."""
 NO_SERVICE = "unknown_service"
 
 
@@ -49,5 +49,5 @@ def service_of(attributes: dict[str, str]) -> str:
 
 
 def instance_of(attributes: dict[str, str]) -> str:
-    """Which instance of the service; the service itself where nothing tells."""
+    """Instance of the service; the service itself where nothing tells."""
     return next(filter(None, map(attributes.get, INSTANCES)), service_of(attributes))

@@ -36,7 +36,7 @@ MESSAGES: dict[str, Version] = {
     "prometheus.WriteRequest": "1.0",
     "io.prometheus.write.v2.Request": "2.0",
 }
-"""What the parameter `proto` of the media type says."""
+"""Messages by the parameter `proto` of the media type."""
 MOST_BYTES = 20 * 2**20
 """Of a body once it is unpacked; senders' bodies are far below a megabyte."""
 MOST_SERIES = 400_000
@@ -47,7 +47,7 @@ STALE = 0x7FF0000000000002
 REMEMBERED_BYTES = 2 * MAX_LABELS
 """Labels that are longer would not be taken; they are not worth the memory."""
 NO_VALUE = b"\x09" + bytes(8)
-"""What a sender leaves out of a sample that is 0."""
+"""Bytes of a sample that is 0, which senders leave out."""
 NAME = "__name__"
 
 
@@ -60,7 +60,7 @@ class Written:
     histograms: int
     refusals: Refusals
     left_out: dict[str, int]
-    """How many by what they are, such as `staleness markers`; nothing is wrong with them."""
+    """Numbers of samples by kind, such as `staleness markers`; nothing is wrong with them."""
 
 
 # Bodies
@@ -102,7 +102,7 @@ class _Reading:
     refusals: Refusals = field(default_factory=Refusals)
     left_out: Counter[str] = field(default_factory=Counter)
     histograms: list[int] = field(default_factory=list)
-    """Which points are histograms."""
+    """Points that are histograms."""
     series: list[int] = field(default_factory=list)
     alike: list[bytes] = field(default_factory=list)
     """Samples, and their series, that look as nearly all do; see `_columns`."""
@@ -208,7 +208,7 @@ _GO_ON = np.array([True] * 5 + [False])
 # ----------------------------------------------------------------------------------------------------------
 # The name of a series and its other labels as canonical JSON; without a name, why the series is refused.
 def _labels_alone(raw: bytes) -> tuple[str, str] | None:
-    """What bytes say that are nothing but good labels; None for others.
+    """Label of bytes that are nothing but good labels; None for others.
 
     Only then do bytes and what follows them mean the same together as apart.
     """

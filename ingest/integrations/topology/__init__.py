@@ -1,1 +1,1 @@
-"""What contains what and what needs what, as other systems export it, made into `topology` rows."""
+"""Containment and dependencies, as other systems export them, made into `topology` rows."""

@@ -21,7 +21,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(slots=True)
 class Digest:
-    """How many rows there are, and a sum over all their bits, whatever their order."""
+    """Number of rows, and a sum over all their bits, whatever their order."""
 
     rows: int = 0
     bits: int = 0
@@ -59,7 +59,7 @@ def _bits(column: pa.Array) -> Bits:
 
 
 def storage() -> tuple[fs.FileSystem, str]:
-    """Where files are: a file system, and the path of the directory or the bucket and prefix in it."""
+    """Storage of files: a file system, and the path of the directory or the bucket and prefix in it."""
     where = settings.TELEMETRY_COLD
     if not where:
         raise ColdStorageError(
@@ -110,7 +110,7 @@ class Writer:
 
 
 def read_again(name: str) -> tuple[Digest, int]:
-    """What a file holds, read from where it lies, and its size in bytes."""
+    """Digest of a file, read from its storage, and its size in bytes."""
     system, root = storage()
     digest = Digest()
     with system.open_input_file(f"{root}/{name}") as opened:

@@ -36,7 +36,7 @@ READERS_GONE_AFTER = timedelta(hours=1)
 
 @dataclass(slots=True)
 class Moved:
-    """What one call did: files made, rows in them, bytes of the files, files that retention deleted."""
+    """Result of one call: files made, rows in them, bytes of the files, files that retention deleted."""
 
     files: int = 0
     rows: int = 0

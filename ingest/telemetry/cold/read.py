@@ -84,7 +84,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def _source(session: duckdb.DuckDBPyConnection, kind: Kind, names: Sequence[str]) -> str:
-    """What the files are called in a query."""
+    """Name of the files in a query."""
     system, root = storage()
     paths = [f"{root}/{name}" for name in names]
     if isinstance(system, fs.LocalFileSystem):

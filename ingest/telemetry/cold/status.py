@@ -1,4 +1,4 @@
-"""How much telemetry lies in files, and what waits to be moved."""
+"""Amount of telemetry in files, and of that which waits to be moved."""
 
 from __future__ import annotations
 

@@ -401,7 +401,7 @@ def _offset(head: bytes, place: int) -> int:
 
 
 def _field(head: bytes, table: int, number: int) -> int:
-    """Where a field of a flatbuffer's table stands, 0 if it is absent."""
+    """Offset of a field of a flatbuffer's table, 0 if it is absent."""
     vtable = table - int(struct.unpack_from("<i", head, table)[0])
     if vtable < 0:
         raise IndexError(vtable)

@@ -245,7 +245,7 @@ def _items(body: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _next(text: str, place: int) -> int:
-    """Where the white space at the place ends."""
+    """End of the white space at the place."""
     found = BLANK.match(text, place)
     return found.end() if found else place
 
@@ -311,7 +311,7 @@ def _checked_row(assembly: Assembly, number: int, row: Any) -> dict[str, Any]:
 
 
 def _converted(field: Field, value: Any) -> tuple[str, Any]:
-    """What is wrong with the value (empty: nothing), and the value as the struct would hold it."""
+    """Fault of the value (empty: none), and the value as the struct would hold it."""
     if value is UNSET:
         return "is missing", None
     if isinstance(value, list) and field.type == "components" and len(value) > MAX_COMPONENTS:

@@ -176,7 +176,7 @@ def as_bytes(ids: Iterable[str]) -> NDArray[np.void]:
 
 
 def as_texts(ids: NDArray[np.void]) -> tuple[str, ...]:
-    """What `as_bytes` took."""
+    """Texts that `as_bytes` took."""
     digits = ids.tobytes().hex()
     wide = (digits[place : place + 2 * BYTES] for place in range(0, len(digits), 2 * BYTES))
     return tuple(canonical_id(one) if one.startswith(_ZEROS) else one for one in wide)

@@ -82,7 +82,7 @@ class Sets:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many members each set has, shape (sets,)."""
+        """Number of members of each set, shape (sets,)."""
         return np.diff(self.indptr)
 
     def members(self, code: int) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Numbers:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many numbers each row has, shape (rows,)."""
+        """Number of numbers of each row, shape (rows,)."""
         return np.diff(self.indptr)
 
     @property
@@ -164,7 +164,7 @@ class Rows:
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """When the intervals end (`STILL_GOING`: not yet), microseconds since 1970, shape (count,)."""
+        """Ends of the intervals (`STILL_GOING`: not yet), microseconds since 1970, shape (count,)."""
         assert self.kind.end is not None
         ends = self.columns[self.kind.end]
         assert isinstance(ends, np.ndarray)
@@ -253,7 +253,7 @@ _JSON = ("labels", "measures")
 NOT_FINITE = "\0"
 """Stands for measures that JSON cannot hold."""
 LONGEST = timedelta(days=3653)
-"""How long before the oldest rows that are kept an interval may have begun, if it lasted until then."""
+"""Time before the oldest stored rows at which an interval may have begun, if it lasted until then."""
 # All names at once, one a line: several times as fast as one by one.
 _ALL_LINES = {
     type_: re.compile(rf"(?:{pattern.pattern}\n)*")

@@ -1,5 +1,5 @@
-"""What a telemetry kind is made of. A kind is one declaration in one file of this package; the endpoint, the
-table, the window reader, the offline reader and the docs follow from it."""
+"""Parts of a telemetry kind. A kind is one declaration in one file of this package; the endpoint, the table, the
+window reader, the offline reader and the docs follow from it."""
 
 from __future__ import annotations
 

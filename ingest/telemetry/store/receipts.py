@@ -1,4 +1,4 @@
-"""What became of a body that was accepted."""
+"""Outcome of a body that was accepted."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ ORDER BY event.epoch, event.txid, event.seq LIMIT 1
 
 
 def check_receipts() -> int:
-    """How many rows of `telemetry_receipt` equal their `telemetry.received`. Raises LogIntegrityError for the first
-    that was edited, put in, or deleted within its retention."""
+    """Number of rows of `telemetry_receipt` that equal their `telemetry.received`. Raises LogIntegrityError for the
+    first that was edited, put in, or deleted within its retention."""
     with connection.cursor() as cursor:
         cursor.execute(_DIFFERING, (RECEIVED.name,))
         if (differing := cursor.fetchone()) is not None:

@@ -66,7 +66,7 @@ def _own(kind: Kind) -> tuple[Field, ...]:
 
 
 def column(kind: Kind, field: str) -> str:
-    """What the table calls a field."""
+    """Column of a field."""
     return "time" if field == kind.time else field
 
 
@@ -99,7 +99,7 @@ def create_sql(kind: Kind) -> str:
 AHEAD = 3
 """Partitions that are made before they are needed."""
 PATIENCE = "2s"
-"""How long a change to the partitions may wait for a lock; then it is left to the next round."""
+"""Longest wait of a partition change for a lock; then it is left to the next round."""
 FORGOTTEN_AFTER = timedelta(hours=1)
 """Age at which an upload that was never finished is taken for dead."""
 REMEMBER_IDEMPOTENCY = timedelta(days=7)
@@ -391,12 +391,12 @@ def retention_of(kind: Kind) -> timedelta:
 
 
 def bounds(kind: Kind, now: datetime) -> Bounds:
-    """Which times the endpoints take at `now`."""
+    """Times that the endpoints take at `now`."""
     return Bounds.around(now, retention_of(kind), max(settings.TELEMETRY_FUTURE, kind.ahead))
 
 
 def whole_for(kinds: Iterable[str]) -> timedelta:
-    """How far back windows of all these kinds (by name) are whole. Of a state kind what is in force stays anyway."""
+    """Span in which windows of all these kinds (by name) are whole. Of a state kind what is in force stays anyway."""
     spans = [retention_of(KINDS[name]) for name in kinds if not KINDS[name].is_state]
     retention: timedelta = settings.TELEMETRY_RETENTION
     return min(spans, default=retention)

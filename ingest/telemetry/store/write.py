@@ -99,7 +99,7 @@ os.register_at_fork(after_in_child=_groups.clear)
 
 
 def _store_group(bodies: Sequence[PendingBody]) -> list[bool]:
-    """Which of them are stored. The others must be tried alone: whatever is wrong then meets only the guilty one."""
+    """Whether each is stored. The others must be tried alone: whatever is wrong then meets only the guilty one."""
     keys = [(body.delivery.key, body.delivery.idempotency_key) for body in bodies]
     first = {key: place for place, key in reversed(list(enumerate(keys)))}
     alike = [key[1] is not None and first[key] != place for place, key in enumerate(keys)]
@@ -148,7 +148,7 @@ def _prepared(rows: Rows, values: Columns, delivery: Delivery, *, early: bool = 
 
 
 def _weights(rows: Rows) -> NDArray[np.float64]:
-    """What the rows up to and with each weigh, in rows without lists; shape (rows,)."""
+    """Weight of the rows up to and with each, in rows without lists; shape (rows,)."""
     weights = np.arange(1.0, rows.count + 1)
     for column in rows.columns.values():
         if isinstance(column, Numbers):
@@ -236,7 +236,7 @@ class IdempotencyConflictError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How a body came: the key's name, its size as sent, the SHA-256 of what it was after decompression."""
+    """Origin of a body: the key's name, its size as sent, the SHA-256 of what it was after decompression."""
 
     key: str
     sha256: bytes
@@ -247,7 +247,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a body was accepted as: the receipt's id and the number of rows."""
+    """Receipt of an accepted body: its id and the number of rows."""
 
     id: str
     accepted: int
@@ -326,7 +326,7 @@ def find_repeated(kind: Kind, delivery: Delivery) -> Receipt | None:
 
 
 def _identity(kind: Kind, delivery: Delivery) -> bytes:
-    """What must be the same in a re-send. After decompression: no two gzips of one body are alike."""
+    """Bytes that must be the same in a re-send. After decompression: no two gzips of one body are alike."""
     return hashlib.sha256(kind.name.encode() + b"\n" + delivery.sha256).digest()
 
 

@@ -1,4 +1,4 @@
-"""What came for a window after it had been read."""
+"""Rows that came for a window after it had been read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LateRows:
 def late_rows(
     kinds: Collection[str], region: str, start: datetime, end: datetime, after: Position
 ) -> list[LateRows]:
-    """What came for the window [start, end) after a position, by receipt.
+    """Rows for the window [start, end) after a position, by receipt.
 
     Rows of the window; states that began by its start; intervals that overlap it, or did as they were told of
     before.
@@ -90,7 +90,7 @@ def _late_in_files(
 
 
 def _inside(kind: Kind, start: datetime, end: datetime) -> tuple[str, list[datetime]]:
-    """Which rows concern the window, as SQL over the table `t`."""
+    """Condition of the rows that concern the window, as SQL over the table `t`."""
     if kind.is_state:
         return 't."time" <= %s', [start]
     if not kind.is_interval:

@@ -182,7 +182,7 @@ def _in_force(rows: Rows, at: int) -> Rows:
 
 
 def _held(rows: Rows, at: int) -> NDArray[np.intp]:
-    """Which rows of a state kind are in force."""
+    """Rows of a state kind that are in force."""
     assert rows.kind.key is not None
     past = np.flatnonzero(rows.times <= at)
     ordered = past[np.argsort(rows.times[past], kind="stable")]

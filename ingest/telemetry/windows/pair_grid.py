@@ -198,7 +198,7 @@ def cross(sums: PathSums, rows: str, columns: str, within: Sequence[str] = ()) -
 
 
 def sets_containing(sets: Membership, within: Sequence[str]) -> NDArray[np.bool_]:
-    """Which sets hold all of these components, shape (sets,)."""
+    """Sets that hold all of these components, shape (sets,)."""
     chosen = np.ones(sets.count, bool)
     for name in within:
         has = np.zeros(sets.count, bool)
@@ -209,7 +209,7 @@ def sets_containing(sets: Membership, within: Sequence[str]) -> NDArray[np.bool_
 
 
 def rates_of(sums: PathSums, component: str | None) -> tuple[Ints, Ints]:
-    """What the paths of a component carried and lost in each step, both of shape (steps,); None: of all."""
+    """Attempts and losses of a component's paths in each step, both of shape (steps,); None: of all."""
     chosen = sets_containing(sums.sets, () if component is None else (component,))
     paths = np.flatnonzero(chosen)
     cells = np.zeros(len(paths), np.int64)

@@ -1,4 +1,4 @@
-"""What paths carried and what failed on them, in consecutive steps of time: the sums that a grid is made of.
+"""Attempts and failures of paths, in consecutive steps of time: the sums that a grid is made of.
 
 A path is the set of components that a unit (by `placement`) or an attempt (by `path_outcome`) depends on. Postgres
 sums by the numbers of sets, all steps in one statement; names come later, and only of what is shown.
@@ -71,7 +71,7 @@ def path_sums(region: str, source: Source, steps: Steps) -> PathSums:
 
 
 def path_source(region: str) -> Source | None:
-    """What a region's paths are known by: placements where there are any, else outcomes; None without either."""
+    """Source of a region's paths: placements where there are any, else outcomes; None without either."""
     for source in SOURCES:
         if data_clock(region, [source]).latest is not None:
             return source
@@ -79,19 +79,19 @@ def path_source(region: str) -> Source | None:
 
 
 def path_clock(region: str, source: Source) -> datetime | None:
-    """How far the telemetry of paths has come."""
+    """Position of the telemetry of paths."""
     return data_clock(region, SOURCES[source]).latest
 
 
 def path_rates(region: str, source: Source, steps: Steps, component: str) -> tuple[Ints, Ints, Ints, Ints]:
-    """What the paths of a component carried and lost in each step, then what all paths did; each of shape (steps,).
+    """Attempts and losses of a component's paths in each step, then those of all paths; each of shape (steps,).
     Raises PathSumsTimeoutError."""
     sums = path_sums(region, source, steps)
     return (*rates_of(sums, component), *rates_of(sums, None))
 
 
 def _progress_text(region: int, source: Source, steps: Steps) -> str:
-    """What tells one state of what was received for these steps from another."""
+    """Key of the state of what was received for these steps."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), COALESCE(sum(number), 0) FROM telemetry_receipt WHERE region = %s AND kind = ANY(%s)"
@@ -198,7 +198,7 @@ def _members(used: NDArray[np.generic]) -> Membership:
 
 
 class _RecentResults(Generic[T]):
-    """What was asked for last, so many of them; threads share it."""
+    """Recent results, so many of them; threads share it."""
 
     def __init__(self, most: int) -> None:
         self._most = most

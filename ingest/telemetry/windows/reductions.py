@@ -1,4 +1,4 @@
-"""What an analyzer reads of a window of telemetry, as data, and the plan that readers make of it. Pure.
+"""Reads of an analyzer from a window of telemetry, as data, and the plan that readers make of them. Pure.
 
 A reduction names the rows it reads, what they are grouped by and which sums are taken. It is declared beside the
 analyzer that needs it and interpreted twice: in SQL by the window reader (`sql.py`) and in numpy by the offline
@@ -24,7 +24,7 @@ from ingest.telemetry.kinds.declare import STILL_GOING as STILL_GOING
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many rows fall into the group."""
+    """Number of rows in the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class CountDistinct:
-    """How many different values a field takes in the group, over rows where `where` (a numeric field) is above 0."""
+    """Number of different values of a field in the group, over rows where `where` (a numeric field) is above 0."""
 
     field: str
     where: str | None = None
@@ -44,7 +44,7 @@ class CountDistinct:
 
 @dataclass(frozen=True, slots=True)
 class CountWitnesses:
-    """How many different components of the reduction's `witness_kinds` the group's rows name.
+    """Number of different components of the reduction's `witness_kinds` that the group's rows name.
 
     Twenty units on one host that dies are one witness, not twenty. Rows without a witness component count none.
     Only rows where `where` (a numeric field) is above 0 are counted.
@@ -138,7 +138,7 @@ class Paths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """What a reduction found: row r has the keys `keys[k][r]` and the sums `values[a][r]`.
+    """Result of a reduction: row r has the keys `keys[k][r]` and the sums `values[a][r]`.
 
     Rows are in ascending order of their keys (component sets compare as sorted tuples of names), so that the same
     telemetry gives the same table whatever order it arrived in. `keys` holds `Paths` for component sets, int64 arrays

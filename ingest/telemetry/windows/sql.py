@@ -182,7 +182,7 @@ def _columns(chosen: Plan, *, in_files: bool = False) -> dict[str, tuple[str, st
 
 
 def _bucket(edges: Sequence[float], below: int) -> str:
-    """Which of the edges a number reaches last, counted from 1, found by halving; `below` of them are known."""
+    """Last edge that a number reaches, counted from 1, found by halving; `below` of them are known."""
     if not edges:
         return str(below)
     half = len(edges) // 2
@@ -262,7 +262,7 @@ def in_force(kind: Kind, region: int, at: datetime, upto: Position | None) -> _S
 def _or_within(
     held: _Sql, kind: Kind, region: int, start: datetime, end: datetime, upto: Position | None
 ) -> _Sql:
-    """What is `held` at the start, and of keys of which nothing is the first that came into force before the end."""
+    """Rows of `held` at the start, and of keys without one the first that came into force before the end."""
     query = _Sql(
         f'(SELECT DISTINCT ON ("{kind.key}", "time") * FROM {table(kind)}'
         ' WHERE region = %s AND "time" > %s AND "time" < %s',
@@ -379,8 +379,8 @@ def sets_of(ids: NDArray[np.generic]) -> Sets:
 
 
 def data_clock(region: str, kinds: Collection[str]) -> DataClock:
-    """How far the telemetry of a region has come. One look at an index a kind; of a kind whose rows may lie ahead, of
-    which there are few, what lies ahead counts as of its arrival."""
+    """Position of a region's telemetry. One look at an index a kind; of a kind whose rows may lie ahead, of which
+    there are few, what lies ahead counts as of its arrival."""
     newest: tuple[datetime, datetime] | None = None
     with connection.cursor() as cursor:
         for kind in kinds:

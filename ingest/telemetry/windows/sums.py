@@ -213,7 +213,7 @@ def _value(plan: Plan, partials: Partials, groups: Groups, aggregate: Aggregate)
 
 
 def _distinct(groups: Groups, of: NDArray[np.intp], values: NDArray[np.generic]) -> Ints:
-    """How many different values each group has."""
+    """Number of different values of each group."""
     pairs = group((of, values), len(of))
     return np.bincount(of[pairs.first], minlength=groups.count).astype(np.int64)
 
@@ -254,7 +254,7 @@ def dumps(sums: Mapping[str, Sums]) -> bytes:
 
 
 def loads(body: bytes) -> dict[str, Sums]:
-    """What `dumps` wrote; the arrays are read-only. Raises ValueError for anything else."""
+    """Sums that `dumps` wrote; the arrays are read-only. Raises ValueError for anything else."""
     try:
         plain = zstandard.ZstdDecompressor().decompress(body)
         size = int.from_bytes(plain[:8], "little")
