@@ -117,7 +117,8 @@ class ContentSecurityPolicy:
         response.setdefault(
             "Content-Security-Policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-            f"connect-src 'self' {live}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+            f"manifest-src 'self'; connect-src 'self' {live}; "
+            "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         )
         return response
 

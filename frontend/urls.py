@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.views import onboarding, reading, restore
+from frontend.views import installed, onboarding, reading, restore
 from frontend.views.analysis import analyzers, backtests, changes, nodes_at_risk, runs, schedules, what_if
 from frontend.views.compare import compare
 from frontend.views.components import components, grid, services
@@ -50,6 +50,9 @@ from frontend.views.suppression import noisiest, rules, silences
 
 urlpatterns = [
     path("", inbox.inbox, name="inbox"),
+    path("manifest.webmanifest", installed.app_manifest, name="app_manifest"),
+    path("service-worker.js", installed.service_worker, name="service_worker"),
+    path("offline", installed.offline, name="offline"),
     path("incidents/<int:number>", incident.incident, name="incident"),
     path("incidents/<uuid:id>", incident.by_id, name="incident_by_id"),
     path("incidents/<int:number>/compare", compare.compare_incident_page, name="compare_incident"),
@@ -155,6 +158,7 @@ urlpatterns = [
     path("settings/channels/<slug:name>/<slug:verb>", notifications.act_on_channel, name="channel_act"),
     path("settings/notifications", notifications.notifications, name="notifications"),
     path("settings/notifications/rules", notifications.keep_rules, name="notification_rules"),
+    path("settings/notifications/devices", notifications.add_device, name="notification_device"),
     path(
         "settings/notifications/methods/<slug:name>/<slug:verb>",
         notifications.act_on_method,

@@ -22,6 +22,7 @@ from incidents.domain.notifications.delivery import ACCOUNT, DEFAULT_BUNDLE, KIN
 from incidents.domain.values import SEVERITIES, optional_rfc3339, rfc3339
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod, Notification
+from incidents.notifications.push_key import push_public_key
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 from ingest.api.pagination import PAGE_PARAMETERS, Pages, PageShape
@@ -36,7 +37,9 @@ class ContactMethodShape(s.Serializer[Any]):
 
     name = s.CharField(help_text="what rules know it by")
     kind = s.ChoiceField(choices=KINDS)
-    address = s.CharField(help_text="masked, but for e-mail; of a phone number the last four digits")
+    address = s.CharField(
+        help_text="masked, but for e-mail; of a phone number the last four digits, of push the host"
+    )
     secret = s.CharField(allow_null=True, help_text="`set` where messages of a webhook are signed")
     most = s.IntegerField(allow_null=True, help_text="messages within `span` seconds; null: no limit")
     span = s.IntegerField()
@@ -52,8 +55,8 @@ class NewContactMethodShape(s.Serializer[Any]):
     kind = s.ChoiceField(choices=KINDS)
     address = s.CharField(
         max_length=2_000,
-        help_text="an e-mail address, a phone number with country code, an http or https address, or one as Apprise"
-        " has them, such as tgram://…",
+        help_text="an e-mail address, a phone number with country code, an http or https address, one as Apprise"
+        " has them, such as tgram://…, or for push the JSON of `PushSubscription.toJSON()` as text",
     )
     secret = s.CharField(
         max_length=200, required=False, allow_null=True, help_text="messages of a webhook are signed with it"
@@ -195,6 +198,17 @@ class TryMethodView(ContactMethodAPI):
         else:
             tried = contact_methods.try_method(self.found())
         return Response({"taken": tried.taken, "why": tried.why})
+
+
+class PushKeyShape(s.Serializer[Any]):
+    public_key = s.CharField(help_text="`applicationServerKey` of `pushManager.subscribe`, base64url")
+
+
+class PushKeyView(IncidentAPI):
+    @extend_schema(operation_id="push_key", responses={200: PushKeyShape, **ERRORS})
+    def get(self, request: Request) -> Response:  # noqa: ARG002
+        """The key that browsers subscribe to push with."""
+        return Response({"public_key": push_public_key()})
 
 
 class PreferencesView(ContactMethodAPI):

@@ -358,6 +358,7 @@ urlpatterns = [
     path("configuration/compare", ConfigurationCompareView.as_view(), name="api-configuration-compare"),
     path("grid", GridView.as_view(), name="api-grid"),
     path("noise", NoiseView.as_view(), name="api-noise"),
+    path("push_key", notifications.PushKeyView.as_view(), name="api-push-key"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
     path("backtests", BacktestsView.as_view(), name="api-backtests"),

@@ -16,6 +16,7 @@ from django.core.signing import BadSignature, SignatureExpired, TimestampSigner
 from django.db import transaction
 
 from incidents.notifications.models import OVER, Notification
+from incidents.security.refusals import record_refusal
 from ingest.commands import record_configuration
 from ingest.queries import Context, configured
 
@@ -41,17 +42,22 @@ def link_of(row: Notification) -> str:
     return f"{settings.PUBLIC_URL}/answer/{_signer().sign(row.pk.hex)}"
 
 
-def open_link(token: str) -> Notification:
+def open_link(token: str, *, is_answer: bool) -> Notification:
     """The call whose link has this token. Raises LinkRefusedError, which the audit has once for each link and reason;
-    looking at a good one changes nothing, for scanners of mail look, too."""
+    an answer (`is_answer`) by a forged one once an hour. Looking at a good or a used one changes nothing, for scanners
+    of mail look, too."""
     try:
         id_ = _signer().unsign(token)
     except BadSignature:
+        if is_answer:
+            record_refusal(KIND, "forged", "forged", "system:answer_links")
         raise LinkRefusedError(404, "This link is incomplete, or it was not made here.") from None
     row = Notification.objects.filter(pk=uuid.UUID(id_)).first()
     if row is None or row.person is None:
         raise LinkRefusedError(410, "The message of this link has been deleted.")
     if _is_used(row):
+        if is_answer:
+            _record(row, "repeated", "")
         raise LinkRefusedError(410, _TWICE)
     try:
         _signer().unsign(token, max_age=LASTS)

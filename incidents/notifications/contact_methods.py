@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
@@ -39,11 +40,13 @@ from incidents.domain.telephony import check_number
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
 from incidents.notifications.channels.apprise import check_service
 from incidents.notifications.channels.send import send
-from incidents.notifications.models import ContactMethod, Preferences
+from incidents.notifications.models import ContactMethod, NotificationDelivery, Preferences
+from incidents.notifications.push_key import push_private_key
 from incidents.notifications.queue import Outgoing, wake_for
 from incidents.notifications.recipients import preferences, reachable
-from incidents.notifications.results import masked
+from incidents.notifications.results import ACTOR, masked
 from incidents.security import outbound
+from incidents.security.push_encryption import check_subscription
 from incidents.teams.references import hold_names, named_by
 from ingest.commands import record_configuration, retrying
 from ingest.queries import Context, now_utc
@@ -122,6 +125,43 @@ def remove_method(row: ContactMethod, context: Context) -> None:
     retrying(remove)
 
 
+def add_device(user: User, name: str, subscription: str, context: Context) -> ContactMethod:
+    """Have this browser receive pages; one that is known, by the address of its push service, is not added again."""
+    endpoint = check_subscription(subscription).endpoint
+    for row in ContactMethod.objects.filter(user=user, kind="push").select_related("user"):
+        if row.address and check_subscription(row.address).endpoint == endpoint:
+            return change_method(row, {"address": subscription}, context)
+    return add_method(user, {"name": name, "kind": "push", "address": subscription}, context)
+
+
+def remove_gone(addresses: Mapping[int, str]) -> None:
+    """Remove methods whose address has ended for good, and the rules that use them; by delivery, the address that was
+    used: one that was changed since stays."""
+    found = NotificationDelivery.objects.filter(pk__in=addresses, method__isnull=False).select_related(
+        "method__user"
+    )
+    used = {one.method: addresses[one.pk] for one in found}
+    for row, address in used.items():
+        if row is not None and row.address == address:
+            retrying(partial(_drop, row))
+
+
+@transaction.atomic
+def _drop(row: ContactMethod) -> None:
+    context = Context(ACTOR)
+    if row.user is not None:
+        # People who add or change wait here, as they do for one another.
+        user = get_user_model().objects.select_for_update(of=("self",)).get(pk=row.user.pk)
+        before = preferences_as_json(user)
+        rules = [rule for rule in before["rules"] if rule["method"] != row.name]
+        if rules != before["rules"]:
+            Preferences.objects.filter(user=user).update(rules=rules)
+            after = {**before, "rules": rules}
+            record_configuration("notification_rules", user.username, before, after, context)
+    if ContactMethod.objects.filter(pk=row.pk).delete()[0]:
+        record_configuration(_kind(row), _key(row), method_as_json(row), None, context)
+
+
 def _refuse_in_rules(row: ContactMethod) -> None:
     rules = Preferences.objects.filter(user=row.user).values_list("rules", flat=True).first() or []
     if any(rule["method"] == row.name for rule in rules):
@@ -164,6 +204,8 @@ def _fill(row: ContactMethod, given: Mapping[str, Any]) -> None:
         row.name = _name(given["name"])
     if "kind" in given:
         row.kind = _known_kind(given["kind"])
+    if row.kind == "push" and row.user is None:
+        raise InvalidValueError("kind", "push belongs to one device of a person, not to a team")
     row.address = check_address(row.kind, given["address"])  # type: ignore[arg-type]
     if "secret" in given:
         row.secret = check_line("secret", given["secret"] or "", 200, blank=True)
@@ -208,6 +250,13 @@ def check_address(kind: Kind, given: object) -> str:
             raise InvalidValueError("address", str(error)) from None
     elif kind in ("sms", "voice"):
         return check_number(address)
+    elif kind == "push":
+        found = check_subscription(address)
+        try:
+            outbound.check_literal(found.endpoint, settings.OUTBOUND_ALLOWED_NETWORKS)
+        except outbound.AddressRefusedError as error:
+            raise InvalidValueError("address", f"has an endpoint that is refused: {error}") from None
+        return found.as_text()
     else:
         check_service(address)
     return address
@@ -248,9 +297,12 @@ def _set_preferences(user: User, given: Mapping[str, Any], context: Context) -> 
 def try_method(row: ContactMethod) -> Tried:
     """Send a test message now and say what was answered; one that is taken verifies the method."""
     owner = "" if row.user is None else row.user.username
-    reply = _try(owner, row.kind, row.address, row.secret, _key(row))  # type: ignore[arg-type]
+    secret = push_private_key() if row.kind == "push" else row.secret
+    reply = _try(owner, row.kind, row.address, secret, _key(row))  # type: ignore[arg-type]
     if reply.kind == "taken":
         _verified(row)
+    elif reply.is_gone:
+        retrying(partial(_drop, row))
     return Tried(reply.kind == "taken", reply.why)
 
 

@@ -23,6 +23,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from incidents.domain.notifications.delivery import Reply, no_answer
 from incidents.notifications.channels.send import send
+from incidents.notifications.contact_methods import remove_gone
 from incidents.notifications.key import check_key
 from incidents.notifications.queue import (
     LEASE,
@@ -204,8 +205,11 @@ class Deliverer:
         """Record the answers. It is kept until it is committed, whatever becomes of the database."""
         if self.answers:
             record_results([_result(outgoing, reply) for outgoing, reply in self.answers], now)
-        did, self.answers = len(self.answers), []
-        return did
+        answers, self.answers = self.answers, []
+        gone = [outgoing for outgoing, reply in answers if reply.is_gone]
+        if gone:
+            remove_gone({pk: outgoing.address for outgoing in gone for pk, _ in outgoing.deliveries})
+        return len(answers)
 
     def wait(self, seconds: float) -> None:
         self.answers += self.pool.collect(seconds)

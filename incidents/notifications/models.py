@@ -18,6 +18,7 @@ KINDS = (
     ("email", "e-mail"),
     ("webhook", "webhook"),
     ("apprise", "service"),
+    ("push", "push on a device"),
     ("sms", "SMS"),
     ("voice", "phone call"),
 )
@@ -179,6 +180,16 @@ class ProviderReceipt(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class PushKey(models.Model):
+    """One row: the key pair that signs web push messages (`incidents.notifications.push_key`)."""
+
+    private = EncryptedText()
+    public = models.TextField()
+
+    def __str__(self) -> str:
+        return self.public
 
 
 class KeyCheck(models.Model):

@@ -36,6 +36,7 @@ from incidents.domain.values import Severity
 from incidents.incident.models import IncidentRow
 from incidents.notifications.answer_links import link_of
 from incidents.notifications.models import CALL, OVER, ContactMethod, Notification, NotificationDelivery
+from incidents.notifications.push_key import push_private_key
 from incidents.notifications.recipients import Reachable, channel, method_of, people
 from incidents.notifications.results import (
     SENDING,
@@ -390,7 +391,9 @@ class _Judging:
             known = self._reachable(one.notification)
             return ("" if known is None else known.email), ""
         row = self._row(one)
-        return ("", "") if row is None else (row.address, row.secret)
+        if row is None:
+            return "", ""
+        return row.address, push_private_key() if row.kind == "push" else row.secret
 
     def _message_line(self, one: NotificationDelivery) -> MessageLine:
         ticket_text = self.tickets[one.notification.incident].line

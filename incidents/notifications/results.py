@@ -28,6 +28,8 @@ from incidents.domain.notifications.delivery import (
     outcome,
     refused,
 )
+from incidents.domain.notifications.push import read_subscription
+from incidents.domain.values import InvalidValueError
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import LockedCommand, record_together
 from incidents.notifications.models import OVER, ContactMethod, Notification, NotificationDelivery
@@ -91,6 +93,8 @@ def queue_key(kind: str, address: str) -> str:
         return f"webhook {_host(address)}"
     if kind in ("sms", "voice"):
         return f"twilio {kind}"
+    if kind == "push":
+        return f"push {_push_host(address)}"
     scheme = address.partition("://")[0][:30]
     return f"apprise {scheme} {hashlib.sha256(address.encode()).hexdigest()[:16]}"
 
@@ -109,15 +113,24 @@ def _host(address: str) -> str:
         return ""
 
 
+def _push_host(address: str) -> str:
+    try:
+        return _host(read_subscription(address).endpoint)
+    except InvalidValueError:
+        return ""
+
+
 def masked(row: ContactMethod) -> str:
-    """Part of an address that may be shown: of a mail all of it, of a number its end, of a webhook the host, of a
-    service its name."""
+    """Part of an address that may be shown: of a mail all of it, of a number its end, of a webhook or a push service
+    the host, of a service its name."""
     if not row.address:
         return "cannot be read: enter it again"
     if row.kind == "email":
         return row.address
     if row.kind in ("sms", "voice"):
         return f"…{row.address[-4:]}"
+    if row.kind == "push":
+        return _push_host(row.address)
     scheme, _, _ = row.address.partition("://")
     return f"{scheme[:30]}://{_host(row.address) if row.kind == 'webhook' else ''}…"
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from incidents.chat.models import ChatWorkspace
 from incidents.data_sources.models import DataSource
 from incidents.notifications import key
-from incidents.notifications.models import ContactMethod
+from incidents.notifications.models import ContactMethod, PushKey
 from incidents.security import encryption
 from incidents.webhooks.models import Webhook
 
@@ -20,15 +20,20 @@ OF_AUTHENTICATORS = ("secret", "seed")
 
 
 class Command(BaseCommand):
-    help = (
-        "Seal addresses, secrets of webhooks, data sources and second factors anew under DOSSIER_SECRET_KEY."
-    )
+    help = "Seal addresses, secrets of webhooks, data sources, push and second factors anew under DOSSIER_SECRET_KEY."
 
     def handle(self, **_: Any) -> None:
         try:
             with transaction.atomic():
                 key.reencrypt_secrets()
-                count = _methods() + _data_sources() + _webhooks() + _workspaces() + _authenticators()
+                count = (
+                    _methods()
+                    + _push_keys()
+                    + _data_sources()
+                    + _webhooks()
+                    + _workspaces()
+                    + _authenticators()
+                )
         except encryption.DecryptionError as error:
             raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_FALLBACKS.") from None
         self.stdout.write(f"{count} sealed anew.")
@@ -40,6 +45,15 @@ def _methods() -> int:
         if isinstance(row.address, encryption.Lost) or isinstance(row.secret, encryption.Lost):
             raise encryption.DecryptionError(f"the address of {row.name} was sealed under another key")
         row.save(update_fields=("address", "secret"))
+    return len(rows)
+
+
+def _push_keys() -> int:
+    rows = list(PushKey.objects.select_for_update())
+    for row in rows:
+        if isinstance(row.private, encryption.Lost):
+            raise encryption.DecryptionError("the key of web push was sealed under another key")
+        row.save(update_fields=("private",))
     return len(rows)
 
 

@@ -72,5 +72,8 @@ document.addEventListener("keydown", (event) => {
 const panel = location.hash.slice(1); // an action that a link or the palette names
 if (/^[a-z_]+$/.test(panel) && openPanel(panel)) history.replaceState(null, "", location.pathname + location.search);
 
+// The installed app shows its own page while it is offline.
+if (navigator.serviceWorker && matchMedia("(display-mode: standalone)").matches) navigator.serviceWorker.register("/service-worker.js");
+
 startCharts();
 startLive();

@@ -1,11 +1,12 @@
-"""The page behind the link of a message: acknowledge, snooze or hand over without signing in."""
+"""The page behind the link of a message: acknowledge, snooze or hand over without signing in. A service worker, which
+accepts JSON, gets one sentence instead."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
@@ -29,7 +30,7 @@ OVER = {"resolved": "It is resolved: there is nothing to answer."}
 def answer(request: HttpRequest, token: str) -> HttpResponse:
     """GET shows what can be done and does nothing; POST does it, once."""
     try:
-        call = open_link(token)
+        call = open_link(token, is_answer=request.method == "POST")
         return _answered(request, call) if request.method == "POST" else _page(request, call)
     except LinkRefusedError as refused:
         return _shown(request, {"refused": str(refused)}, refused.status)
@@ -74,8 +75,21 @@ def _page(request: HttpRequest, call: Notification, problem: str = "", status: i
 
 
 def _shown(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
-    response = render(request, TEMPLATE, context, status=status)
+    if "application/json" in request.headers.get("Accept", ""):
+        response: HttpResponse = JsonResponse({"text": _sentence(context)}, status=status)
+    else:
+        response = render(request, TEMPLATE, context, status=status)
     patch_cache_control(response, no_store=True)
     response["Referrer-Policy"] = "no-referrer"  # the address is a key
     response["X-Robots-Tag"] = "noindex"
     return response
+
+
+def _sentence(context: dict[str, Any]) -> str:
+    if "refused" in context:
+        return str(context["refused"])
+    if "done" in context:
+        return f"{context['done']} #{context['view'].incident.number}."
+    return str(
+        context["problem"] or context["over"] or f"#{context['view'].incident.number} can be answered."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -16,9 +17,11 @@ from frontend.time_input import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.paging import listed
 from incidents.domain.notifications.delivery import ACCOUNT
+from incidents.domain.notifications.push import read_subscription
 from incidents.domain.values import SEVERITIES, CommandRefusedError, InvalidValueError
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod
+from incidents.notifications.push_key import push_public_key
 from incidents.notifications.queries import is_readable, recent_notifications, unreachable
 from incidents.notifications.recipients import preferences, reachable
 
@@ -62,6 +65,21 @@ def _added(request: HttpRequest, user: User | None) -> tuple[dict[str, str], dic
         return {"name": error.reason}, typed
     messages.success(request, f"{row.name} added. Send a test to check it.")
     return {}, typed
+
+
+@page
+@require_POST
+def add_device(request: HttpRequest) -> HttpResponse:
+    """Adds the browser that sends its subscription, and sends it a test."""
+    name, subscription = request.POST.get("device", "").strip(), request.POST.get("subscription", "")
+    try:
+        row = contact_methods.add_device(_user(request), name, subscription, context_of(request))
+    except InvalidValueError as error:
+        return _listed(request, {"device": f"{error.field} {error.reason}"}, {"device": name})
+    except CommandRefusedError as error:
+        return _listed(request, {"device": error.reason}, {"device": name})
+    _report_test(request, contact_methods.try_method(row))
+    return _back()
 
 
 @page
@@ -125,8 +143,21 @@ def _act(request: HttpRequest, row: ContactMethod | None, verb: str) -> None:
 
 def _shown(rows: Iterable[ContactMethod]) -> list[dict[str, Any]]:
     return [
-        {"it": row, "unreadable": not is_readable(row), **contact_methods.method_as_json(row)} for row in rows
+        {
+            "it": row,
+            "unreadable": not is_readable(row),
+            "device": _device(row),
+            **contact_methods.method_as_json(row),
+        }
+        for row in rows
     ]
+
+
+def _device(row: ContactMethod) -> str:
+    """By which a browser knows its own subscription; the address of its push service is a secret."""
+    if row.kind != "push" or not row.address:
+        return ""
+    return hashlib.sha256(read_subscription(row.address).endpoint.encode()).hexdigest()
 
 
 def _method_name(row: ContactMethod) -> str:
@@ -197,6 +228,7 @@ def _listed(
         "unreachable": unreachable([user.username]).get(user.username),
         "names": names,
         "kinds": KINDS,
+        "push_key": push_public_key(),
         "rules": [*rules, *({"method": "", "severities": [], "shown": ""} for _ in range(BLANK_RULES))],
         "quiet": known.quiet or {},
         "bundle": _words(known.bundle_seconds),

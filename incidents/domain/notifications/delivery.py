@@ -34,7 +34,7 @@ from incidents.domain.values import (
 # ----------------------------------------------------------------------------------------------------------
 # Rules
 # ----------------------------------------------------------------------------------------------------------
-Kind = Literal["email", "webhook", "apprise", "sms", "voice"]
+Kind = Literal["email", "webhook", "apprise", "push", "sms", "voice"]
 Source = Literal["method", "account", "direct"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
@@ -442,11 +442,12 @@ _PASSING: Final = frozenset({408, 421, 423, 425, 429})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`why` is what people read; `retry_after` what the receiver asked for."""
+    """`why` is what people read; `retry_after` what the receiver asked for; `is_gone`: its address has ended."""
 
     kind: ReplyKind
     why: str = ""
     retry_after: timedelta | None = None
+    is_gone: bool = False
 
 
 def smtp(code: int, text: str) -> Reply:

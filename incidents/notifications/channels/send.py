@@ -1,6 +1,6 @@
 """Send one message by the channel of its contact method: e-mail (the server of DOSSIER_EMAIL_URL), webhook (JSON
-by HTTP to allowed addresses, `incidents.security.outbound`), Apprise, or SMS and voice by a provider. Runs in a
-thread of its queue and touches no database.
+by HTTP to allowed addresses, `incidents.security.outbound`), Apprise, web push, or SMS and voice by a provider. Runs
+in a thread of its queue and touches no database.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from incidents.domain.notifications.delivery import Reply, no_answer, refused, u
 from incidents.domain.webhooks import sign
 from incidents.notifications.channels.apprise import send_service
 from incidents.notifications.channels.twilio import send_sms, send_voice
+from incidents.notifications.channels.web_push import send_push
 from incidents.notifications.key import UNREADABLE
 from incidents.notifications.queue import Outgoing
 from incidents.security.encryption import Lost
@@ -103,6 +104,7 @@ _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
     "email": send_mail,
     "webhook": send_hook,
     "apprise": send_service,
+    "push": send_push,
     "sms": send_sms,
     "voice": send_voice,
 }

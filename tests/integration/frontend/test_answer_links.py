@@ -72,7 +72,7 @@ def test_a_link_acknowledges_once_under_the_name_of_its_reader() -> None:
     for again in (client.get(path), client.post(path, {"verb": "snooze", "for": "1"})):
         assert again.status_code == 410
         assert "has been used" in again.content.decode()
-    assert state()[0] == "acknowledged"
+    assert (state()[0], audited()) == ("acknowledged", ["used", "repeated"])
 
 
 def test_a_link_hands_over_and_is_not_used_up_by_a_wrong_form() -> None:
@@ -94,6 +94,13 @@ def test_a_link_hands_over_and_is_not_used_up_by_a_wrong_form() -> None:
     )
 
 
+def test_a_service_worker_that_accepts_json_gets_one_sentence() -> None:
+    path, client = link(), Client(headers={"Accept": "application/json"})
+    assert client.post(path, {"verb": "acknowledge"}).json() == {"text": "Acknowledged #1."}
+    again = client.post(path, {"verb": "acknowledge"})
+    assert (again.status_code, again.json()["text"][:24]) == (410, "This link has been used:")
+
+
 def _forged(path: str) -> str:
     return path[:-2] + ("aa" if path[-2:] != "aa" else "bb")
 
@@ -101,7 +108,7 @@ def _forged(path: str) -> str:
 @pytest.mark.parametrize("change", [_forged, lambda path: path[: len(path) // 2], lambda _: "/answer/a.b.c"])
 def test_a_link_that_was_not_made_here_is_refused(change: Any) -> None:
     answer = Client().post(change(link()), {"verb": "acknowledge"})
-    assert (answer.status_code, state()[0], audited()) == (404, "open", [])
+    assert (answer.status_code, state()[0], audited()) == (404, "open", ["refused: forged"])
 
 
 def test_a_link_expires_and_ends_with_the_account() -> None:
