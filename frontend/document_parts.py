@@ -64,6 +64,7 @@ EVENTS = {
     "incident.proposal_declined": "a person declined a proposed action",
     "incident.proof_waived": "resolved without the proof of repair that the incident demands, with the reason",
     "incident.question_answered": "the outcome of a measurement, with the probability of each suspect before and after",
+    "incident.status_published": "an update of a status page about the incident was published, corrected or withdrawn",
     "incident.theory_checked": "a theory was tested hop by hop",
     "incident.probe_requested": "agents were asked for a probe",
     "incident.remediation_answered": "the cluster drained, replaced, returned, refused or gave up a node",

@@ -38,10 +38,10 @@ from incidents.incident.models import IncidentRow
 from incidents.incident.repository import IncidentNotFoundError
 from incidents.oncall.models import OnCallSchedule
 from incidents.oncall.queries import ScheduleNotFoundError, find_schedule, on_call_status
+from incidents.security.refusals import record_refusal
 from incidents.suppression.silences import create_silence, matchers_in_common
 from incidents.teams.models import Team
-from ingest.commands import record_configuration
-from ingest.queries import Context, configured, now_utc
+from ingest.queries import Context, now_utc
 
 LARGEST: Final = 256 * 1024
 """Bytes of a body."""
@@ -131,16 +131,8 @@ def _refused(workspace: ChatWorkspace, reason: str, why: str) -> ChatRequestRefu
 
 
 def _note_refusal(workspace: ChatWorkspace, reason: str) -> None:
-    """On the audit once an hour for each reason, however many there are."""
-    hour = f"{now_utc():%Y-%m-%d %H}"
-    if not _is_new(workspace, f"refused {reason} {hour}"):
-        return
-    key = f"{workspace.name}/{reason}"
-    with transaction.atomic():
-        known = configured(REFUSALS, key)
-        before = known[-1].body["after"] if known else None
-        after = {"workspace": workspace.name, "outcome": f"refused: {reason}", "hour": hour}
-        record_configuration(REFUSALS, key, before, after, Context("system:chat"))
+    key, about = f"{workspace.name}/{reason}", {"workspace": workspace.name}
+    record_refusal(REFUSALS, key, reason, "system:chat", about)
 
 
 def _is_new(workspace: ChatWorkspace, key: str) -> bool:

@@ -145,6 +145,7 @@ REPLIED: Final = frozenset(
         "incident.escalation_exhausted",
         "incident.proposal_accepted",
         "incident.proposal_declined",
+        "incident.status_published",
     }
 )
 """Events that a thread repeats: what people did, and pages. What analyzers and alerts add changes the message."""

@@ -31,6 +31,8 @@ WITHDRAWN: Final = "status_page.notice_withdrawn"
 EVENT_TYPES: Final = (PUBLISHED, EDITED, WITHDRAWN)
 
 OPERATIONAL: Final = "operational"
+NO_DATA: Final = "no_data"
+"""State of a day on which the page was not there yet."""
 STATES: Final[Mapping[str, str]] = {
     OPERATIONAL: "Operational",
     "maintenance": "Under maintenance",
@@ -346,14 +348,18 @@ class Day:
 
     @property
     def words(self) -> str:
-        return f"{self.day:%-d %b %Y}: {STATES[self.state].lower()}"
+        return f"{self.day:%-d %b %Y}: {STATES[self.state].lower() if self.state in STATES else 'no data'}"
 
 
-def strips(keys: Iterable[str], notices: Iterable[Notice], now: datetime) -> dict[str, list[Day]]:
-    """The worst state of each service on each of the last DAYS days (UTC), today last."""
-    today = now.astimezone(UTC).date()
+def strips(
+    keys: Iterable[str], notices: Iterable[Notice], now: datetime, since: datetime
+) -> dict[str, list[Day]]:
+    """The worst state of each service on each of the last DAYS days (UTC), today last; NO_DATA on days before the page
+    was made (`since`) without a notice."""
+    today, first = now.astimezone(UTC).date(), since.astimezone(UTC).date()
     days = [today - timedelta(days=back) for back in range(DAYS - 1, -1, -1)]
-    found = {key: dict.fromkeys(days, OPERATIONAL) for key in keys}
+    blank = {day: NO_DATA if day < first else OPERATIONAL for day in days}
+    found = {key: dict(blank) for key in keys}
     for notice in notices:
         if notice.withdrawn:
             continue
@@ -369,7 +375,7 @@ def _mark(strip: dict[date, str], start: datetime, end: datetime, state: str) ->
     day = max(day, next(iter(strip)))
     while day <= last:
         if day in strip:
-            strip[day] = worst((strip[day], state))
+            strip[day] = worst((state,) if strip[day] == NO_DATA else (strip[day], state))
         day += timedelta(days=1)
 
 

@@ -13,9 +13,12 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from incidents.domain.incident.commands import RecordStatusUpdate
+from incidents.domain.incident.status_updates import StatusChange
 from incidents.domain.status_pages import (
     EDITED,
     PUBLISHED,
+    STATUSES,
     WITHDRAWN,
     Notice,
     Publish,
@@ -25,6 +28,7 @@ from incidents.domain.status_pages import (
     publish,
     withdraw,
 )
+from incidents.incident.repository import record
 from incidents.status_pages.mail import address_to_subscribers
 from incidents.status_pages.models import StatusPage
 from incidents.status_pages.projection import project, stream_of
@@ -113,6 +117,26 @@ def _recorded(
     (event,) = append(stream_of(id_), [NewEvent(type_, body, now_utc())], head, context)
     after = evolve(notice, event)
     project(after, event.version)
+    _note(page, after, event, context)
     page.version += 1
     page.save(update_fields=["version"])
     return after
+
+
+_CHANGES: Final[Mapping[str, StatusChange]] = {
+    PUBLISHED: "published",
+    EDITED: "edited",
+    WITHDRAWN: "withdrawn",
+}
+
+
+def _note(page: StatusPage, notice: Notice, event: Event, context: Context) -> None:
+    """The timeline of the incident has what strangers were told of it."""
+    if notice.incident is None:
+        return
+    update = notice.updates[event.body["number"] - 1] if event.type == EDITED else notice.last
+    words = STATUSES[notice.kind][update.status]
+    command = RecordStatusUpdate(
+        page.slug, page.name, notice.id, update.number, _CHANGES[event.type], words, update.text
+    )
+    record(notice.incident, command, context)

@@ -6,6 +6,8 @@ Addresses of subscribers are not in the log: they belong to strangers, who may h
 from __future__ import annotations
 
 from django.db import models
+from django.db.models.functions import Now
+from django.utils import timezone
 
 from incidents.domain.status_pages import PublicService, services_in
 from incidents.teams.models import Team
@@ -24,6 +26,8 @@ class StatusPage(models.Model):
     team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="+")
     services = models.JSONField(default=list)
     """Objects as `PublicService.as_json` writes them, in the order of the page."""
+    made_at = models.DateTimeField(default=timezone.now, db_default=Now())
+    """Days before have no data, unless a notice was published."""
     version = models.BigIntegerField(default=0)
     """Rises with each change of the page or of a notice on it, by which caches know it."""
 

@@ -16,6 +16,7 @@ from incidents.components.impact import blast_of
 from incidents.domain.incident.state import Incident
 from incidents.domain.status_pages import (
     DAYS,
+    NO_DATA,
     Day,
     Draft,
     Notice,
@@ -92,12 +93,18 @@ class ServiceStatus:
     @property
     def bad_days(self) -> list[tuple[int, Day]]:
         """Days on which it was not operational, with their places in the strip."""
-        return [(place, one) for place, one in enumerate(self.days) if one.state != "operational"]
+        good = ("operational", NO_DATA)
+        return [(place, one) for place, one in enumerate(self.days) if one.state not in good]
 
     @property
     def good_places(self) -> list[int]:
-        """Places of the other days."""
+        """Places of operational days."""
         return [place for place, one in enumerate(self.days) if one.state == "operational"]
+
+    @property
+    def empty_places(self) -> list[int]:
+        """Places of days without data."""
+        return [place for place, one in enumerate(self.days) if one.state == NO_DATA]
 
     @property
     def summary(self) -> str:
@@ -105,7 +112,10 @@ class ServiceStatus:
         bad = [one for _, one in self.bad_days]
         shown = "; ".join(one.words for one in bad[-5:])
         more = f"; and {len(bad) - 5} earlier days" if len(bad) > 5 else ""
-        return f"Last {DAYS} days: {shown}{more}" if bad else f"Last {DAYS} days: operational"
+        without = len(self.empty_places)
+        known = "Today" if DAYS - without == 1 else f"Last {DAYS - without} days"
+        before = f"; no data for the {without} days before" if without else ""
+        return f"{known}: {shown}{more}{before}" if bad else f"{known}: operational{before}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,7 @@ def status_of_page(page: StatusPage, now: datetime) -> PageStatus:
     notices = notices_of(page, now)
     entries = page.entries
     keys = [one.key for one in entries]
-    states, days = states_of(keys, notices), strips(keys, notices, now)
+    states, days = states_of(keys, notices), strips(keys, notices, now, page.made_at)
     groups: dict[str, list[ServiceStatus]] = {}
     for one in entries:
         groups.setdefault(one.group, []).append(ServiceStatus(one, states[one.key], days[one.key]))

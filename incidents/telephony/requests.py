@@ -29,9 +29,9 @@ from incidents.notifications.models import (
     ProviderReceipt,
 )
 from incidents.notifications.results import record_receipt
+from incidents.security.refusals import record_refusal
 from incidents.telephony.commands import carry_out
-from ingest.commands import record_configuration
-from ingest.queries import Context, configured, now_utc
+from ingest.queries import now_utc
 
 KIND: Final = "telephony_request"
 """Kind of refused requests on the audit."""
@@ -79,14 +79,7 @@ def _check(request: ProviderRequest) -> None:
 
 
 def _refused(status: int, reason: str, why: str) -> TelephonyRefusedError:
-    """On the audit once an hour for each reason, however many there are."""
-    hour = f"{now_utc():%Y-%m-%d %H}"
-    if _is_new(f"refused {reason} {hour}"):
-        with transaction.atomic():
-            known = configured(KIND, reason)
-            before = known[-1].body["after"] if known else None
-            after = {"outcome": f"refused: {reason}", "hour": hour}
-            record_configuration(KIND, reason, before, after, Context("system:telephony"))
+    record_refusal(KIND, reason, reason, "system:telephony")
     return TelephonyRefusedError(status, why)
 
 

@@ -12,6 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.views.status_pages.bodies import BODIES
+from incidents.security.refusals import record_refusal
 from incidents.status_pages import mail
 from incidents.status_pages.mail import CONFIRM, LEAVE, SubscriptionRefusedError
 
@@ -48,6 +49,7 @@ def confirm(request: HttpRequest, token: str) -> HttpResponse:
     """Looking at it changes nothing: scanners of mail do."""
     found = mail.read_link(CONFIRM, token)
     if found is None:
+        _refused(request, "confirmation")
         return _shown(request, NOT_VALID, 410)
     page, address = found
     if request.method != "POST":
@@ -64,6 +66,7 @@ def confirm(request: HttpRequest, token: str) -> HttpResponse:
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     found = mail.read_link(LEAVE, token)
     if found is None:
+        _refused(request, "end of a subscription")
         return _shown(request, {**NOT_VALID, "text": "The link is incomplete."}, 410)
     page, address = found
     if request.method != "POST":
@@ -72,6 +75,12 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     mail.unsubscribe(page, address)
     text = f"{address} was deleted and gets no more updates."
     return _shown(request, {"title": "Unsubscribed", "text": text})
+
+
+def _refused(request: HttpRequest, link: str) -> None:
+    """Looking leaves no entry: scanners of mail shorten and change addresses."""
+    if request.method == "POST":
+        record_refusal(mail.KIND, link, "link forged or expired", "system:status_pages")
 
 
 def _shown(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -28,6 +28,7 @@ from incidents.domain.incident.remediation import JudgeRepair as JudgeRepair
 from incidents.domain.incident.split import OpenSplitOff as OpenSplitOff
 from incidents.domain.incident.split import SplitAlertsOff as SplitAlertsOff
 from incidents.domain.incident.state import Incident, Stance
+from incidents.domain.incident.status_updates import RecordStatusUpdate as RecordStatusUpdate
 from incidents.domain.incident.theories import RecordTheory as RecordTheory
 from incidents.domain.routing.rules import Routing, Subject
 from incidents.domain.values import (
@@ -509,6 +510,7 @@ Command = (
     | AcceptProposal
     | DeclineProposal
     | RecordTheory
+    | RecordStatusUpdate
     | StartEscalation
     | SkipEscalation
     | TakeStep

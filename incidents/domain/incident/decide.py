@@ -64,6 +64,7 @@ from incidents.domain.incident.state import (
     resolution,
     without,
 )
+from incidents.domain.incident.status_updates import record_status_update
 from incidents.domain.incident.theories import record_theory
 from incidents.domain.values import (
     DEFAULT_SEVERITY,
@@ -578,6 +579,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.AcceptProposal: _accept_proposal,
     c.DeclineProposal: decline_proposal,
     c.RecordTheory: record_theory,
+    c.RecordStatusUpdate: record_status_update,
     c.JudgeRepair: judge_repair,
     c.StartEscalation: start,
     c.SkipEscalation: skip_escalation,

@@ -325,6 +325,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.proposal_accepted": proposals.decided,
     "incident.proposal_declined": proposals.decided,
     "incident.theory_checked": _as_it_was,
+    "incident.status_published": _as_it_was,
     "incident.resolved": _resolved,
     "incident.reopened": _reopened,
     # How far an escalation has come is folded beside the incident (`domain.escalation`).

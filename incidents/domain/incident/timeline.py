@@ -22,6 +22,7 @@ from incidents.domain.incident.remediation import (
 )
 from incidents.domain.incident.split import alerts_moved_sentence, split_from_sentence
 from incidents.domain.incident.state import Fact
+from incidents.domain.incident.status_updates import status_sentence
 from incidents.domain.incident.theories import checked_sentence
 from incidents.domain.values import parse_rfc3339
 
@@ -362,6 +363,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.probe_requested": requested_probe_sentence,
     "incident.question_answered": question_answered_sentence,
     "incident.theory_checked": checked_sentence,
+    "incident.status_published": status_sentence,
     "incident.action_proposed": proposed_sentence,
     "incident.proposal_accepted": accepted_sentence,
     "incident.proposal_declined": declined_sentence,

@@ -20,6 +20,7 @@ from incidents.domain.status_pages import (
 from incidents.domain.values import CommandRefusedError, InvalidValueError
 
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
+LONG_AGO = NOON - timedelta(days=400)
 KEYS = ("storage", "network")
 
 
@@ -51,7 +52,7 @@ def test_a_strip_has_the_worst_state_of_each_day_that_an_update_lasted() -> None
         (49, "identified", {"storage": "degraded_performance"}),
         (20, "resolved", {}),
     )
-    strip = strips(KEYS, [long], NOON)["storage"]
+    strip = strips(KEYS, [long], NOON, LONG_AGO)["storage"]
     assert len(strip) == 90
     assert strip[-1].day == NOON.date()
     assert [one.state for one in strip[-4:]] == [
@@ -65,9 +66,17 @@ def test_a_strip_has_the_worst_state_of_each_day_that_an_update_lasted() -> None
 def test_a_withdrawn_notice_leaves_no_day_and_one_that_began_earlier_fills_the_strip() -> None:
     open_for_long = notice((24 * 200, "investigating", {"network": "partial_outage"}))
     withdrawn = notice((3, "investigating", {"storage": "major_outage"}), withdrawn=True)
-    found = strips(KEYS, [open_for_long, withdrawn], NOON)
+    found = strips(KEYS, [open_for_long, withdrawn], NOON, LONG_AGO)
     assert {one.state for one in found["network"]} == {"partial_outage"}
     assert {one.state for one in found["storage"]} == {"operational"}
+
+
+def test_days_before_the_page_was_made_have_no_data_unless_a_notice_says_something() -> None:
+    early = notice((24 * 9, "investigating", {"network": "partial_outage"}), (24 * 9 - 1, "resolved", {}))
+    found = strips(KEYS, [early], NOON, NOON - timedelta(days=3))
+    assert [one.state for one in found["storage"]] == ["no_data"] * 86 + ["operational"] * 4
+    assert [one.state for one in found["network"]][-10:-8] == ["partial_outage", "no_data"]
+    assert found["storage"][0].words.endswith(": no data")
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,11 @@ from frontend.views.status_pages.bodies import BODIES
 from incidents import commands
 from incidents.api.config.views import exported
 from incidents.domain.incident.commands import Report
+from incidents.domain.incident.timeline import sentence
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.status_pages import Publish
 from incidents.people.commands import set_member
-from incidents.queries import get
+from incidents.queries import get, incident_events
 from incidents.status_pages import commands as status
 from incidents.status_pages.mail import CONFIRMED_WITHIN, MOST_REQUESTS, send_waiting, tidy
 from incidents.status_pages.models import StatusEmail, StatusNotice, StatusPage, StatusSubscriber
@@ -296,6 +297,37 @@ def test_notices_are_compared_with_the_log_and_written_once_more(cloud: StatusPa
     assert StatusNotice.objects.values().get() == right
 
 
+def test_all_that_was_published_about_an_incident_is_on_its_timeline(cloud: StatusPage) -> None:
+    about = get(str(opened())).incident.id
+    first = Publish("identified", "We know.", {"storage": "major_outage"}, "incident", "Slow volumes", about)
+    notice = status.open_notice(cloud.slug, first, ALICE)
+    commands.resolve(about, "none", "", Context("user:bob"))
+    status.update_notice(cloud.slug, notice.id, Publish("resolved", "Over.", {}), ALICE)
+    status.edit_update(cloud.slug, notice.id, 1, "We know it.", ALICE)
+    status.edit_update(cloud.slug, notice.id, 1, "We know it.", ALICE)
+    status.withdraw_notice(cloud.slug, notice.id, ALICE)
+    found = [event for event in incident_events(about) if event.type == "incident.status_published"]
+    assert [(event.actor, sentence(event)) for event in found] == [
+        ("user:alice", "alice published update 1 on the status page Example Cloud (Identified): We know."),
+        ("user:alice", "alice published update 2 on the status page Example Cloud (Resolved): Over."),
+        ("user:alice", "alice corrected update 1 on the status page Example Cloud (Identified): We know it."),
+        ("user:alice", "alice withdrew the notice from the status page Example Cloud"),
+    ]
+    assert get(about).incident.state == "resolved"
+
+
+def test_days_before_the_page_was_made_are_shown_without_data(cloud: StatusPage, clock: Clock) -> None:
+    shown = Client().get("/status/cloud")
+    assert b'class="no_data"' in shown.content
+    assert b"Today: operational; no data for the 89 days before" in shown.content
+    found = Client().get("/status/cloud.json").json()["services"][0]["days"]
+    assert [one["state"] for one in found[-2:]] == ["no_data", "operational"]
+    StatusPage.objects.filter(pk=cloud.pk).update(made_at=now_utc() - timedelta(days=100))
+    BODIES.clear()
+    clock.pass_some()
+    assert b"no_data" not in Client().get("/status/cloud").content
+
+
 # Reading
 # ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rest", ["", ".json", "/feed"])
@@ -467,7 +499,12 @@ def test_a_wrong_address_and_a_forged_link_are_refused(cloud: StatusPage, mails:
     assert "is not an e-mail address" in answer.content.decode()
     forged = signing.dumps([cloud.slug, "reader@example.com"], salt="another")
     for verb in ("confirm", "unsubscribe"):
+        assert stranger.get(f"/status/{verb}/{forged}").status_code == 410
         assert stranger.post(f"/status/{verb}/{forged}").status_code == 410
+    for link in ("confirmation", "end of a subscription"):
+        assert [event.body["after"]["outcome"] for event in logged("status_subscriber", link)] == [
+            "refused: link forged or expired"
+        ]
     assert stranger.post("/status/none/subscribe", {"address": "a@example.com"}).status_code == 404
     cloud.public = False
     cloud.save()
