@@ -69,6 +69,7 @@ SHORT_FILES = {
     "incidents/domain/csv.py": "one guard for every CSV that leaves",
     "incidents/domain/incident/flapping.py": "the rule of flap detection, which two packages apply",
     "incidents/incident/telemetry_horizon.py": "keeps the analyzers out of the repository",
+    "incidents/security/refusals.py": "one way onto the audit for what four packages refuse",
     "ingest/api/redact.py": "imports nothing: loggers use it before Django is there",
 }
 

@@ -9,7 +9,7 @@ from django.template.loader import get_template
 from tests.places import ROOT
 
 TEMPLATES = ROOT / "frontend" / "templates"
-SHARED = {"docs", "layout", "onboarding", "shared"}
+SHARED = {"docs", "installed", "layout", "onboarding", "shared"}
 """Folders that belong to no package of `frontend/views`: parts of several areas, and areas of one module."""
 
 
