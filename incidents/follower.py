@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from itertools import groupby
@@ -26,6 +27,7 @@ from incidents.alerts.correlate import (
 )
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.alerts import Links
+from incidents.domain.incident.dissent import dissent_of
 from incidents.domain.incident.finding import (
     MOST_STEPS,
     Finding,
@@ -46,6 +48,7 @@ from incidents.domain.values import NO_CAUSE, is_class, optional_time, parse_rfc
 from incidents.incident.models import FindingPlacement, IncidentRow
 from incidents.incident.projection import project_window, state_of, windows_of
 from incidents.incident.repository import lock_key, next_number, open_ticket_of, record, record_opening
+from incidents.scorecards.queries import disputed_blames
 from incidents.teams.models import routing_table
 from ingest.commands import Follower, register_follower
 from ingest.queries import Context, Event, dependencies_of
@@ -76,6 +79,7 @@ def record_opinions(event: Event) -> None:
     states = [state_of(row) for row in rows.order_by("number")]
     concerned = [state for state in states if _news(state, body, end)]
     looked = seen(body.get("window_hash", "")) if concerned else None
+    known_disputes = cache(disputed_blames)
     for state in concerned:
         before = state.opinions.get(body["analyzer"])
         over = state.last_failure is not None and state.last_failure <= start
@@ -84,7 +88,11 @@ def record_opinions(event: Event) -> None:
         # Where the failures ended before the window began, whoever it names fails on its own and explains nothing here.
         beside = [] if looked is None or over else [s for s in body["suspects"] if not _later(before, s)]
         instead = next((s for s in beside if looked and looked.beside(state.cause, s["component"])), None)
-        record(state.id, c.NoteOpinion(_word(body, start, end, instead)), context_of(event))
+        word = _word(body, start, end, instead)
+        if before is None or before.dissents:
+            kind = (state.component or "").partition("/")[0]
+            word = replace(word, dissent=dissent_of(word.analyzer, known_disputes(), kind))
+        record(state.id, c.NoteOpinion(word), context_of(event))
 
 
 def _news(state: Incident, body: Mapping[str, Any], end: datetime) -> bool:

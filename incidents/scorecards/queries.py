@@ -11,16 +11,21 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from statistics import median
 from typing import Any
 
 from django.db.models import Q
 
 from analyzers.queries import Share
+from incidents.domain.incident.dissent import DisputedBlame
 from incidents.domain.incident.outcome import AnalyzerOutcome, analyzer_outcomes, has_blamed
-from incidents.domain.incident.state import Incident
+from incidents.domain.incident.state import Incident, fused, opinion_from
 from incidents.domain.values import parse_rfc3339
 from incidents.incident.models import AnalyzerOutcomeRow, IncidentRow
+
+MOST_BLAMES = 500
+"""The record of dissent is the newest so many blames of resolved incidents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,24 @@ def by_version(analyzer: str) -> list[Card]:
     for row in _rows(None, None, None).filter(analyzer=analyzer):
         groups.setdefault(row.analyzer_version, []).append(row)
     return [_card(analyzer, version, groups[version], 0) for version in sorted(groups, key=_version_key)]
+
+
+def disputed_blames() -> list[DisputedBlame]:
+    """Blames of resolved incidents that other analyzers judged without naming the cause, among the newest `MOST_BLAMES`
+    by single analyzers: what the weight of a dissent is learnt from."""
+    rows = AnalyzerOutcomeRow.objects.filter(outcome__in=("right", "wrong"), score__isnull=False)
+    rows = rows.order_by("-incident__resolved_at", "incident", "-score", "analyzer")
+    found = []
+    for _, blames in groupby(rows.select_related("incident")[:MOST_BLAMES], key=lambda one: one.incident_id):
+        first, *others = blames
+        opinions = [opinion_from(one) for one in first.incident.opinions.values()]
+        dissenters = tuple(sorted(one.analyzer for one in opinions if one.dissents))
+        forecast = all(one.forecast for one in opinions if has_blamed(one))
+        score = fused(one.score for one in (first, *others))
+        if dissenters and not forecast and score is not None:
+            kind, right = str(first.component).partition("/")[0], first.outcome == "right"
+            found.append(DisputedBlame(kind, score, bool(others), dissenters, right))
+    return found
 
 
 def _rows(since: datetime | None, until: datetime | None, team: str | None) -> Any:

@@ -13,7 +13,9 @@ look at it, and what they blame is fused by the rule of incidents (`incidents.do
 * `methods`: voting and NetBouncer (smallest loss of interest 5e-4) on the very same flows.
 * `halves`: the same two, each on half of the flows.
 
-For calibration the bar is lowered by 3 nats, so that doubtful suspects are seen too. `--tune` prints Brier scores over
+For calibration the bar is lowered by 3 nats, so that doubtful suspects are seen too. A lone blame, of which the other
+analyzer saw nothing, is lowered by what its dissent is worth on the first half of the windows, and judged on the
+second. `--tune` prints Brier scores over
 the discount from tuning seeds; the figures use seeds from `FIRST_REPORTING_SEED` on.
 """
 
@@ -49,7 +51,8 @@ from analyzers.simulators.fabric import build as build_fabric
 from analyzers.simulators.fleet import M, build
 from analyzers.simulators.routes import gathered, path_table
 from incidents.domain.incident import state
-from tests.benchmarks.glance import told
+from incidents.domain.incident.dissent import DisputedBlame, weights
+from tests.benchmarks.glance import ENOUGH, told
 from tests.benchmarks.scoring import spread
 
 Row = dict[str, Any]
@@ -261,7 +264,9 @@ def main(trials: int = 800) -> list[Row]:
 
 def figures(trials: int) -> Iterator[Row]:
     for world in WORLDS:
-        yield from _top1(world, trials_of(world, trials, FIRST_REPORTING_SEED, KINDS, lowered=False))
+        found = trials_of(world, trials, FIRST_REPORTING_SEED, KINDS, lowered=False)
+        yield from _top1(world, found)
+        yield from _lone(world, found)
     for world in ("separate", "shared", "methods"):
         seen = trials_of(world, trials, FIRST_REPORTING_SEED, ("faint", "healthy"), lowered=True)
         yield from _calibration(world, seen)
@@ -317,6 +322,38 @@ def _calibration(world: str, found: Sequence[Trial]) -> Iterator[Row]:
         score, said, true = brier(pairs, discount)
         note = f"says {said:.3f}, true {true:.3f} [{low:.3f}, {high:.3f}], {len(pairs)} doubtful suspects"
         yield _row(f"{world}: Brier where both blame, {name}", score, None, note)
+
+
+def lone_blames(world: str, trials: Sequence[Trial]) -> list[DisputedBlame]:
+    """What one of the two names and the other does not."""
+    return [
+        DisputedBlame(one.component.partition("/")[0], one.score, False, (NAMES[world][1 - n],), one.right)
+        for _, said in trials
+        for n in (0, 1)
+        for one in said[n]
+        if one.score is not None and not any(one.names & other.names for other in said[1 - n])
+    ]
+
+
+def _lone(world: str, found: Sequence[Trial]) -> Iterator[Row]:
+    """Stated minus true of lone blames: by themselves, and with the dissent learnt from the first half."""
+    half = len(found) // 2
+    record, judged = lone_blames(world, found[:half]), lone_blames(world, found[half:])
+    if not judged:
+        return
+    true = Share(sum(one.right for one in judged), len(judged))
+    low, high = true.interval
+    for name, known in (("without a record", []), ("with the record", record)):
+        stated = [
+            state.fused([one.score], dissent=weights(known, one.kind).get(one.dissenters[0], 0.0)) or 0.0
+            for one in judged
+        ]
+        mean = sum(stated) / len(stated)
+        note = (
+            f"says {mean:.3f}, true {true.value or 0:.3f} [{low:.3f}, {high:.3f}], {len(judged)} lone blames"
+        )
+        bar = "<= 0.05" if len(judged) >= ENOUGH else None
+        yield _row(f"{world}: lone blames, {name}, stated minus true", mean - (true.value or 0), bar, note)
 
 
 def _row(name: str, value: float, bar: str | None, note: str) -> Row:

@@ -47,6 +47,14 @@ class ReportShape(s.Serializer[Any]):
     evidence = EvidenceShape(many=True, required=False, help_text="at most 20 pieces and 1 MB")
 
 
+class DissentShape(s.Serializer[Any]):
+    """Nats that an analyzer takes off the log-odds of a blame, as it judged the cause without naming it; learnt from
+    resolved incidents, 0 without a record."""
+
+    one = s.FloatField(help_text="off a blame by one analyzer")
+    several = s.FloatField(help_text="off a blame by several that agree")
+
+
 class OpinionShape(s.Serializer[Any]):
     """The latest word of one analyzer on an incident."""
 
@@ -70,6 +78,7 @@ class OpinionShape(s.Serializer[Any]):
     schedules = s.ListField(child=s.CharField(), help_text="schedules that still say so")
     window = s.DictField(help_text="start and end of the telemetry that it rests on")
     first_at = s.DateTimeField(allow_null=True, help_text="time of the first finding on this incident")
+    dissent = DissentShape()
 
 
 class OwnershipShape(s.Serializer[Any]):

@@ -457,13 +457,18 @@ def title_of(blame: Blame) -> str:
     return f"{blame.component} {phrase}"[:300]
 
 
-def verdict_of(blame: Blame, probability: float | None, agreeing: Sequence[str] = ()) -> str:
-    """One sentence that a person on call understands; `agreeing` are the analyzers that say so."""
+def verdict_of(
+    blame: Blame, probability: float | None, agreeing: Sequence[str] = (), dissenting: Sequence[str] = ()
+) -> str:
+    """One sentence that a person on call understands; `agreeing` are the analyzers that say so, `dissenting` those that
+    judged the component, did not name it and so lowered the probability."""
     likely = "" if probability is None else f", {percent(probability)} likely at fault"
     together = ""
     if len(agreeing) > 1:
         names = f"{', '.join(agreeing[:-1])} and {agreeing[-1]}"
         together = f" as {names} agree" if likely else f"; {names} agree"
+    if dissenting and likely:
+        together += f", lowered because {' and '.join(dissenting)} judged it without naming it"
     sentence = f"{title_of(blame)}{likely}{together}"
     if blame.ambiguous_with:
         shown = ", ".join(blame.ambiguous_with[:5])

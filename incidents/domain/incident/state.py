@@ -5,7 +5,8 @@ small however long the incident lives: comments and evidence are in the log and 
 
 Opinions: only the latest word of an analyzer counts. `blames`: it names the incident's cause. `blames_other`: it
 judged the cause and names something else on the same paths. `saw_nothing`: it judged the cause and names nothing
-there. `no_longer_blames`: it did, and a later window of the same schedule does not.
+there. `no_longer_blames`: it did, and a later window of the same schedule does not. An analyzer that judged the cause
+and never named it dissents.
 
 State of the failure, apart from the state of the work: a firing alert is failing. A failure found by analyzers
 is failing while the latest window over it blames it and a failure lies in the recent part of that window (a long
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
+from incidents.domain.incident.dissent import CAP, NO_DISSENT, Dissent, logit, lowered
 from incidents.domain.proposals import Proposal
 from incidents.domain.questions import Dialogue
 from incidents.domain.remediation.state import Remediation
@@ -66,9 +68,6 @@ FAILS: Final = "fails {} of what depends on it"
 SHARED_EVIDENCE: Final = 0.5
 """Weight of a second analyzer's log-odds: it may have read the same telemetry. With 0.5 the fused number keeps its
 word even then; where they share nothing but the fault it is too modest (`tests/benchmarks/fusion.py`)."""
-CAP: Final = 0.999
-"""Agreement alone never makes more than this of scores below it."""
-
 _WEIGHT: Mapping[OpinionKind, int] = {"blames": 2, "blames_other": 1, "saw_nothing": 0, "no_longer_blames": 0}
 
 
@@ -76,7 +75,7 @@ _WEIGHT: Mapping[OpinionKind, int] = {"blames": 2, "blames_other": 1, "saw_nothi
 class Stance:
     """Stance of a finished window of a schedule on an incident that it does not blame.
 
-    `component` is what it names instead, None when it names nothing there.
+    `component` is what it names instead, None when it names nothing there; `dissent` as in `Opinion`.
     """
 
     analyzer: str
@@ -88,6 +87,7 @@ class Stance:
     component: str | None = None
     ambiguous_with: tuple[str, ...] = ()
     score: float | None = None
+    dissent: Dissent = NO_DISSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,7 @@ class Opinion:
     """The latest word of one analyzer. Component, group and score are those that it blames or blamed last.
 
     `schedules` are those that still say so; `first_at` is when it first blamed this incident, None if it never did.
+    `dissent` is what it took off the log-odds of a blame when it judged the cause and did not name it.
     """
 
     analyzer: str
@@ -113,6 +114,12 @@ class Opinion:
     forecast: bool = False
     indicator: str = ""
     path: tuple[str, ...] = ()
+    dissent: Dissent = NO_DISSENT
+
+    @property
+    def dissents(self) -> bool:
+        """Whether it judged the cause and never named it."""
+        return self.stance in ("saw_nothing", "blames_other") and self.first_at is None
 
     @property
     def cause(self) -> frozenset[str]:
@@ -144,6 +151,7 @@ class Opinion:
             "schedules": list(self.schedules),
             "window": {"start": rfc3339(self.window_start), "end": rfc3339(self.window_end)},
             "first_at": optional_rfc3339(self.first_at),
+            "dissent": {"one": self.dissent.one, "several": self.dissent.several},
         }
 
 
@@ -166,6 +174,7 @@ def opinion_from(body: Mapping[str, Any]) -> Opinion:
         window_start=parse_rfc3339(body["window"]["start"]),
         window_end=parse_rfc3339(body["window"]["end"]),
         first_at=optional_time(body["first_at"]),
+        dissent=Dissent(**body.get("dissent", {})),
     )
 
 
@@ -263,6 +272,7 @@ def _spoken(word: Stance, stance: OpinionKind, first_at: datetime | None) -> Opi
         window_start=word.window_start,
         window_end=word.window_end,
         first_at=first_at,
+        dissent=word.dissent,
     )
 
 
@@ -288,25 +298,34 @@ def agreeing(opinions: Opinions, cause: frozenset[str]) -> list[Opinion]:
     return sorted(together, key=lambda one: (-(one.score or 0.0), one.failure_rate is None, one.analyzer))
 
 
-def fused(scores: Iterable[float | None], shared: float = SHARED_EVIDENCE) -> float | None:
-    """The probability that several analyzers together give a component, from the score of each.
+def dissenting(opinions: Opinions, together: Sequence[Opinion]) -> list[Opinion]:
+    """Those whose dissent lowers what `together` say, by name; none if that is a forecast."""
+    if all(one.forecast for one in together):
+        return []
+    found = [one for one in opinions.values() if one.dissents and one.dissent.against(len(together)) > 0]
+    return sorted(found, key=lambda one: one.analyzer)
+
+
+def fused(
+    scores: Iterable[float | None], shared: float = SHARED_EVIDENCE, dissent: float = 0.0
+) -> float | None:
+    """The probability that several analyzers together give a component, from the score of each that names it.
 
     The log-odds of the best, plus `shared` times those of each other one as far as they speak for it
     (a score under one half is no evidence against what it blames). None supports without a number.
-    One score alone stays what it is; agreement never lowers the best and never exceeds `CAP`.
+    One score alone stays what it is; agreement never lowers the best and never exceeds `CAP`. Then the `dissent` of
+    those that judged the component and did not name it is taken off, in nats (`incidents.domain.incident.dissent`).
     """
     known = sorted((score for score in scores if score is not None), reverse=True)
-    if len(known) < 2:
-        return known[0] if known else None
+    return lowered(_agreed(known, shared), dissent) if known else None
+
+
+def _agreed(known: Sequence[float], shared: float) -> float:
     best, *others = known
-    if not 0.5 < best < 1:
+    if not others or not 0.5 < best < 1:
         return best
-    log_odds = _logit(best) + shared * sum(_logit(min(one, CAP)) for one in others if one > 0.5)
+    log_odds = logit(best) + shared * sum(logit(one) for one in others if one > 0.5)
     return max(best, min(CAP, 1 / (1 + math.exp(-log_odds))))
-
-
-def _logit(share: float) -> float:
-    return math.log(share / (1 - share))
 
 
 # State

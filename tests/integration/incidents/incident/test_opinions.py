@@ -22,7 +22,7 @@ from incidents.domain.values import rfc3339
 from incidents.follower import follower
 from incidents.incident.models import AnalyzerOutcomeRow, IncidentRow
 from incidents.incident.rebuild import rebuild
-from incidents.scorecards.queries import scorecard, scorecards
+from incidents.scorecards.queries import disputed_blames, scorecard, scorecards
 from ingest.api import keys
 from ingest.commands import append
 from ingest.queries import Context, Head, NewEvent, dump_sums
@@ -206,6 +206,24 @@ def test_indicator_and_path_of_a_suspect_stay_with_the_opinion() -> None:
     view = queries.get("1").as_json(UNKNOWN)
     shown = {one["analyzer"]: (one["indicator"], one["path"]) for one in view["opinions"]}
     assert shown == {"c4d": ("all_reduce duration", [T1, "job/j"]), "voting": ("", [])}
+    assert rebuild().differed == ()
+
+
+def test_the_record_of_disputed_blames_says_what_a_dissent_is_worth() -> None:
+    for number in range(1, 7):
+        run("deepview", suspect(T1), minute=200 * number)
+        run("voting", minute=200 * number)
+        assert queries.get(str(number)).as_json(UNKNOWN)["opinions"][1]["dissent"]["one"] >= 0
+        resolve("none", number)
+    assert [(one.kind, one.dissenters, one.right) for one in disputed_blames()] == [
+        ("tor", ("voting",), False)
+    ] * 6
+    run("deepview", suspect(T1), minute=2000)
+    assert queries.get("7").incident.confidence == 0.9
+    run("voting", minute=2000)
+    view = queries.get("7").as_json(UNKNOWN)
+    assert view["confidence"] < 0.5 < view["opinions"][1]["dissent"]["one"]
+    assert "lowered because voting judged it" in view["verdict"]
     assert rebuild().differed == ()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.commands import Report
 from incidents.domain.incident.decide import decide
+from incidents.domain.incident.dissent import NO_DISSENT, Dissent
 from incidents.domain.incident.evolve import evolve
 from incidents.domain.incident.finding import Finding
 from incidents.domain.incident.state import FAILS, Incident, Stance
@@ -99,6 +100,7 @@ def word(
     schedule: str = "voting-5m",
     end: datetime = NOON,
     score: float | None = None,
+    dissent: Dissent = NO_DISSENT,
 ) -> Stance:
     """What a window that blames no incident says: nothing, or that something else is at fault."""
     return Stance(
@@ -110,4 +112,5 @@ def word(
         window_end=end,
         component=component,
         score=score,
+        dissent=dissent,
     )

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.decide import decide
+from incidents.domain.incident.dissent import CAP, Dissent
 from incidents.domain.incident.evolve import evolve
-from incidents.domain.incident.state import CAP, Incident, fused, opinion_from
+from incidents.domain.incident.state import Incident, fused, opinion_from
 from incidents.domain.incident.timeline import repeated, sentence
 from tests.unit.incidents.incident.cases import NOON, Recorded, after, blamed, finding, opened, types, word
 
@@ -146,6 +147,42 @@ def test_a_contradiction_changes_nothing_that_the_ticket_says() -> None:
         before.confidence,
         before.verdict,
         before.component,
+    )
+
+
+def test_a_dissent_with_a_record_lowers_a_lone_blame_and_says_why() -> None:
+    state = ticket(c.NoteOpinion(word(dissent=Dissent(one=2.2))))
+    assert state.confidence == pytest.approx(0.5, abs=0.01)  # odds 9 / exp(2.2)
+    assert state.verdict is not None
+    assert "lowered because voting judged it without naming it" in state.verdict
+
+
+def test_a_dissent_with_a_record_against_agreement_lowers_it() -> None:
+    state = ticket(by("netbouncer"), c.NoteOpinion(word(dissent=Dissent(several=2.2))))
+    assert state.confidence == pytest.approx(0.75, abs=0.01)  # odds 27 / exp(2.2)
+    assert state.verdict is not None
+    assert "as deepview and netbouncer agree, lowered because voting" in state.verdict
+
+
+def test_a_dissent_lowers_nothing_that_two_analyzers_agree_on() -> None:
+    state = ticket(by("netbouncer"), c.NoteOpinion(word(dissent=Dissent(one=2.2))))
+    assert state.confidence == pytest.approx(27 / 28)
+
+
+def test_a_lone_blame_is_lowered_again_when_the_other_no_longer_agrees() -> None:
+    quiet = c.ClearFinding("run-q", "netbouncer", "netbouncer", "2026-11-21T12:05:00Z")
+    state = ticket(by("netbouncer"), c.NoteOpinion(word(dissent=Dissent(one=2.2))), quiet)
+    assert state.confidence == pytest.approx(0.5, abs=0.01)
+
+
+def test_an_analyzer_that_agreed_before_does_not_dissent() -> None:
+    later = c.NoteOpinion(word(schedule="voting", end=NOON + HOUR, dissent=Dissent(one=2.2)))
+    assert ticket(by("voting"), later).confidence == 0.9
+
+
+def test_a_dissenter_that_comes_to_agree_raises_the_confidence() -> None:
+    assert ticket(c.NoteOpinion(word(dissent=Dissent(one=2.2))), by("voting")).confidence == pytest.approx(
+        27 / 28
     )
 
 
