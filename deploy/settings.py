@@ -150,6 +150,12 @@ UPLOAD_MAX_BODY = env.integer(
     "largest request with files of PyTorch, bytes; spooled to disk",
     low=1024,
 )
+LOG_PART = env.integer(
+    "DOSSIER_LOG_PART",
+    10_000_000,
+    "events of one part of the log; concerns parts that are made from now on",
+    low=1000,
+)
 TELEMETRY_PARTITION_INTERVAL = env.duration(
     "DOSSIER_TELEMETRY_PARTITION_INTERVAL", "1h", "span of one partition of a telemetry table"
 )

@@ -19,6 +19,7 @@ from ingest.log.leader import Leader
 from ingest.log.noted_seals import newest as newest_noted_seal
 from ingest.log.noted_seals import note as note_seal
 from ingest.log.noted_seals import text_of as text_of_seal
+from ingest.log.parts import maintain as maintain_log_parts
 from ingest.log.read import Follower, register_follower
 from ingest.log.read import run_once as run_follower_once
 from ingest.log.seals import seal as seal_log
@@ -63,6 +64,7 @@ __all__ = [
     "heartbeat",
     "in_halves",
     "lease",
+    "maintain_log_parts",
     "maintain_partitions",
     "move_old_telemetry",
     "newest_noted_seal",

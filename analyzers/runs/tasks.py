@@ -11,7 +11,7 @@ from analyzers.runs import execution
 from analyzers.runs.models import Schedule
 from analyzers.runs.scheduler import catch_up, claim_due, send
 from analyzers.runs.windows import drop_unused
-from ingest.commands import maintain_partitions, move_old_telemetry, seal_log
+from ingest.commands import maintain_log_parts, maintain_partitions, move_old_telemetry, seal_log
 from ingest.queries import now_utc
 
 
@@ -43,8 +43,9 @@ def maintain() -> None:
 
 @shared_task(name="runs.seal")
 def seal() -> None:
-    """Seal the log's newest events."""
+    """Seal the log's newest events, and make parts for the next ones."""
     seal_log()
+    maintain_log_parts()
 
 
 def _now() -> datetime:

@@ -14,10 +14,12 @@ from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
+import structlog
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
 from prometheus_client import Counter
 
 from ingest.db import database
+from ingest.log import parts
 from ingest.log.types import (
     Body,
     Context,
@@ -130,8 +132,11 @@ def _check_names(stream: str, context: Context) -> None:
         raise UnrecordableEventError("cause and trace are a text or None, never empty")
 
 
+log = structlog.get_logger("log")
 APPENDED = Counter("dossier_log_appended_events", "Events appended and committed by this process", ["type"])
 _appended = cache(APPENDED.labels)
+NO_PART = "23514"
+"""SQLSTATE of a row that no partition takes, and of other checks."""
 OVERTAKEN = frozenset({"23505", "40001", "40P01"})
 """SQLSTATEs that say that another transaction was faster: a unique violation, a failure to serialize, a deadlock."""
 _APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
@@ -259,7 +264,7 @@ def extend_through(
         )
     values = (*_heads(extensions), *_columns(entries))
     with _naming_conflict(entries.streams, 0):
-        yield heads, _call("log_extend_or_fail", len(values)), values
+        yield heads, _call("log_extend", len(values)), values
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
 
@@ -313,8 +318,27 @@ def _naming_conflict(streams: Sequence[str], expected: int) -> Iterator[None]:
 
 
 def _raise_overtaken(error: Exception, streams: Sequence[str], expected: int) -> None:
-    if getattr(error.__cause__, "pgcode", None) in OVERTAKEN:
-        raise StreamVersionError(_taken(error, streams), expected) from error
+    code = getattr(error.__cause__, "pgcode", None)
+    if code == NO_PART and _names_log(error):
+        _make_parts()
+    elif code not in OVERTAKEN:
+        return
+    raise StreamVersionError(_taken(error, streams), expected) from error
+
+
+def _names_log(error: Exception) -> bool:
+    return getattr(getattr(error.__cause__, "diag", None), "table_name", None) == "log_event"
+
+
+def _make_parts() -> None:
+    """Make parts of the log in a session of its own: nobody made them ahead, and the transaction here has failed."""
+    log.warning("the log had no part for its next event; does a worker run?")
+    session = connection.copy()
+    try:
+        with session.cursor() as cursor:
+            cursor.execute("SELECT log_make_parts(%s, %s)", (parts.size(), parts.AHEAD))
+    finally:
+        session.close()
 
 
 def saying_overtaken(stream: str) -> AbstractContextManager[None]:
@@ -325,7 +349,7 @@ def saying_overtaken(stream: str) -> AbstractContextManager[None]:
 def _taken(error: Exception, streams: Sequence[str]) -> str:
     """Stream that exists, by the database's message."""
     message = str(error)
-    return next((stream for stream in streams if f"({stream}, " in message), streams[0])
+    return next((stream for stream in streams if f"({stream})" in message), streams[0])
 
 
 def _committed(types: list[str]) -> None:

@@ -32,7 +32,7 @@ from prometheus_client import Counter
 
 from ingest import heartbeat
 from ingest.db import database
-from ingest.log import takeover
+from ingest.log import parts, takeover
 from ingest.log.append import CHANNEL
 from ingest.log.types import Event, Head, Position, find, read_body, upcast
 
@@ -58,9 +58,7 @@ SELECT extract(epoch FROM greatest(
 def head(stream: str) -> Head:
     """Head of the stream; `Head.NEW` when it has no event."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT version, hash FROM log_event WHERE stream = %s ORDER BY version DESC LIMIT 1", (stream,)
-        )
+        cursor.execute("SELECT version, hash FROM log_stream WHERE stream = %s", (stream,))
         row = cursor.fetchone()
     return Head(row[0], bytes(row[1])) if row else Head.NEW
 
@@ -69,9 +67,7 @@ def heads(streams: Sequence[str]) -> dict[str, Head]:
     """As `head`, of several streams with one statement."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT named, version, hash FROM unnest(%s::text[]) AS named, LATERAL (SELECT version, hash FROM log_event"
-            " WHERE stream = named ORDER BY version DESC LIMIT 1) AS newest",
-            (list(streams),),
+            "SELECT stream, version, hash FROM log_stream WHERE stream = ANY(%s)", (list(streams),)
         )
         found = {stream: Head(version, bytes(digest)) for stream, version, digest in cursor.fetchall()}
     return {stream: found.get(stream, Head.NEW) for stream in streams}
@@ -80,39 +76,55 @@ def heads(streams: Sequence[str]) -> dict[str, Head]:
 def read_stream(stream: str, after_version: int = 0, upto: Position | None = None) -> list[Event]:
     """The events of one stream in order of version, as committed (and as this transaction sees them)."""
     until, place = _until(upto)
-    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version > %s{until} ORDER BY version"
-    return _read(sql, [stream, after_version, *place])
+    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version > %s{until}{{}} ORDER BY version"
+    return _read_parts([stream], sql, [stream, after_version, *place])
 
 
 def read_versions(stream: str, versions: Sequence[int]) -> list[Event]:
     """Some events of one stream, in order of version; versions that it has not are left out."""
-    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version = ANY(%s) ORDER BY version"
-    return _read(sql, [stream, list(versions)])
+    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version = ANY(%s){{}} ORDER BY version"
+    return _read_parts([stream], sql, [stream, list(versions)])
 
 
 def read_streams(streams: Sequence[str], upto: Position | None = None) -> dict[str, list[Event]]:
     """The events of several streams (up to a position), each in order of version; those without any are left out."""
     until, place = _until(upto)
-    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = ANY(%s){until} ORDER BY stream, version"
-    read = _read(sql, [list(streams), *place])
+    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = ANY(%s){until}{{}} ORDER BY stream, version"
+    read = _read_parts(streams, sql, [list(streams), *place])
     return {stream: list(events) for stream, events in groupby(read, key=lambda event: event.stream)}
 
 
 def begun(streams: Sequence[str], upto: Position) -> set[str]:
     """Those of the streams that had begun at a position."""
     until, place = _until(upto)
-    sql = f"SELECT stream FROM log_event WHERE stream = ANY(%s) AND version = 1{until}"
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [list(streams), *place])
-        return {stream for (stream,) in cursor}
+    sql = f"SELECT stream FROM log_event WHERE stream = ANY(%s) AND version = 1{until}{{}}"
+    return {stream for (stream,) in _rows(streams, sql, [list(streams), *place])}
 
 
 def read_newest(streams: Sequence[str], upto: Position | None = None) -> list[Event]:
     """The newest event of each of these streams, up to a position, of those that have one; in the total order."""
     until, place = _until(upto)
-    sql = f"SELECT DISTINCT ON (stream) {COLUMNS} FROM log_event WHERE stream = ANY(%s){until}"
+    sql = f"SELECT DISTINCT ON (stream) {COLUMNS} FROM log_event WHERE stream = ANY(%s){until}{{}}"
     sql += " ORDER BY stream, version DESC"
-    return sorted(_read(sql, [list(streams), *place]), key=lambda event: event.position)
+    return sorted(_read_parts(streams, sql, [list(streams), *place]), key=lambda event: event.position)
+
+
+def _read_parts(streams: Sequence[str], sql: str, values: Sequence[Any]) -> list[Event]:
+    return [_event(row) for row in _rows(streams, sql, values)]
+
+
+def _rows(streams: Sequence[str], sql: str, values: Sequence[Any]) -> list[Any]:
+    """Rows of a query about streams, of the parts of the log alone that may hold their events: a condition on the
+    number, written out, spares Postgres even the look at the others. `{}` in the query is where the condition goes."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT min(first_seq), max(seq) FROM log_stream WHERE stream = ANY(%s)", (list(streams),)
+        )
+        first, last = cursor.fetchone()
+        if first is None:
+            return []
+        cursor.execute(sql.format(f" AND seq BETWEEN {first} AND {last}"), values)
+        return list(cursor.fetchall())
 
 
 def _until(upto: Position | None) -> tuple[str, list[Any]]:
@@ -136,8 +148,9 @@ def read_all(
     """
     sql = (
         f"SELECT {COLUMNS} FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND {BELOW_WATERMARK}"
+        " AND seq >= %s"
     )
-    values: list[Any] = [after.epoch, str(after.txid), after.seq]
+    values: list[Any] = [after.epoch, str(after.txid), after.seq, parts.floor(after)]
     if types is not None:
         sql += " AND type = ANY(%s)"
         values.append(list(types))

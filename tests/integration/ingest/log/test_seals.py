@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from deploy.observability.outside import Notary, note_seals
 from incidents.worker.parts import silences
-from ingest.log import append, read, seals, types
+from ingest.log import append, heads, read, seals, types
 from ingest.log import verify as checking
 from ingest.log.types import Context, Event, EventType, NewEvent
 from ingest.log.verify import LogIntegrityError, verify
@@ -186,7 +186,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def cut_after(seal: int) -> None:
-    """As who owns the database can: the events after a seal, and with them the newer seals."""
+    """As who owns the database can: the events after a seal, and with them the newer seals and the heads."""
     upto = read.read_stream("log")[seal - 1].position
     tamper(
         "DELETE FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s)",
@@ -194,6 +194,7 @@ def cut_after(seal: int) -> None:
         str(upto.txid),
         upto.seq,
     )
+    heads.rebuild_heads()
 
 
 @pytest.mark.usefixtures("talks")
@@ -217,6 +218,7 @@ def test_a_tail_that_was_cut_with_its_seals_is_noticed(outside: Path) -> None:
 def test_a_log_that_was_emptied_is_noticed(outside: Path) -> None:
     Notary(outside, []).step()
     tamper("DELETE FROM log_event WHERE true")
+    heads.rebuild_heads()
     assert verify().events == 0
     with pytest.raises(LogIntegrityError, match="log@2: is missing"):
         verify(noted_in=outside)
