@@ -28,7 +28,9 @@ def check_heads() -> int:
         if (differing := cursor.fetchone()) is not None:
             stream, version, known = differing
             if version is None:
-                raise LogIntegrityError(f"{stream}@{known}", "is missing, though it is the head of its stream")
+                raise LogIntegrityError(
+                    f"{stream}@{known}", "is missing, though it is the head of its stream"
+                )
             raise LogIntegrityError(f"{stream}@{version}", "is the last of its stream, but not its head")
         cursor.execute("SELECT count(*) FROM log_stream")
         return int(cursor.fetchone()[0])

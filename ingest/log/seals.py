@@ -20,7 +20,7 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from ingest.db import database
-from ingest.log import append, read
+from ingest.log import append, parts, read
 from ingest.log.events import SEALED
 from ingest.log.inclusion import MOST_LATER, STREAM, Cover, Inclusion, Line, Link, StoredEvent
 from ingest.log.types import (
@@ -101,8 +101,17 @@ def links(after: Position, upto: Position, limit: int) -> Iterator[Link]:
         cursor.execute(
             "SELECT stream, version, hash, epoch, txid::text AS txid_text, seq FROM log_event"
             " WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-            f" {read.IN_ORDER} LIMIT %s",
-            (after.epoch, str(after.txid), after.seq, upto.epoch, str(upto.txid), upto.seq, limit),
+            f" AND seq >= %s {read.IN_ORDER} LIMIT %s",
+            (
+                after.epoch,
+                str(after.txid),
+                after.seq,
+                upto.epoch,
+                str(upto.txid),
+                upto.seq,
+                parts.floor(after),
+                limit,
+            ),
         )
         for stream, version, hash_, epoch, txid, seq in cursor.fetchall():
             yield stream, version, bytes(hash_), Position(epoch, int(txid), seq)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.db import Error, connection, transaction
@@ -78,9 +79,9 @@ def tables() -> list[str]:
 
 def plan(statement: Callable[[], object]) -> str:
     """The plans of the queries of the log that it makes."""
-    queries: list[tuple[str, object]] = []
+    queries: list[tuple[str, Any]] = []
 
-    def keep(execute: Callable[..., object], sql: str, values: object, many: bool, context: object) -> object:
+    def keep(execute: Callable[..., object], sql: str, values: Any, many: bool, context: object) -> object:
         queries.append((sql, values))
         return execute(sql, values, many, context)
 
@@ -237,6 +238,17 @@ def test_numbers_are_passed_by_only_where_the_reader_is_past_the_part(across: li
 def test_who_reads_on_does_not_look_at_closed_parts(across: list[Event]) -> None:
     parts.maintain()
     text = plan(lambda: read.read_all(across[2].position, 10))
+    assert f"log_event_p{END}" in text
+    assert "log_event_p0" not in text
+
+
+def test_a_follower_does_not_look_at_closed_parts(across: list[Event]) -> None:
+    follower = read.Follower("scribe", frozenset({"test.said"}), lambda _: None)
+    parts.maintain()
+    while read.run_once(follower) or not read.places():
+        pass
+    assert read.places()[0].position > across[2].position
+    text = plan(lambda: read.run_once(follower))
     assert f"log_event_p{END}" in text
     assert "log_event_p0" not in text
 
