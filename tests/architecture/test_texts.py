@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tests.architecture.reading import sources, statements
 from tests.places import ROOT
 
 BANNED = re.compile(
@@ -65,3 +66,25 @@ def test_no_page_of_the_docs_has_a_banned_word() -> None:
 
 def test_no_sentence_of_the_console_has_a_banned_word() -> None:
     assert [(name, text) for name, text in sentences() if found(text)] == []
+
+
+CLAUSE = re.compile(r"(What|Who|Whom|Whose|Whoever|Which|How|That|When|Where|If|Why)\b")
+"""Words that begin a clause where a docstring has to begin with its noun; `Whether` begins the answer of a test."""
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """Those of modules, classes and functions, and the texts below constants and fields."""
+    for node in statements(tree):
+        for one in getattr(node, "body", []):
+            match one:
+                case ast.Expr(ast.Constant(str(text))):
+                    yield text
+
+
+def test_a_docstring_begins_with_its_noun() -> None:
+    assert [
+        (str(path.relative_to(ROOT)), text.splitlines()[0])
+        for path in sources()
+        for text in docstrings(ast.parse(path.read_text()))
+        if CLAUSE.match(text)
+    ] == []

@@ -47,7 +47,7 @@ def _measures(seen: Observed, window: Window) -> dict[str, Any]:
 
 
 def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
-    """Why the window cannot be judged at all, or None."""
+    """Reason why the window cannot be judged at all, or None."""
     lost = window.sums["failing"].unmatched + seen.unknown
     if seen.total <= 0:
         if lost:
@@ -69,7 +69,7 @@ _CONTRAST = 0.8
 
 
 def verdict_of(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdict:
-    """What a person on call reads of a likelihood outcome."""
+    """Verdict of a likelihood outcome, for a person on call."""
     noun = show.noun(window)
     reason = _nothing_known(outcome, noun)
     if reason is not None:

@@ -1,4 +1,4 @@
-"""What a healthy window looks like here: how often units fail, how often witnesses speak, and how unevenly.
+"""Healthy windows here: the usual failures of units, share of witnesses that speak, and unevenness.
 
 From the preceding windows, of which any may hold faults. The rate is taken at its upper bound: half the true rate
 makes false blames, twice the rate costs almost nothing. It follows the window as far as rates have moved from window
@@ -77,7 +77,7 @@ class Remains:
 
 
 def speaking(paths_on: Floats, carried: Floats, theta: Floats) -> Floats:
-    """How many of a component's paths are expected to fail at all if it fails each unit with rate theta."""
+    """Expected number of a component's paths that fail at all if it fails each unit with rate theta."""
     each = theta * carried / np.maximum(paths_on, 1)
     return np.asarray(paths_on * (1 - (1 + each / _SKEW) ** -_SKEW))
 
@@ -186,7 +186,7 @@ def still(count: int) -> Noise:
 
 
 def cells(windows: list[tuple[Observed, Remains]], names: tuple[str, ...]) -> Cells:
-    """What components failed beside what the window's own rate lets expect; shape (windows, components)."""
+    """Failures of components beside those expected by the window's own rate; shape (windows, components)."""
     shape = len(windows), len(names)
     failed, expected = np.full(shape, np.nan), np.full(shape, np.nan)
     number = {name: i for i, name in enumerate(names)}
@@ -418,7 +418,8 @@ def _rate(windows: list[Remains]) -> tuple[float, float]:
 
 
 def _risen(seen: Observed, now: Remains, usual: float) -> float:
-    """How many times the usual rate all but a quarter of the components fail at least, once what stands out is gone.
+    """Multiple of the usual rate that all but a quarter of the components fail at least, once what stands out is
+    gone.
 
     A load peak raises all of them, a fault those on its paths. At least 1, at most what a fault of a component on
     every path may not exceed unseen.
@@ -433,7 +434,7 @@ def _risen(seen: Observed, now: Remains, usual: float) -> float:
 
 
 def _more(windows: list[Observed], left: list[Remains]) -> float:
-    """How many units fail for every witness, where nothing stands out."""
+    """Number of failed units for every witness, where nothing stands out."""
     witnesses = sum(float(one.weight.sum()) for one in left)
     units = sum(float(one.failures[rest.weight > 0].sum()) for one, rest in zip(windows, left, strict=True))
     return max(1.0, units / witnesses) if witnesses > 0 else 1.0

@@ -302,7 +302,7 @@ def _nearly_alike(judges: Judges, blamed: Blamed, component: int) -> set[str]:
 
 
 def _hosts(judges: Judges, component: int) -> int | None:
-    """How many hosts lost units on the component's paths, or None where hosts are not known."""
+    """Number of hosts that lost units on the component's paths, or None where hosts are not known."""
     testimony = judges.seen.testimony
     if testimony is None:
         return None
@@ -321,7 +321,7 @@ def _estimate(judges: Judges, blamed: Blamed, at: int) -> Estimate:
 
 
 def _crossing(judges: Judges, blamed: Blamed, at: int, outer: float, theta: float) -> float:
-    """Where the profile log-likelihood is 1.92 below its maximum, between theta and `outer` (moved out if
+    """Rate at which the profile log-likelihood is 1.92 below its maximum, between theta and `outer` (moved out if
     needed).
     """
     model, rest = judges.units, [other for other in blamed.chosen if other != blamed.chosen[at]]
@@ -367,7 +367,7 @@ def _runners(judges: Judges, blamed: Blamed, rules: Rules, most: int = 8) -> tup
 
 
 def _reason(judges: Judges, blamed: Blamed, rules: Rules, component: int, theta: float, left: float) -> str:
-    """Why a component is cleared, in words."""
+    """Reason why a component is cleared, in words."""
     rows = judges.units.member_rows(component)
     lost = judges.seen.failures[rows].sum()
     shares = [
@@ -417,9 +417,9 @@ _RISEN = 1.25
 """Times the highest rate that history lets expect which nearly all components may fail."""
 
 _LARGER, _BELOW, _LEAST, _TOTAL = 1.5, 0.8, 0.25, 0.9
-"""How many times as much a component carries of which another may be part; the share of attempts on common paths from
-which one lies below the other by what the rows say; the least part of a rate that unevenness leaves;
-the rate from which on all may fail, and a few healthy paths be recorded there."""
+"""Bounds: the multiple of load of a component of which another may be part; the share of attempts on common paths
+from which one lies below the other by what the rows say; the least part of a rate that unevenness leaves; the rate
+from which on all may fail, and a few healthy paths be recorded there."""
 
 _WHOLE, _NEARLY, _SIMILAR = 0.95, 0.9, 0.25
 """The share of a component's attempts from which on it lies below another one, the share of that one's attempts from
@@ -552,7 +552,7 @@ def _possibly_below(judges: Judges, blamed: Blamed) -> dict[int, int]:
 
 
 def _paths_in_effect(seen: Observed) -> Floats:
-    """How many equal paths would vary as much in the mean as those of each component; shape (components,)."""
+    """Number of equal paths that would vary as much in the mean as those of each component; shape (components,)."""
     squares = over_paths(seen.paths, seen.tried**2)
     return np.maximum(seen.carried**2 / np.maximum(squares, 1.0), 1.0)
 

@@ -42,7 +42,7 @@ class Span:
 
 
 def spans(window: Window, usual: Mapping[str, float]) -> dict[str, Span]:
-    """When the paths of each failed, of `usual` failures a window; who did not fail is left out."""
+    """Span of failures on the paths of each, of `usual` failures a window; components without failures are left out."""
     sums = window.sums["over_time"]
     sets = component_sets(sums)
     at = np.asarray(sums.keys["slice"])
@@ -60,7 +60,7 @@ def spans(window: Window, usual: Mapping[str, float]) -> dict[str, Span]:
 
 
 def noun(window: Window) -> str:
-    """What is counted: units where they are placed, attempts where paths are tried."""
+    """Counted noun: units where they are placed, attempts where paths are tried."""
     return "units" if window.input == "placement" else "attempts"
 
 

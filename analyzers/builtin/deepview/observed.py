@@ -48,7 +48,7 @@ class Observed:
 
     @property
     def witness(self) -> Floats:
-        """What each row counts when every host counts once in all; without hosts the failures themselves."""
+        """Weight of each row when every host counts once in all; without hosts the failures themselves."""
         return self.failures if self.testimony is None else self.testimony.weight(self.rows)
 
     def per_component(self, weight: Floats) -> Floats:
@@ -65,7 +65,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Testimony:
-    """Who saw the failures: host `host[t]` lost `failures[t]` units on failing row `row[t]`.
+    """Witnesses of the failures: host `host[t]` lost `failures[t]` units on failing row `row[t]`.
 
     Units on one host die together, so a host counts 1 in all, however many units on however many paths it
     lost.
@@ -77,13 +77,11 @@ class Testimony:
     hosts: int
 
     def weight(self, rows: int) -> Floats:
-        """What each failing row counts when every host counts once; shape (rows,)."""
+        """Weight of each failing row when every host counts once; shape (rows,)."""
         return self.capped(rows, self.host, np.ones(self.hosts))
 
     def capped(self, rows: int, group: Ints, most: Floats) -> Floats:
-        """What each failing row counts when what belongs to group g counts at most `most[g]`; shape
-        (rows,).
-        """
+        """Weight of each failing row when what belongs to group g counts at most `most[g]`; shape (rows,)."""
         lost = np.bincount(group, self.failures, minlength=len(most))
         share = np.minimum(1.0, most / np.maximum(lost, 1e-12))
         return np.bincount(self.row, self.failures * share[group], minlength=rows).astype(np.float64)
@@ -132,7 +130,7 @@ def attempts_of(seen: Observed, at: Ints) -> Floats:
 
 
 def exposure(seen: Observed, keep: NDArray[np.bool_]) -> Floats:
-    """How many units on the paths for which `keep` holds depend on each component; shape (components,)."""
+    """Number of units on the paths for which `keep` holds that depend on each component; shape (components,)."""
     return over_paths(seen.paths, seen.tried * keep)
 
 

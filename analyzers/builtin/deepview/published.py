@@ -36,7 +36,7 @@ from analyzers.contract import Evidence, Params, Paths, Suspect, Verdict, Window
 
 
 def verdict_of(window: Window, tested: Tested, params: Params, measures: Mapping[str, Any]) -> Verdict:
-    """What the on-call reads of the published method; it gives no calibrated score."""
+    """Verdict of the published method; it gives no calibrated score."""
     names = tuple(tested.seen.names[j] for j in tested.blamed.tolist())
     figures = {**measures, "penalty": tested.alpha}
     suspects = _suspects(window, tested, names)
@@ -120,7 +120,7 @@ _SEED = 20180411  # folds are shuffled: in the order of paths a whole ToR would 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tested:
-    """What the published method makes of a window: theta and one-sided p-value of every component."""
+    """Result of the published method for a window: theta and one-sided p-value of every component."""
 
     seen: Observed
     theta: Floats

@@ -62,7 +62,7 @@ _EXCHANGE = 0.5  # nats that a swap must gain, so that ties do not wander
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """When a component may be blamed.
+    """Rules for a component that may be blamed.
 
     `threshold[j]` is the evidence needed against component j, in nats; `noise` is how unevenly components fail in
     health; `smallest` is the least theta worth an incident; `witnesses[j]` is how many of them must speak against j;
@@ -141,7 +141,7 @@ class Judges:
         return Blamed(chosen, theta, np.zeros(len(chosen)), loglik)
 
     def evidence(self, blamed: Blamed, rules: Rules) -> Evidence:
-        """What every other component could add to those already blamed."""
+        """Evidence that every other component could add to those already blamed."""
         eta = self.units.eta(blamed.chosen, blamed.theta)
         steps = self.units.steps(eta)
         hearing = self.hearing(blamed.chosen)
@@ -208,12 +208,12 @@ class Judges:
         return nested
 
     def uneven(self, component: int, theta: float) -> float:
-        """How unevenly a blamed component fails its paths: the standard deviation of a path's rate over the mean."""
+        """Unevenness of a blamed component's paths: the standard deviation of a path's rate over the mean."""
         held = holds_any(self.seen.paths, [component])
         return self._unevenness(self.units, self.seen.tried * held * -math.expm1(-theta - self.units.base))
 
     def _unevenness(self, hearing: Model, usual: Floats) -> float:
-        """How unevenly the chosen fail their paths: the robust standard deviation of failures over those expected,
+        """Unevenness of the chosen over their paths: the robust standard deviation of failures over those expected,
         beyond what counting explains; 0 where too few paths tell. `usual` is what is expected of each path.
         """
         known = self.at >= 0
@@ -309,7 +309,7 @@ class Judges:
         return failing, max(should - int(fail.sum()), 0), should + failing, paths
 
     def _responsibility(self, hearing: Model, eta: Floats, theta: Floats) -> Floats:
-        """How many witnesses each component's theta would answer for (the rest is explained already)."""
+        """Number of witnesses that each component's theta would answer for (the rest is explained already)."""
         model = self.units
         mine = theta[model.local] / (eta[model.row] + theta[model.local])
         counted = np.bincount(model.local, hearing.weight[model.row] * mine, minlength=len(model.component))
@@ -470,7 +470,7 @@ class Model:
         return float(self.weight @ log_expm1(self.eta(chosen, theta))) - linear
 
     def steps(self, eta: Floats) -> Steps:
-        """What each component could add to `eta`, all at once by Newton's method from the left.
+        """Steps that each component could add to `eta`, all at once by Newton's method from the left.
 
         The derivative is convex and falls, so a Newton step from the left of the root never passes it. The
         start is the root if all of the component's rows had its largest eta, which lies to the left.
@@ -524,7 +524,7 @@ class Model:
         return _newton(pattern[:, 1:], weight, self.carried[others], first, base)[1] - linear
 
     def _patterns(self, chosen: list[int]) -> tuple[Floats, Floats]:
-        """Which of the chosen a row can hold, shape (patterns, chosen), and the weight of the rows that do.
+        """Sets of the chosen that a row can hold, shape (patterns, chosen), and the weight of the rows that do.
 
         Rows that hold the same of the chosen have the same eta: together they are one.
         """

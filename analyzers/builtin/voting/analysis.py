@@ -82,7 +82,7 @@ def _measures(seen: Observed) -> dict[str, Any]:
 
 
 def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
-    """Why the window cannot be judged at all, or None."""
+    """Reason why the window cannot be judged at all, or None."""
     where = "hops" if window.input == "probe" else "components"
     if seen.sent <= 0:
         return f"No probe of this window names its path (`{where}`): paths cannot be compared."
@@ -275,8 +275,8 @@ BAD_PATH = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VotingResult:
-    """What a method has to say: `by_flow[r]` is the charge (an index) or -1 that failing row r is put down to.
-    `strength` names the unit of evidence and `account` says how it was concluded.
+    """Result of a method: `by_flow[r]` is the charge (an index) or -1 that failing row r is put down to. `strength`
+    names the unit of evidence and `account` says how it was concluded.
     """
 
     charges: tuple[Charge, ...]
@@ -293,7 +293,7 @@ def verdict_of(
     measures: Mapping[str, Any],
     assumptions: tuple[Assumption, ...],
 ) -> Verdict:
-    """What a person on call reads."""
+    """Verdict, for a person on call."""
     words, result = show.words(window), _probable(result, assumptions)
     reason = _nothing_known(seen, result.charges, words, assumptions)
     charges = () if reason else result.charges
@@ -313,7 +313,7 @@ def verdict_of(
 
 
 def _probable(result: VotingResult, assumptions: Sequence[Assumption]) -> VotingResult:
-    """What is left where noise or paths are not as they should be: charges that are probable all the same."""
+    """Rest where noise or paths are not as they should be: charges that are probable all the same."""
     if all(one.holds for one in assumptions if one.name != "sampling"):
         return result
     sampled = all(one.holds for one in assumptions if one.name == "sampling")

@@ -1,4 +1,4 @@
-"""What voting takes for granted, checked on each window, and what a probability loses where it does not hold.
+"""Assumptions of voting, checked on each window, and the discount of a probability where one does not hold.
 
 `noise`: healthy components lose little, and alike. `sampling`: the rows that name a path are a fair sample of the
 traffic. 007 as deployed traces a flow only once it has retransmitted. Then every path that is known is one of a
@@ -35,7 +35,7 @@ the loss behind it is that of failing flows, at its upper end. On fair samples o
 were there, where only failing flows name their path 0 to .5.
 """
 RATIO = 5.0
-"""How many times more the rows with a path may lose than those without."""
+"""Largest ratio of the loss of rows with a path to that of rows without."""
 
 NOISE_SHARES = ((50, 0.6), (200, 0.45))
 """Failing flows that no blamed component explains, and their share, from which uneven traffic alone makes some
@@ -121,8 +121,8 @@ def noise_of_failures(seen: Observed, found: Outvoting) -> Assumption:
 
 
 def unexplained(seen: Observed, found: Outvoting) -> str | None:
-    """What no blamed component explains, where that is so much that the busiest components stand out whatever they
-    lose; None where it is little.
+    """Losses that no blamed component explains, where they are so many that the busiest components stand out
+    whatever they lose; None where they are few.
     """
     share = found.unexplained / max(1, seen.failing.rows)
     if any(found.unexplained >= many and share > most for many, most in NOISE_SHARES):

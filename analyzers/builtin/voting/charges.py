@@ -180,7 +180,7 @@ def names_of(seen: Observed, component: int, others: Iterable[int]) -> tuple[str
 
 
 def _packet_shares(seen: Observed, found: Explained, rounds: int = 50) -> Floats:
-    """Which part of each failing row's packets each chosen component lost, shape (rows, chosen), when all packets
+    """Share of each failing row's packets that each chosen component lost, shape (rows, chosen), when all packets
     count and not only the events that were judged: expectation and maximisation by turns.
     """
     failing, chosen = seen.failing, found.chosen

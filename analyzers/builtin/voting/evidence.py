@@ -1,4 +1,4 @@
-"""What a voting verdict shows: tables of the blamed and the cleared, losses over time, loss rates, flows."""
+"""Evidence of a voting verdict: tables of the blamed and the cleared, losses over time, loss rates, flows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FLOWS = 20
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How an input's counts are called."""
+    """Names of an input's counts."""
 
     packets: str
     flows: str
@@ -243,7 +243,7 @@ def _rate(name: str, lost: float, carried: float, verdict: str) -> Json:
 
 
 def span(window: Window, seen: Observed, charge: Charge) -> tuple[datetime, datetime] | None:
-    """When its rows lost packets: the first slice, and the last in which that was more than usual."""
+    """Span in which its rows lost packets: the first slice, and the last in which that was more than usual."""
     if not len(charge.rows):
         return None
     at = seen.failing.at[charge.rows]

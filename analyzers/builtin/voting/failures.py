@@ -45,7 +45,7 @@ _TAIL = (0.75, 0.9)  # quantiles through which the tail is laid: less than a ten
 _NORMAL = 0.5
 _MOST_OF_KIND = 0.5
 _SEEN = 2.0
-"""How many further failing flows a component may have had before any was seen."""
+"""Number of further failing flows that a component may have had before any was seen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +163,7 @@ class _Search:
         return np.asarray(self.needed - math.log(max(1, blamed)))
 
     def fit(self) -> None:
-        """How many times the usual number each member has, and the usual number, by turns."""
+        """Fit, by turns, of each member's multiple of the usual number, and of the usual number."""
         for _ in range(_ROUNDS):
             before = self.ratio
             left = self._left()
@@ -187,7 +187,7 @@ class _Search:
         return share
 
     def _left(self) -> Floats:
-        """What of each failing row is noise."""
+        """Noise in each failing row."""
         return np.asarray(self.weight / self._odds())
 
     def _rows(self, component: int) -> Ints:
@@ -203,7 +203,7 @@ class _Search:
         return self._evidence(votes)[self.chosen]
 
     def _without(self, at: int) -> Floats:
-        """What is left of each row without a member."""
+        """Rest of each row without a member."""
         left = self._left()
         left[self._rows(self.chosen[at])] *= 1 + self.ratio[at]
         return left

@@ -178,7 +178,7 @@ def health(request: HttpRequest) -> HttpResponse:
 
 
 def _risk(name: str, region: str, at: datetime | None) -> tuple[NodeForecast, NodeAtRisk] | None:
-    """What the newest forecast says of a node until its horizon is over; None of one that it does not list."""
+    """Newest forecast for a node until its horizon is over; None for one that it does not list."""
     found = node_forecast(region, at) if name.startswith("node/") else None
     node = None if found is None or found.is_over(at or datetime.now(UTC)) else found.of(name)
     return None if found is None or node is None else (found, node)
