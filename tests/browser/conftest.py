@@ -12,9 +12,11 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg2
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -26,6 +28,7 @@ from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, stop
 from tests.browser.chromium import FLAGS, chromium
+from tests.browser.snapshot import Snapshot
 from tests.places import ROOT
 
 PASSWORD = "correct horse battery staple"
@@ -112,6 +115,27 @@ def database(shared_database: str, django_db_blocker: DjangoDbBlocker) -> Iterat
 
 
 @pytest.fixture(scope="session")
+def administration(shared_database: str, postgres: Home) -> Iterator[Cursor]:
+    with closing(psycopg2.connect(host=str(postgres.run), user="dossier", dbname=shared_database)) as session:
+        session.autocommit = True
+        yield session.cursor()
+
+
+@pytest.fixture(scope="module")
+def signed_in_only(signed_in: BrowserContext, administration: Cursor) -> Snapshot:
+    """The database when Alice has signed in, and nothing else has happened."""
+    del signed_in
+    return Snapshot(administration)
+
+
+@pytest.fixture(autouse=True)
+def left_as_found(signed_in_only: Snapshot) -> Iterator[None]:
+    """No test leaves anything to the next one."""
+    yield
+    signed_in_only.restore()
+
+
+@pytest.fixture(scope="session")
 def served(shared_database: str, postgres: Home, home: Home) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The address of the pages, and the process of live updates."""
     port, events_port = _free_port(), _free_port()
@@ -171,9 +195,11 @@ def signed_in(
     database: str,  # noqa: ARG001
     served: tuple[str, subprocess.Popen[bytes]],
     browser: Browser,
+    administration: Cursor,
 ) -> Iterator[BrowserContext]:
     """Alice's browser profile, after she has signed in by the form."""
     address, _ = served
+    before = Snapshot(administration)
     for name in ("alice", "bob"):
         hashed = PBKDF2PasswordHasher().encode(PASSWORD, "salt", 1000)
         get_user_model().objects.update_or_create(
@@ -186,6 +212,7 @@ def signed_in(
     page.close()
     yield context
     context.close()
+    before.restore()
     # Beside Playwright's event loop Django keeps connections of its own; none may outlive the database.
     connections.close_all()
 
