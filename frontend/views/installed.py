@@ -54,5 +54,5 @@ def service_worker(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def offline(request: HttpRequest) -> HttpResponse:
-    """What the service worker keeps for the time without a network."""
+    """Page that the service worker shows without a network."""
     return render(request, "frontend/installed/offline.html")

@@ -20,7 +20,7 @@ def push_private_key() -> str:
 
 
 def push_public_key() -> str:
-    """What browsers subscribe with (`applicationServerKey`), base64url."""
+    """Key that browsers subscribe with (`applicationServerKey`), base64url."""
     return _row().public
 
 

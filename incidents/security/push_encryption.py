@@ -23,7 +23,7 @@ from incidents.domain.values import InvalidValueError
 
 RECORD_SIZE: Final = 4096
 TOKEN_SECONDS: Final = 12 * 3600
-"""How long a signature is valid; RFC 8292 allows a day."""
+"""Validity of a signature; RFC 8292 allows a day."""
 CURVE: Final = ec.SECP256R1()
 
 
@@ -79,7 +79,7 @@ def authorization(endpoint: str, private: str, now: datetime) -> str:
 
 
 def _contact() -> str:
-    """Whom the operator of a push service may write to."""
+    """Address of the installation's operator for push services."""
     if settings.PUBLIC_URL.startswith("https://"):
         return str(settings.PUBLIC_URL)
     return f"mailto:{parseaddr(settings.DEFAULT_FROM_EMAIL)[1]}"

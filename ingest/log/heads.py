@@ -22,7 +22,7 @@ ORDER BY 1
 
 
 def check_heads() -> int:
-    """How many streams there are. Raises LogIntegrityError for the first whose head is not that of its last event."""
+    """Number of streams. Raises LogIntegrityError for the first whose head is not that of its last event."""
     with connection.cursor() as cursor:
         cursor.execute(f"{_DIFFERING} LIMIT 1")
         if (differing := cursor.fetchone()) is not None:

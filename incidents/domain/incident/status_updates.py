@@ -1,4 +1,4 @@
-"""What was published about an incident on a status page: the event that puts it on the timeline. Pure."""
+"""Event of an update on a status page about an incident, which puts it on the timeline. Pure."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ TEXT_LIMIT: Final = 600
 LISTED: Final = 5
 """Incidents that a notification of several names."""
 CALL_SECONDS: Final = 4 * 3600
-"""How long a push service keeps a page for a device that is offline."""
+"""Time for which a push service keeps a page for a device that is offline."""
 OVER_SECONDS: Final = 24 * 3600
 """The same for a message that an incident is over, which replaces the page."""
 
@@ -76,8 +76,8 @@ def encoded(raw: bytes) -> str:
 
 
 def push_payload(message: Message) -> bytes:
-    """What the service worker shows: `title`, `text`, `tag` (a later one of the same incident replaces it), `url` of
-    the page and, where one incident can be answered, `answer`: the path of its one-time link. At most
+    """Payload for the service worker: `title`, `text`, `tag` (a later one of the same incident replaces it), `url`
+    of the page and, where one incident can be answered, `answer`: the path of its one-time link. At most
     `PLAINTEXT_LIMIT` bytes."""
     found = message.body["incidents"]
     only = found[0] if message.body["total"] == 1 else None
