@@ -27,7 +27,8 @@ GBPS = 125e6
 @dataclass(frozen=True, slots=True)
 class Job:
     """`tp * pp * dp` GPUs; `forward` is the seconds of one micro-batch in one stage, the backward pass takes twice as
-    long. `uneven` is the spread (sigma of the logarithm) of what experts get; 0 is a dense job.
+    long. `uneven` is the spread (sigma of the logarithm) of what experts get; 0 is a dense job. A host of more than one
+    tensor-parallel group holds neighbouring stages of a replica, or replicas of a stage if they are `beside` each other.
     """
 
     tp: int = 8
@@ -42,6 +43,7 @@ class Job:
     noise: float = 0.03
     jitter: float = 0.02
     uneven: float = 0.0
+    beside: bool = False
 
     @property
     def hosts(self) -> int:
@@ -132,11 +134,13 @@ def draw(job: Job, rng: np.random.Generator) -> Traffic:
 
 
 def _places(job: Job) -> tuple[Ints, Ints]:
-    """The stage and the replica of each card: a host holds neighbouring stages of one replica if its GPUs are more than
-    one tensor-parallel group.
-    """
+    """The stage and the replica of each card."""
     inside = job.rails // job.tp
     host, rail = np.divmod(np.arange(job.hosts * job.rails), job.rails)
+    if job.beside:
+        stage, column = np.divmod(host, job.dp // inside)
+        replica = column * inside + rail // job.tp
+        return stage.reshape(job.hosts, job.rails), replica.reshape(job.hosts, job.rails)
     block, replica = np.divmod(host, job.dp)
     stage = block * inside + rail // job.tp
     return stage.reshape(job.hosts, job.rails), replica.reshape(job.hosts, job.rails)

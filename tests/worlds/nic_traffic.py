@@ -11,6 +11,8 @@ loader on the first card; counters are polled by an agent a host, with a jitter,
 Experts (MoE) exchange tokens with all hosts of their stage at every layer, as evenly as routers balance them. Requests
 to an inference service follow nobody's schedule.
 
+With TP 4 both halves of a host are replicas of one stage, each with a pipeline and times of its own.
+
 Truth: DP, PP and TP of dense jobs; of the others none can be stated (Liu et al., "SkeletonHunter", SIGCOMM 2025, name
 mixtures of experts as a limit).
 """
@@ -72,6 +74,7 @@ PLANS = {
     "missing": Plan("a twentieth of the rows lost", missing=0.05),
     "checkpoints": Plan("a checkpoint every 200 s, written by the first replica", checkpoints=True),
     "two_groups": Plan("TP 4: both halves of a host are replicas of one stage", pp=2, dp=16, tp=4),
+    "fine_two_groups": Plan("the same, five times a second", pp=2, dp=16, tp=4, poll=0.2),
     "experts_uneven": Plan("experts over 16 hosts, loads spread by 30 %", pp=1, dp=16, experts=0.3),
     "experts_even": Plan("experts over 16 hosts, loads spread by 5 %", pp=1, dp=16, experts=0.05),
     "experts_in_stages": Plan("experts within each of four stages, spread by 15 %", experts=0.15),
@@ -101,7 +104,7 @@ def make(seed: int, case: str) -> World:
 
 class _Job:
     """Bytes sent and received by (host, card, cell of `CELL` seconds). A host has one stage and, with TP 4, two
-    replicas."""
+    replicas: its groups."""
 
     def __init__(self, plan: Plan, rng: np.random.Generator) -> None:
         self.plan, self.rng = plan, rng
@@ -151,14 +154,15 @@ class _Job:
             for host in range(self.hosts):
                 self.collective(host, begin, 0.5)
             begin += max(self.seconds(stage, 0.5) for stage in range(plan.pp))
-        done, last = np.zeros((plan.pp, self.columns)), np.zeros((plan.pp, self.columns))
+        done, last = np.zeros((2, plan.pp, self.columns, self.groups))
         for column in range(self.columns):
             if number % 4 == 0:
                 reads = 3e8 * np.eye(1, CARDS)[0]
                 self.add(self.received, self.host(0, column), begin, 0.6, reads)
-            slow = np.exp(0.02 * rng.standard_normal((plan.pp, 2 * plan.micro)))
-            slow *= 1 + (rng.random(slow.shape) < 0.002) * rng.exponential(0.5, slow.shape)
-            done[:, column], last[:, column] = self.pipeline(begin, column, slow)
+            for group in range(self.groups):
+                slow = np.exp(0.02 * rng.standard_normal((plan.pp, 2 * plan.micro)))
+                slow *= 1 + (rng.random(slow.shape) < 0.002) * rng.exponential(0.5, slow.shape)
+                done[:, column, group], last[:, column, group] = self.pipeline(begin, column, group, slow)
         end = begin
         for stage in range(plan.pp):
             ready = float(done[stage].max())
@@ -183,7 +187,7 @@ class _Job:
         self.add(self.sent, host, start, took, size)
         self.add(self.received, host, start, took, size)
 
-    def pipeline(self, begin: float, column: int, slow: Floats) -> tuple[Floats, Floats]:
+    def pipeline(self, begin: float, column: int, group: int, slow: Floats) -> tuple[Floats, Floats]:
         """When each stage ends and begins its last backward; sends on the way are noted."""
         pp, micro = self.plan.pp, self.plan.micro
         order = [_one_f_one_b(stage, pp, micro) for stage in range(pp)]
@@ -208,16 +212,17 @@ class _Job:
                     free[stage] += took
                     over[kind, stage, batch] = float(free[stage])
                     place[stage] += 1
-                    self.operate(kind, stage, column, begin_at, took)
+                    self.operate(kind, stage, column, group, begin_at, took)
         return free, began
 
-    def operate(self, kind: str, stage: int, column: int, start: float, took: float) -> None:
+    def operate(self, kind: str, stage: int, column: int, group: int, start: float, took: float) -> None:
         """What an operation sends: activations or their gradients to the neighbour, tokens to other experts."""
         target, host = stage + (1 if kind == "f" else -1), self.host(stage, column)
         if 0 <= target < self.plan.pp:
             moved = self.activations / RATE
-            self.add(self.sent, host, start + took, moved, self.activations)
-            self.add(self.received, self.host(target, column), start + took, moved, self.activations)
+            size = self.activations * (np.arange(CARDS) // self.plan.tp == group)
+            self.add(self.sent, host, start + took, moved, size)
+            self.add(self.received, self.host(target, column), start + took, moved, size)
         if self.plan.experts >= 0:
             now = 0.8 * self.popular[host] + 0.6 * self.rng.standard_normal(CARDS)
             load = np.exp(self.plan.experts * now)

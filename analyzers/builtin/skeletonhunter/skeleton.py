@@ -10,12 +10,17 @@ Where agents read counters at phases of their own, the running sums are read ane
 (binomial, 3 samples), because interpolation smooths each host by its phase. What is left of phases is up to `APART`:
 of clusters that are nearer, but not as near as those of one stage (`NEAR`), no skeleton is stated.
 
-With TP inside the host, rails of a host that burst alike are one tensor-parallel group. Clusters are ordered by the lag
+With TP inside the host, rails of a host that burst alike are one tensor-parallel group, or replicas of one stage beside
+each other: those have times of their own, so that what their rails differ by within the host follows the groups, and is
+as much as hosts of one stage differ by. Cards of one rail are not told from noise: TP 1 looks like TP of the whole host,
+as does a job whose replicas only reduce gradients, all at the same time. Clusters are ordered by the lag
 of their large bursts; neighbours in that order are pipeline stages, and the replica of a host in the next stage is the
 one whose received bytes follow what it sends (assignment by correlation), or that of the same rank where none does.
 
 No skeleton is stated where sizes cannot be equal, both halves of the time disagree, or cards of one cluster send
-different amounts, as mixtures of experts do: then the basic list stays (same rail, other hosts).
+different amounts, as mixtures of experts do: then the basic list stays (same rail, other hosts). Amounts differ by block
+of time (`uneven`), or less but always by the same (`LASTING`): the covariance of what cards have beside their cluster in
+both halves of the time, which noise and the edges of blocks leave at 0.
 """
 
 from __future__ import annotations
@@ -53,6 +58,11 @@ BLOCK = 30.0
 """Seconds over which the bytes of cards of one cluster are compared."""
 LAG = 20.0
 """Seconds by which stages may be apart."""
+LASTING = 0.01
+"""Usual deviation of a card from its cluster in all that it moves, from which a job is not dense."""
+FOLLOWS, OWN = 0.2, 0.25
+"""By how much the correlation of rails of one replica is above that of others, and the least share of what hosts of a
+stage differ by that replicas of one host do: halves of a host that differ by their sockets do by less."""
 SHARE, SMALL = 0.05, 16
 """Most of the full mesh that a ping list takes, where more than so many replicas probe each other."""
 
@@ -181,12 +191,18 @@ def infer(series: Series, params: Params) -> Skeleton:
     count = int(labels.max()) + 1
     same = [_agreement(labels, one) for one, *_ in (first, second)]
     groups = _rail_groups(series, least)
-    uneven = _unevenness(series, labels)
+    uneven, lasting = _unevenness(series, labels), _lasting(series, labels)
     none = Skeleton(series, silhouette=silhouette, uneven=uneven)
     if count == 1 and float(np.mean(_off_diagonal(distances[0]))) > ALIKE:
         return replace(none, reason="hosts burst neither alike nor in groups of equal size")
     if uneven > float(params["uneven"]):
         why = f"cards of one cluster differ by {uneven:.0%} in what they send, as in mixtures of experts"
+        return replace(none, reason=why)
+    if lasting > LASTING:
+        why = (
+            f"cards of one cluster always differ by {lasting:.1%} in what they move, as in mixtures of experts or "
+            "stages that are not told apart"
+        )
         return replace(none, reason=why)
     if min(same) < 1.0:
         return replace(none, reason="the first and the second half of the time give other clusters")
@@ -196,11 +212,12 @@ def infer(series: Series, params: Params) -> Skeleton:
         )
         return replace(none, reason=why)
     stage = _ordered(series, labels)
+    beside = _replicas_of_host(series, labels, groups)
     return replace(
         none,
-        dp=len(labels) // count,
+        dp=len(labels) // count * beside,
         pp=count * groups,
-        tp=series.tx.shape[1] // groups,
+        tp=series.tx.shape[1] // (groups * beside),
         confidence=_confidence(count, silhouette, uneven, least, float(params["uneven"])),
         stage=stage,
         replica=_replicas(series, stage),
@@ -332,6 +349,61 @@ def _rail_groups(series: Series, least: float) -> int:
             ):
                 best = groups
     return best
+
+
+def _replicas_of_host(series: Series, labels: Ints, groups: int) -> int:
+    """How many replicas of a stage stand beside each other in a host, the rails of each one after the other."""
+    hosts, rails, samples = series.tx.shape
+    width, best = rails // groups, 1
+    counter = series.tx.reshape(hosts, groups, width, samples)
+    own = counter - counter.mean(axis=2, keepdims=True)
+    own /= np.maximum(np.linalg.norm(own, axis=3, keepdims=True), 1e-9)
+    # The median of the hosts: what one card has for itself, a checkpoint or a data loader, is no matter.
+    alike = np.median(np.einsum("hgrt,hgst->hgrs", own, own, optimize=True), axis=(0, 1))
+    for count in range(2, width // 2 + 1):
+        if width % count:
+            continue
+        replica = np.arange(width) // (width // count)
+        same = replica[:, None] == replica
+        inside = alike[same & ~np.eye(width, dtype=bool)].min()
+        if inside - alike[~same].max() >= FOLLOWS and (
+            series.unaligned or _own_share(counter, labels, count) >= OWN
+        ):
+            best = count
+    return best
+
+
+def _own_share(counter: Floats, labels: Ints, count: int) -> float:
+    """The variance between `count` parts of a host as a share of that between hosts of a cluster; of `counter` by host,
+    group, rail and sample."""
+    parts = counter.reshape(*counter.shape[:2], count, -1, counter.shape[3]).mean(axis=3)
+    inside = parts.var(axis=2, ddof=1).mean(axis=(1, 2))
+    beside = [
+        parts[labels == one].var(axis=0, ddof=1).mean()
+        for one in range(int(labels.max()) + 1)
+        if np.count_nonzero(labels == one) > 1
+    ]
+    return float(np.median(inside) / max(float(np.median(beside)), 1e-9)) if beside else 0.0
+
+
+def _lasting(series: Series, labels: Ints) -> float:
+    """The usual share by which a card always sends more or less than its cluster and rail, or receives."""
+    return max(_always(counter, labels) for counter in (series.tx, series.rx))
+
+
+def _always(counter: Floats, labels: Ints) -> float:
+    half, off = counter.shape[2] // 2, []
+    for one in range(int(labels.max()) + 1):
+        mine = counter[labels == one]
+        if len(mine) > 2:
+            sums = np.stack([mine[:, :, :half].sum(axis=2), mine[:, :, half:].sum(axis=2)])
+            off.append((sums / np.maximum(np.median(sums, axis=1, keepdims=True), 1.0) - 1).reshape(2, -1))
+    if not off:
+        return 0.0
+    both = np.concatenate(off, axis=1)
+    wide = 3 * 1.4826 * np.median(np.abs(both - np.median(both, axis=1, keepdims=True)), axis=1, keepdims=True)
+    first, second = np.clip(both, -wide, wide)
+    return float(np.sqrt(max(0.0, float(np.mean(first * second)))))
 
 
 def _unevenness(series: Series, labels: Ints) -> float:

@@ -95,6 +95,37 @@ def test_cards_that_receive_different_amounts_are_experts_although_all_send_alik
     assert "mixtures of experts" in found.reason
 
 
+@pytest.mark.simulated
+@pytest.mark.parametrize("tp", [2, 4])
+def test_replicas_beside_each_other_in_a_host_are_told_apart(tp: int) -> None:
+    job = Job(tp=tp, pp=2, dp=32 // tp, rails=8, micro=4, forward=0.3, seconds=90.0, beside=True)
+    found = skeleton(job)
+    assert (found.tp, found.pp, found.dp) == (job.tp, job.pp, job.dp)
+
+
+@pytest.mark.simulated
+def test_halves_of_a_host_that_differ_by_their_sockets_are_one_replica() -> None:
+    job = Job(tp=8, pp=2, dp=4, rails=8, micro=4, forward=0.3, seconds=90.0, noise=0.001)
+    found = series(job, 1)
+    waits = 0.02 * np.random.default_rng(5).standard_normal((job.hosts, 2, found.tx.shape[2]))
+    found = replace(found, tx=found.tx * np.exp(np.repeat(waits, 4, axis=1)))
+    degrees = infer(found, check_params(ANALYZER, {}))
+    assert (degrees.tp, degrees.pp, degrees.dp) == (8, 2, 4)
+
+
+@pytest.mark.simulated
+def test_experts_that_are_nearly_even_are_told_by_differences_that_last() -> None:
+    job = replace(JOB, pp=1, dp=8)
+    dense = series(job, 1)
+    shares = 1 + 0.02 * np.random.default_rng(3).standard_normal(dense.rx.shape[:2])[:, :, None]
+
+    found = infer(replace(dense, rx=dense.rx * shares), check_params(ANALYZER, {}))
+
+    assert found.uneven < 0.03
+    assert found.stage is None
+    assert "always differ" in found.reason
+
+
 def test_counters_read_at_other_moments_give_the_same_bytes_at_common_ones() -> None:
     moved = np.cumsum(np.repeat(np.tile([0.0, 4.0, 1.0, 0.0], 25), 20))
     read = []
