@@ -51,12 +51,17 @@ class PingListView(APIView):
         found = ping_list(job, request.query_params.get("region", "default"))
         if found is None:
             raise NotFound(f"No endpoint and no traffic of a job {job[:100]} is known.")
-        lists = {source: list(others) for source, others in sorted(found.destinations.items())}
+        lists, cards = (
+            {source: list(others) for source, others in sorted(some.items())}
+            for some in (found.destinations, found.underlay)
+        )
         if (source := request.query_params.get("source")) is not None:
-            if source not in lists:
+            if source not in lists and source not in cards:
                 raise NotFound(f"{source[:100]} is no registered source of job {job[:100]}.")
-            lists = {source: lists[source]}
-        requested = [_as_json(one) for one in found.requested if one.src in lists]
+            lists, cards = (
+                {name: others for name, others in some.items() if name == source} for some in (lists, cards)
+            )
+        requested = [_as_json(one) for one in found.requested if one.src in lists or one.src in cards]
         body = {
             "job": found.job,
             "region": found.region,
@@ -65,10 +70,11 @@ class PingListView(APIView):
             "run": found.run,
             **{name: found.measures.get(name) for name in ("dp", "pp", "tp", "confidence")},
             "destinations": lists,
+            "underlay": cards,
             "requested": requested,
         }
         # A later run with the same list is no news to an agent.
-        return _tagged(request, body, [found.phase, lists, requested])
+        return _tagged(request, body, [found.phase, lists, cards, requested])
 
 
 class RequestedProbesView(APIView):

@@ -1,13 +1,14 @@
 """Ping lists: whom each endpoint of a training job probes, from the newest skeleton and the registered endpoints.
 
 Without a skeleton the basic list counts: the same rail on all other hosts. Once endpoints are registered, only these
-are on the list, source and destination. A probe that an incident asks of one of the sources is added.
+are on the list, source and destination, and their cards probe each other beside them: only probes of both layers tell a
+host from its virtual switch. A probe that an incident asks of one of the sources is added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -28,8 +29,9 @@ _MOMENT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class PingList:
-    """Destinations by source. `phase` is `skeleton` or `basic`; `run` and the measures are those of the skeleton;
-    `share` is that of the full mesh of the job's sources.
+    """Destinations by source, and those of network cards by card (`underlay`) where the sources are endpoints. `phase`
+    is `skeleton` or `basic`; `run` and the measures are those of the skeleton; `share` is that of the full mesh of the
+    job's sources.
     """
 
     job: str
@@ -41,6 +43,7 @@ class PingList:
     measures: dict[str, Any]
     requested: tuple[ProbeRequest, ...] = ()
     """Probes that incidents ask of the list's sources; their destinations are on the list, too."""
+    underlay: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def ping_list(job: str, region: str) -> PingList | None:
@@ -58,23 +61,29 @@ def ping_list(job: str, region: str) -> PingList | None:
         stated = all(row[1] is not None for row in table)
         stage, replica = ([int(row[at]) for row in table] if stated else None for at in (1, 2))
         lists, phase = peers(nics, stage, replica), "skeleton" if stated else "basic"
+    cards = dict[str, tuple[str, ...]]()
     if ends:
         names = {one.nic: one.name for one in ends}
-        lists = {
-            names[source]: tuple(names[one] for one in others if one in names)
+        cards = {
+            source: tuple(one for one in others if one in names)
             for source, others in lists.items()
             if source in names
         }
-    return _with_requested(PingList(job, region, phase, lists, share_of_mesh(lists), run, measures))
+        lists = {names[source]: tuple(names[one] for one in others) for source, others in cards.items()}
+    made = PingList(job, region, phase, lists, share_of_mesh(lists), run, measures, underlay=cards)
+    return _with_requested(made)
 
 
 def _with_requested(found: PingList) -> PingList:
-    lists = dict(found.destinations)
-    requested = tuple(one for one in requested_probes(found.region, now_utc()) if one.src in lists)
+    both = dict(found.destinations), dict(found.underlay)
+    requested = tuple(
+        one for one in requested_probes(found.region, now_utc()) if one.src in both[0] or one.src in both[1]
+    )
     for one in requested:
+        lists = both[0] if one.src in both[0] else both[1]
         if one.dst not in lists[one.src]:
             lists[one.src] = (*lists[one.src], one.dst)
-    return replace(found, destinations=lists, requested=requested)
+    return replace(found, destinations=both[0], underlay=both[1], requested=requested)
 
 
 def _registered(region: str) -> list[Endpoint]:

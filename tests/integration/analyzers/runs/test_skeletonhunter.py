@@ -83,6 +83,17 @@ def test_without_a_skeleton_registered_endpoints_probe_their_rail() -> None:
     found = reader().get("/api/v1/pinglists/j0", {"source": "endpoint/j0-0-r1"}).json()
     assert found["phase"] == "basic"
     assert found["destinations"] == {"endpoint/j0-0-r1": [f"endpoint/j0-{host}-r1" for host in range(1, 6)]}
+    assert found["underlay"] == {}
+
+
+def test_cards_of_registered_endpoints_probe_each_other_beside_them() -> None:
+    rows, _ = scenario("test", 2, (), "", replace(SMALL, rails=2, windows=2))
+    Door().post([moved(row) for row in rows["endpoint"]], kind="endpoint")
+    agent = reader()
+    found = agent.get("/api/v1/pinglists/j0").json()
+    assert found["underlay"]["nic/h0-1"] == [f"nic/h{host}-1" for host in range(1, 6)]
+    own = agent.get("/api/v1/pinglists/j0", {"source": "nic/h0-1"}).json()
+    assert (own["destinations"], list(own["underlay"])) == ({}, ["nic/h0-1"])
 
 
 @pytest.mark.parametrize(
