@@ -96,6 +96,9 @@ def _tables(records: Records) -> list[_Table]:
         seqs, row = np.unique(records.seq[mine], return_inverse=True)
         if len(members) < 2 or len(seqs) < FEW:
             continue
+        if len(members) <= _SMALL < int(np.median(records.size[mine])):
+            # Of a larger communicator too few are seen: among three, two that are usually alike look late together.
+            continue
         duration = np.full((len(seqs), len(members)), np.nan)
         end = np.full((len(seqs), len(members)), np.nan)
         duration[row, column] = records.duration[mine]

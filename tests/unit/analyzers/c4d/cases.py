@@ -34,6 +34,7 @@ class Part:
     node: str = ""
     job: str = "train"
     state: str = ""
+    ranks: int = 0
 
 
 def iterations(
@@ -77,7 +78,7 @@ def window_of(parts: Iterable[Part], end: float = 60.0) -> Window:
         "start_ns": np.array([(BASE + one.start) * 1e9 for one in rows]),
         "end_ns": np.array([0.0 if one.end is None else (BASE + one.end) * 1e9 for one in rows]),
         "bytes": np.array([one.size for one in rows], dtype=np.float64),
-        "ranks": np.zeros(len(rows)),
+        "ranks": np.array([one.ranks for one in rows], dtype=np.float64),
     }
     sums = {"states": Sums(keys=keys, values=values, rows=len(rows))}
     return Window(START, START + timedelta(seconds=end), "default", "collective", sums)

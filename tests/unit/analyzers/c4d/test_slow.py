@@ -53,6 +53,15 @@ def test_a_connection_that_is_always_a_little_slower_is_no_fault() -> None:
     assert named(verdict_of(transfers({(2, 3): 1.4}))) == []
 
 
+@pytest.mark.parametrize(("of", "late"), [(3, ["rank/0", "rank/1"]), (4, [])])
+def test_ranks_that_are_late_together_are_not_named_if_others_of_their_communicator_are_not_seen(
+    of: int, late: list[str]
+) -> None:
+    before, since = iterations(range(3), 25), iterations(range(3), 40, late={0: 0.2, 1: 0.2})[75:]
+    parts = [replace(one, ranks=of) for one in before + since]
+    assert sorted(named(verdict_of(parts))) == late
+
+
 def ring_of_five(slow: float, lately: float = 1.0, recent: int = 8) -> list[Part]:
     """60 all-reduces in one ring whose transfers scatter by a quarter; those from 2 to 3 take `slow` times as long, the
     most `recent` of them `lately` times that."""
