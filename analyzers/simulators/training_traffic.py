@@ -27,8 +27,9 @@ GBPS = 125e6
 @dataclass(frozen=True, slots=True)
 class Job:
     """`tp * pp * dp` GPUs; `forward` is the seconds of one micro-batch in one stage, the backward pass takes twice as
-    long. `uneven` is the spread (sigma of the logarithm) of what experts get; 0 is a dense job. A host of more than one
-    tensor-parallel group holds neighbouring stages of a replica, or replicas of a stage if they are `beside` each other.
+    long. `uneven` is the spread (sigma of the logarithm) of what experts get; 0 is a dense job. A host of more than
+    one tensor-parallel group holds neighbouring stages of a replica, or replicas of a stage if they are `beside` each
+    other.
     """
 
     tp: int = 8

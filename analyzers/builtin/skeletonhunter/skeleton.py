@@ -11,16 +11,16 @@ Where agents read counters at phases of their own, the running sums are read ane
 of clusters that are nearer, but not as near as those of one stage (`NEAR`), no skeleton is stated.
 
 With TP inside the host, rails of a host that burst alike are one tensor-parallel group, or replicas of one stage beside
-each other: those have times of their own, so that what their rails differ by within the host follows the groups, and is
-as much as hosts of one stage differ by. Cards of one rail are not told from noise: TP 1 looks like TP of the whole host,
-as does a job whose replicas only reduce gradients, all at the same time. Clusters are ordered by the lag
-of their large bursts; neighbours in that order are pipeline stages, and the replica of a host in the next stage is the
-one whose received bytes follow what it sends (assignment by correlation), or that of the same rank where none does.
+each other: those have times of their own, so that what their rails differ by within the host follows the groups, and
+is as much as hosts of one stage differ by. Cards of one rail are not told from noise: TP 1 looks like TP of the whole
+host, as does a job whose replicas only reduce gradients, all at the same time. Clusters are ordered by the lag of their
+large bursts; neighbours in that order are pipeline stages, and the replica of a host in the next stage is the one whose
+received bytes follow what it sends (assignment by correlation), or that of the same rank where none does.
 
 No skeleton is stated where sizes cannot be equal, both halves of the time disagree, or cards of one cluster send
-different amounts, as mixtures of experts do: then the basic list stays (same rail, other hosts). Amounts differ by block
-of time (`uneven`), or less but always by the same (`LASTING`): the covariance of what cards have beside their cluster in
-both halves of the time, which noise and the edges of blocks leave at 0.
+different amounts, as mixtures of experts do: then the basic list stays (same rail, other hosts). Amounts differ by
+block of time (`uneven`), or less but always by the same (`LASTING`): the covariance of what cards have beside their
+cluster in both halves of the time, which noise and the edges of blocks leave at 0.
 """
 
 from __future__ import annotations
@@ -401,7 +401,9 @@ def _always(counter: Floats, labels: Ints) -> float:
     if not off:
         return 0.0
     both = np.concatenate(off, axis=1)
-    wide = 3 * 1.4826 * np.median(np.abs(both - np.median(both, axis=1, keepdims=True)), axis=1, keepdims=True)
+    wide = (
+        3 * 1.4826 * np.median(np.abs(both - np.median(both, axis=1, keepdims=True)), axis=1, keepdims=True)
+    )
     first, second = np.clip(both, -wide, wide)
     return float(np.sqrt(max(0.0, float(np.mean(first * second)))))
 
