@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers as s
@@ -11,7 +11,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from incidents.api.config.replay import replay_configuration
+from incidents.api.config.replay import Limits, replay_configuration
 from incidents.api.config.sections import FILED
 from incidents.api.config.views import Catalogs
 from incidents.api.editable import Catalog
@@ -25,6 +25,9 @@ from incidents.reports.filing import SubscriptionsFile
 from incidents.reports.views import ReportSchedulesView
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
+
+MOST_WINDOWS: Final = 500
+"""Windows of each schedule that one request judges."""
 
 
 def configured() -> Catalogs:
@@ -65,6 +68,40 @@ class MissedShape(s.Serializer[Any]):
     high = s.FloatField()
 
 
+class PersonCallsShape(s.Serializer[Any]):
+    person = s.CharField()
+    before = s.IntegerField(help_text="calls by the configuration in force")
+    after = s.IntegerField()
+
+
+class KnownShape(s.Serializer[Any]):
+    incidents = s.IntegerField(help_text="with a confirmed cause, known before and after")
+    earlier = s.IntegerField()
+    later = s.IntegerField()
+    minutes = EstimateShape(help_text="change of the mean time at which they are known; negative: earlier")
+
+
+class AnalyzerMissedShape(MissedShape):
+    incidents = s.IntegerField(help_text="that nobody would have known of")
+    numbers = s.ListField(child=s.IntegerField())
+
+
+class AnalyzerComparedShape(s.Serializer[Any]):
+    calls = CallsShape(help_text="of incidents that the analyzer alone opens")
+    known = KnownShape()
+    missed = AnalyzerMissedShape()
+    gained = s.IntegerField(help_text="incidents that nobody knows of now")
+
+
+class AnalyzerReplayShape(s.Serializer[Any]):
+    schedule = s.CharField()
+    before = s.DictField(allow_null=True, help_text="a backtest; null where it does not run")
+    after = s.DictField(allow_null=True)
+    compared = AnalyzerComparedShape(allow_null=True)
+    versions = s.CharField(allow_null=True, help_text="`before` has recorded verdicts of these versions")
+    reason = s.CharField(allow_null=True, help_text="why nothing was compared")
+
+
 class ConfigurationReplayShape(s.Serializer[Any]):
     changes = s.ListField(
         child=s.DictField(), help_text="kind, key, before, after, as `config diff` prints them"
@@ -72,15 +109,15 @@ class ConfigurationReplayShape(s.Serializer[Any]):
     start = s.DateTimeField()
     end = s.DateTimeField()
     complete = s.BooleanField(help_text="false: reading stopped at `end`, after 50,000 events")
-    incidents = s.IntegerField(help_text="opened in the span")
+    incidents = s.IntegerField(help_text="opened in the span, or opened by one of the configurations")
+    never_opened = s.IntegerField(help_text="would open no more: suppressed until their alerts are over")
+    opened_anew = s.IntegerField(help_text="would open: suppressed now, let through by the file")
     calls = CallsShape()
+    people = PersonCallsShape(many=True)
     right_team = RightTeamShape()
     missed = MissedShape()
     examples = s.DictField(help_text="by more, fewer, earlier, later and missed: the first three incidents")
-    analyzers = s.ListField(
-        child=s.DictField(),
-        help_text="changed schedules of analyzers: both backtests, or the reason for none",
-    )
+    analyzers = AnalyzerReplayShape(many=True, help_text="schedules that differ")
     left_out = s.ListField(child=s.CharField(), help_text="what is not replayed")
     exceeded = s.ListField(child=s.CharField(), help_text="thresholds that the figures are above")
 
@@ -96,6 +133,14 @@ class ToReplayShape(s.Serializer[Any]):
         required=False, help_text="more net calls than that are listed in `exceeded`"
     )
     max_missed = s.IntegerField(required=False, help_text="more missed incidents than that are, too")
+    max_later_minutes = s.IntegerField(
+        required=False,
+        help_text="as is a mean that is more minutes later until the right team has an incident",
+    )
+    versions = s.BooleanField(
+        required=False,
+        help_text="compare recorded verdicts of earlier versions of analyzers with the installed",
+    )
 
     def get_fields(self) -> dict[str, Any]:
         return {**super().get_fields(), "from": s.DateTimeField(required=False)}
@@ -117,18 +162,36 @@ class ConfigurationReplayView(IncidentAPI):
         """Compare a file of configuration with the one in force over recorded incidents: calls more and fewer, minutes
         to the right team, incidents missed. Changes nothing."""
         body = fields(request, ToReplayShape)
-        limits = [threshold(name, body.get(name)) for name in ("max_more_calls", "max_missed")]
-        prune = body.get("prune", False)
-        if not isinstance(prune, bool):
-            raise InvalidValueError("prune", "must be true or false")
+        limits = Limits(
+            *(
+                threshold(name, body.get(name))
+                for name in ("max_more_calls", "max_missed", "max_later_minutes")
+            )
+        )
+        prune, versions = (flag(name, body.get(name, False)) for name in ("prune", "versions"))
         catalogs = configured()
         given = body["configuration"]
         try:
             document = read(given if isinstance(given, str) else json.dumps(given), list(catalogs))
-            found = replay_configuration(document, catalogs, context(request), span_of(body), prune=prune)
+            found = replay_configuration(
+                document,
+                catalogs,
+                context(request),
+                span_of(body),
+                prune=prune,
+                versions=versions,
+                most_windows=MOST_WINDOWS,
+            )
         except InvalidConfigurationError as error:
             raise InvalidValueError("configuration", "; ".join(map(str, error.faults))[:2_000]) from None
-        return Response({**found.as_json(), "exceeded": found.exceeded(*limits)})
+        return Response({**found.as_json(), "exceeded": found.exceeded(limits)})
+
+
+def flag(field: str, given: object) -> bool:
+    """Raises InvalidValueError."""
+    if not isinstance(given, bool):
+        raise InvalidValueError(field, "must be true or false")
+    return given
 
 
 def threshold(field: str, given: object) -> int | None:

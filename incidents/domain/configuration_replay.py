@@ -3,9 +3,12 @@
 Both configurations decide anew on what opened an incident, so that a difference is due to the configuration alone.
 People are taken to answer as they did: an incident was answered so many seconds after it opened, whoever was called.
 
-- A call is an action of a step that notifies a person, a schedule or a team, taken before the answer.
-- A silence that only one of the configurations has is taken to hold all the time. It holds an incident all of whose
-  opening alerts it fits.
+- A call is a person reached by an action of a step that was taken before the answer: by name, as a member of a team,
+  or because the rota of a schedule has their turn. In a gap nobody is called. Rotations are taken to turn since before
+  the past that is looked at.
+- An alert opens an incident when nothing suppresses it (`incidents.domain.suppression.past`). Calls and the right team
+  wait for that; an alert that is over by then opens nothing. Alerts that were suppressed, and that one of the
+  configurations lets through, are grouped by its routes.
 - The right team is the one that resolved an incident with a confirmed cause. A route to it takes no time, a route to
   another one the recorded time to the right team, or, where it was found at once, the median of those that were not.
 
@@ -16,57 +19,82 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
 
-from incidents.domain.escalation.policy import Policy
+from incidents.domain.escalation.policy import Action, Policy
+from incidents.domain.incident.alerts import Reported, place_of
+from incidents.domain.oncall import rotations
 from incidents.domain.routing.rules import RoutingTable, Subject, route
+from incidents.domain.suppression.past import (
+    BEGIN,
+    EVER,
+    Firing,
+    PastSuppression,
+    Suppressions,
+    first_free,
+)
 from incidents.domain.suppression.rules import Silence
 
 RESAMPLES: Final = 2_000
 SEED: Final = 21
 EXAMPLES: Final = 3
-CALLING: Final = frozenset({"person", "schedule", "team"})
-"""Actions that count as a call. A channel calls nobody, and at its opening an incident has no owner."""
-LEFT_OUT: Final = (
-    "inhibitions",
-    "maintenance",
-    "silences that were removed",
-    "suggested teams",
-    "overrides of rotas",
-)
+LEFT_OUT: Final = ("storms", "suggested teams", "alerts that fired before the span")
 """Parts that are not replayed."""
+Reach = Callable[[Action, float], Sequence[str]]
+"""The people whom an action reaches so many seconds after the opening."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Configuration that decides who is called. `of_teams` has the policy of each team; `silences` those that the
-    other has not."""
+    """Configuration that decides who is called. `of_teams` has the policy of each team, `members` its people who are called, `rotas`
+    the schedules. `people` can sign in; None: everybody."""
 
     table: RoutingTable
     policies: Mapping[str, Policy]
     of_teams: Mapping[str, str]
-    silences: tuple[Silence, ...] = ()
+    suppressions: Suppressions = field(default_factory=Suppressions)
+    rotas: Mapping[str, rotations.Schedule] = field(default_factory=dict)
+    members: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    people: frozenset[str] | None = None
+
+
+def with_silence(configuration: Configuration, silence: Silence) -> Configuration:
+    """The configuration with one silence more, which holds all the time."""
+    known, always = configuration.suppressions, replace(silence, starts_at=BEGIN, ends_at=EVER)
+    return replace(configuration, suppressions=replace(known, silences=(*known.silences, always)))
 
 
 @dataclass(frozen=True, slots=True)
 class PastIncident:
-    """`labels` are of the alerts that opened it, none for a finding or a report. `answered_after` is in seconds, None:
-    never. `team` is the right one, None where it is not known; `seconds_to_team` how long it took."""
+    """`alerts` are its own, none for a finding or a report. `answered_after` is in seconds, None: never. `team` is the
+    right one, None where it is not known; `seconds_to_team` how long it took. `number` is None of one that alerts would
+    have opened that were suppressed."""
 
-    number: int
+    number: int | None
     title: str
     opened_at: datetime
     subject: Subject
-    labels: tuple[Mapping[str, str], ...]
+    alerts: Sequence[Firing]
     answered_after: float | None
     team: str | None
     seconds_to_team: float | None
+    reported: Reported | None = None
+    """The first of its alerts."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnplacedAlert:
+    """A firing that came to no incident."""
+
+    reported: Reported
+    subject: Subject
+    firing: Firing
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +112,12 @@ class Estimate:
 @dataclass(slots=True)
 class Compared:
     """`more` and `fewer` are calls of incidents that have more, and of those that have fewer. `missed` are incidents
-    with a confirmed cause that called somebody and would call nobody, of `real` that did."""
+    with a confirmed cause that called somebody and would call nobody, of `real` that did. `people` has the calls of
+    each person before and after; `never` and `anew` count openings of one configuration only."""
 
     incidents: int = 0
+    never: int = 0
+    anew: int = 0
     calls_before: int = 0
     calls_after: int = 0
     more: int = 0
@@ -98,6 +129,7 @@ class Compared:
     minutes: Estimate = field(default_factory=lambda: Estimate(0, 0, 0))
     missed: int = 0
     real: int = 0
+    people: dict[str, tuple[int, int]] = field(default_factory=dict)
     examples: dict[str, list[PastIncident]] = field(default_factory=dict)
 
     def note(self, what: str, one: PastIncident) -> None:
@@ -106,21 +138,43 @@ class Compared:
             found.append(one)
 
 
-def compare(incidents: Iterable[PastIncident], before: Configuration, after: Configuration) -> Compared:
-    """The incidents under both configurations."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where an incident opens and when, None: never; how often each person is called."""
+
+    team: str
+    opened_at: datetime | None
+    calls: Counter[str]
+
+
+def compare(
+    incidents: Iterable[PastIncident],
+    before: Configuration,
+    after: Configuration,
+    unplaced: Sequence[UnplacedAlert] = (),
+) -> Compared:
+    """The incidents under both configurations, and the alerts that were suppressed."""
     past = list(incidents)
+    firings = [*(alert for one in past for alert in one.alerts), *(one.firing for one in unplaced)]
+    old, new = _Side(before, firings), _Side(after, firings)
+    past += _let_through(unplaced, past, old, new)
     wrong = [one.seconds_to_team for one in past if one.seconds_to_team]
     usual = median(wrong) if wrong else 0.0
     result, calls, minutes = Compared(incidents=len(past)), [], []
+    by_person: dict[str, list[int]] = {}
     for one in past:
-        team_before, called_before = outcome(one, before)
-        team_after, called_after = outcome(one, after)
+        was, would = old.outcome(one), new.outcome(one)
+        called_before, called_after = was.calls.total(), would.calls.total()
         calls.append(called_after - called_before)
         result.calls_before += called_before
         result.calls_after += called_after
+        for place, side in enumerate((was, would)):
+            for person, count in side.calls.items():
+                by_person.setdefault(person, [0, 0])[place] += count
+        _count_openings(result, one, was, would)
         _count_calls(result, one, called_before, called_after)
-        if one.team is not None:
-            moved = _minutes(one, team_after, usual) - _minutes(one, team_before, usual)
+        if one.team is not None and was.opened_at is not None and would.opened_at is not None:
+            moved = _minutes(one, would, usual) - _minutes(one, was, usual)
             minutes.append(moved)
             result.earlier += moved < 0
             result.later += moved > 0
@@ -129,7 +183,17 @@ def compare(incidents: Iterable[PastIncident], before: Configuration, after: Con
     result.known_team = len(minutes)
     result.net = total(calls)
     result.minutes = mean(minutes)
+    result.people = {person: (was, would) for person, (was, would) in sorted(by_person.items())}
     return result
+
+
+def _count_openings(result: Compared, one: PastIncident, was: Outcome, would: Outcome) -> None:
+    if was.opened_at is not None and would.opened_at is None:
+        result.never += 1
+        result.note("never_opened", one)
+    if was.opened_at is None and would.opened_at is not None:
+        result.anew += 1
+        result.note("opened_anew", one)
 
 
 def _count_calls(result: Compared, one: PastIncident, before: int, after: int) -> None:
@@ -144,34 +208,135 @@ def _count_calls(result: Compared, one: PastIncident, before: int, after: int) -
             result.note("missed", one)
 
 
-def outcome(one: PastIncident, configuration: Configuration) -> tuple[str, int]:
-    """The team that an incident opens at, and how often people are called for it."""
-    routing = route(one.subject, configuration.table)
-    if one.labels and all(
-        any(silence.fits(labels) for silence in configuration.silences) for labels in one.labels
-    ):
-        return routing.team, 0
-    slug = routing.policy or configuration.of_teams.get(routing.team)
-    policy = None if slug is None else configuration.policies.get(slug)
-    return routing.team, 0 if policy is None else calls_of(policy, one.answered_after)
+def _minutes(one: PastIncident, side: Outcome, usual: float) -> float:
+    """Minutes until the right team has it, from its first alert on, else from its opening."""
+    assert side.opened_at is not None
+    began = min((alert.start for alert in one.alerts), default=side.opened_at)
+    routed = 0.0 if side.team == one.team else one.seconds_to_team or usual
+    return ((side.opened_at - began).total_seconds() + routed) / 60
 
 
-def calls_of(policy: Policy, answered_after: float | None) -> int:
-    """Calls of a policy until an answer, in seconds after its start; the first step is taken in any case."""
-    elapsed, calls, limit = 0.0, 0, math.inf if answered_after is None else answered_after
+# One configuration
+# ----------------------------------------------------------------------------------------------------------
+class _Side:
+    """A configuration over the past."""
+
+    def __init__(self, configuration: Configuration, firings: Sequence[Firing]) -> None:
+        self._it = configuration
+        self._suppression = PastSuppression(configuration.suppressions, firings)
+        self._turns: dict[tuple[str, datetime], str | None] = {}
+
+    def free_at(self, alerts: Sequence[Firing]) -> datetime | None:
+        return first_free(self._suppression, alerts)
+
+    def group_of(self, alert: Reported, subject: Subject) -> str:
+        place = place_of(alert, route(subject, self._it.table))
+        return place.group_key or place.dedup_key
+
+    def outcome(self, one: PastIncident) -> Outcome:
+        routing = route(one.subject, self._it.table)
+        opened_at = self.free_at(one.alerts) if one.alerts else one.opened_at
+        slug = routing.policy or self._it.of_teams.get(routing.team)
+        policy = None if slug is None else self._it.policies.get(slug)
+        if opened_at is None or policy is None:
+            return Outcome(routing.team, opened_at, Counter())
+        start = opened_at
+
+        def reached(action: Action, seconds: float) -> Sequence[str]:
+            return self._reached(action, start + timedelta(seconds=seconds))
+
+        return Outcome(routing.team, opened_at, calls_of(policy, one.answered_after, reached))
+
+    def _reached(self, action: Action, at: datetime) -> Sequence[str]:
+        """A channel calls nobody, and at its opening an incident has no owner."""
+        if action.kind == "person":
+            known = self._it.people is None or action.value in self._it.people
+            return (action.value,) if known else ()
+        if action.kind == "team":
+            return self._it.members.get(action.value, ())
+        if action.kind == "schedule" and action.value in self._it.rotas:
+            person = self._on_call(action.value, at.replace(second=0, microsecond=0))
+            return () if person is None else (person,)
+        return ()
+
+    def _on_call(self, schedule: str, at: datetime) -> str | None:
+        if (schedule, at) not in self._turns:
+            self._turns[schedule, at] = rotations.person_on_call(self._it.rotas[schedule], at)
+        return self._turns[schedule, at]
+
+
+def usual_answer(past: Iterable[PastIncident]) -> float | None:
+    """Median seconds until the answer of those that were answered."""
+    answered = [one.answered_after for one in past if one.answered_after is not None]
+    return median(answered) if answered else None
+
+
+def calls_of_findings(
+    configuration: Configuration, answered_after: float | None
+) -> Callable[[Subject, datetime], int]:
+    """Calls of an incident that a finding opens at a moment."""
+    side = _Side(configuration, ())
+
+    def calls(subject: Subject, at: datetime) -> int:
+        one = PastIncident(None, "", at, subject, (), answered_after, None, None)
+        return side.outcome(one).calls.total()
+
+    return calls
+
+
+def calls_of(policy: Policy, answered_after: float | None, reached: Reach) -> Counter[str]:
+    """Calls of a policy by person until an answer, in seconds after its start; the first step is taken in any case."""
+    elapsed, calls, limit = 0.0, Counter[str](), math.inf if answered_after is None else answered_after
     for turn in range(policy.rounds):
         elapsed += policy.repeat_after if turn else 0
         for place, step in enumerate(policy.steps):
             elapsed += step.after
             if elapsed >= limit and (turn or place or step.after):
                 return calls
-            calls += sum(action.kind in CALLING for action in step.actions)
+            calls.update({person for action in step.actions for person in reached(action, elapsed)})
     return calls
 
 
-def _minutes(one: PastIncident, team: str, usual: float) -> float:
-    """Minutes until the right team has it."""
-    return 0.0 if team == one.team else (one.seconds_to_team or usual) / 60
+def _let_through(
+    unplaced: Sequence[UnplacedAlert], past: Sequence[PastIncident], old: _Side, new: _Side
+) -> list[PastIncident]:
+    """Incidents that suppressed alerts would have opened by one of the configurations and not by the other; an alert
+    joins the incident of its group while one of that fires."""
+    usual = usual_answer(past)
+    found: list[PastIncident] = []
+    groups = {id(side): _groups(past, side) if unplaced else {} for side in (old, new)}
+    for one in sorted(unplaced, key=lambda each: each.firing.start):
+        firing = one.firing
+        was, would = old.free_at([firing]), new.free_at([firing])
+        if (was is None) == (would is None):
+            continue
+        side = old if would is None else new
+        members = groups[id(side)].setdefault(side.group_of(one.reported, one.subject), [])
+        joins = any(_fires(each, firing.start) for each in members)
+        members.append(firing)
+        if not joins:
+            lasted = None if firing.end is None else (firing.end - firing.start).total_seconds()
+            ends = [seconds for seconds in (usual, lasted) if seconds is not None]
+            title, answer = one.reported.title, min(ends, default=None)
+            found.append(
+                PastIncident(
+                    None, title, firing.start, one.subject, [firing], answer, None, None, one.reported
+                )
+            )
+    return found
+
+
+def _groups(past: Sequence[PastIncident], side: _Side) -> dict[str, list[Firing]]:
+    """By group, the alerts of recorded incidents."""
+    found: dict[str, list[Firing]] = {}
+    for one in past:
+        if one.reported is not None:
+            found.setdefault(side.group_of(one.reported, one.subject), []).extend(one.alerts)
+    return found
+
+
+def _fires(one: Firing, at: datetime) -> bool:
+    return one.start <= at and (one.end is None or at < one.end)
 
 
 # Intervals
@@ -200,6 +365,8 @@ def estimate_json(one: Compared, missed_interval: tuple[float, float]) -> dict[s
     low, high = missed_interval
     return {
         "incidents": one.incidents,
+        "never_opened": one.never,
+        "opened_anew": one.anew,
         "calls": {
             "before": one.calls_before,
             "after": one.calls_after,
@@ -220,6 +387,9 @@ def estimate_json(one: Compared, missed_interval: tuple[float, float]) -> dict[s
             "low": round(low, 4),
             "high": round(high, 4),
         },
+        "people": [
+            {"person": person, "before": was, "after": would} for person, (was, would) in one.people.items()
+        ],
         "examples": {
             what: [{"number": past.number, "title": past.title} for past in found]
             for what, found in sorted(one.examples.items())

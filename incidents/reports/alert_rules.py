@@ -7,7 +7,7 @@ What not paging would have done to calls is the replay of configurations, as for
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from incidents.domain.alert_rules import (
     proposals,
     uses,
 )
-from incidents.domain.configuration_replay import PastIncident, compare
+from incidents.domain.configuration_replay import PastIncident, compare, with_silence
 from incidents.domain.suppression.rules import Matcher, Silence
 from incidents.domain.values import rfc3339
 from incidents.reports.on_call_load import LATE, days_from, people_zones
@@ -136,11 +136,9 @@ def _replayed(
     if not rule.labelled:
         return None
     numbers = {one.number for one in past.of(rule)}
-    before = configuration_in_force(None)
+    before = configuration_in_force(since, end)
     silence = Silence("", matchers_of_rule(rule), since, end, "", "proposed")
-    found = compare(
-        [one for one in earlier if one.number in numbers], before, replace(before, silences=(silence,))
-    )
+    found = compare([one for one in earlier if one.number in numbers], before, with_silence(before, silence))
     return found.calls_before, found.calls_after
 
 

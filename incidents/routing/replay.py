@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from incidents import queries
+from incidents.domain.configuration_replay import UnplacedAlert
+from incidents.domain.incident.alerts import Reported
 from incidents.domain.incident.finding import FINDING_KEY
 from incidents.domain.replay import JOINED, REPLAYED, Joined, RecordedInput, Replay, recorded_from, replay
 from incidents.domain.routing.explain import Explanation, explain
 from incidents.domain.routing.rules import RoutingTable, Subject
 from incidents.domain.routing.schema import Written, all_written, check_tree, replaced, tree_from
+from incidents.domain.suppression.past import Firing
 from incidents.domain.values import (
     DEFAULT_SEVERITY,
     InvalidValueError,
@@ -180,41 +183,68 @@ def check_span(start: datetime, end: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Cause of an incident's opening: a finding or a report, or alerts."""
+    """Cause of an incident's opening: a finding or a report, or alerts; `firings` are of all its alerts."""
 
     stream: str
-    inputs: tuple[RecordedInput, ...]
+    first: RecordedInput
+    firings: list[Firing] = field(default_factory=list)
 
 
 class Openings:
-    """The incidents that were opened between two times, in parts. `last` as in a routing replay."""
+    """The incidents that were opened between two times, and the firings that came to none. `last` as in a routing
+    replay."""
 
     def __init__(self, start: datetime, end: datetime, most: int = MOST_EVENTS) -> None:
         check_span(start, end)
+        self.start, self.end = start, end
         self._reading = _Reading(position_at(start), position_at(end), most)
+        self.found: dict[str, Opening] = {}
+        self._waiting: set[str] = set()
+        self._firing: dict[str, tuple[RecordedInput, Firing]] = {}
+        self._alone: dict[int, UnplacedAlert] = {}
+        for events in self._reading.parts():
+            for event in events:
+                self._read(event)
 
     @property
     def last(self) -> datetime | None:
         return self._reading.last
 
-    def each(self) -> Iterator[Opening]:
-        alerts: dict[str, RecordedInput] = {}
-        waiting: set[str] = set()
-        for events in self._reading.parts():
-            for event in events:
-                if event.type in JOINED:
-                    known = [alerts[one] for one in event.body["alerts"] if one in alerts]
-                    if event.stream in waiting and known:
-                        waiting.remove(event.stream)
-                        yield Opening(event.stream, tuple(known))
-                    continue
-                recorded = recorded_from(event.type, event.body, event.recorded_at)
-                if recorded is None:
-                    waiting.add(event.stream)
-                elif recorded.kind == "alert":
-                    alerts[recorded.id] = recorded
-                else:
-                    yield Opening(event.stream, (recorded,))
+    @property
+    def unplaced(self) -> list[UnplacedAlert]:
+        return list(self._alone.values())
+
+    def _read(self, event: Event) -> None:
+        if event.type in JOINED:
+            for alert in event.body["alerts"]:
+                if alert in self._firing:
+                    self._join(event.stream, *self._firing[alert])
+            return
+        one = recorded_from(event.type, event.body, event.recorded_at)
+        if one is None:
+            self._waiting.add(event.stream)
+        elif one.reported is None:
+            self.found[event.stream] = Opening(event.stream, one)
+        else:
+            self._report(one, one.reported)
+
+    def _join(self, stream: str, first: RecordedInput, firing: Firing) -> None:
+        self._alone.pop(id(firing), None)
+        if stream in self._waiting:
+            self._waiting.remove(stream)
+            self.found[stream] = Opening(stream, first)
+        opening = self.found.get(stream)
+        if opening is not None and opening.first.reported is not None:
+            opening.firings.append(firing)
+
+    def _report(self, one: RecordedInput, alert: Reported) -> None:
+        before = self._firing.get(one.id)
+        if before is not None and (alert.change == "fired" or not alert.fires):
+            before[1].end = before[1].end or one.at
+        if alert.change == "fired":
+            firing = Firing(one.id, alert.component, alert.labels, alert.matched, one.at)
+            self._firing[one.id] = one, firing
+            self._alone[id(firing)] = UnplacedAlert(alert, one.subject, firing)
 
 
 class _Reading:

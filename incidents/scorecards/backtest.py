@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from analyzers.queries import Cause, Judged, Named, Replay, Replayed, Rule, Score, replay, score
+from analyzers.queries import (
+    Cause,
+    Judged,
+    Named,
+    Replay,
+    Replayed,
+    Rule,
+    Score,
+    judged_over,
+    replay,
+    replay_windows,
+    score,
+    verdict,
+)
 from incidents.domain.incident.finding import WINDOWS_NEEDED, WINDOWS_WATCHED
 from incidents.domain.incident.outcome import failing_span
 from incidents.domain.incident.state import Incident
@@ -16,11 +29,17 @@ from incidents.domain.values import NO_CAUSE, is_class, optional_rfc3339, rfc333
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
 from incidents.scorecards.queries import share_json
+from ingest.queries import watermark
 
 RULE = Rule(WINDOWS_NEEDED, WINDOWS_WATCHED)
 """A blame counts where an incident would have opened for it."""
 
+Progress = Callable[[int, int], None]
 STATUSES = ("named", "quiet", "inconclusive", "failed")
+
+
+def _silent(_done: int, _all: int) -> None:
+    """No progress is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +51,15 @@ class Backtest:
     causes: tuple[Cause, ...]
     score: Score
     first_error: str | None
+    version: str = ""
+    """Of the analyzer, where its recorded verdicts were scored."""
 
     def as_json(self) -> dict[str, Any]:
         requested, found = self.replay, self.score
         lead = found.median_lead
         return {
             "analyzer": requested.analyzer.name,
-            "version": requested.analyzer.version,
+            "version": self.version or requested.analyzer.version,
             "params": dict(sorted(requested.params.items())),
             "from": rfc3339(requested.start),
             "to": rfc3339(requested.end),
@@ -65,22 +86,63 @@ class Backtest:
         }
 
 
-def backtest(requested: Replay, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Backtest:
+def backtest(requested: Replay, progress: Progress = _silent) -> Backtest:
     """Judges every window and scores what came out. Raises NothingToReplayError.
 
     `progress` is told how many windows are done, and of how many.
     """
     total = len(requested.windows())
-    causes = confirmed(requested.start, requested.end, requested.regions)
-    counts: Counter[str] = Counter()
-    judged: list[Judged] = []
-    first_error = None
+    found = _Verdicts(confirmed(requested.start, requested.end, requested.regions))
     for done, window in enumerate(replay(requested), start=1):
-        counts["failed" if window.verdict is None else window.verdict["status"]] += 1
-        first_error = first_error or window.error
-        judged += judged_of(window, causes)
+        found.add(window)
         progress(done, total)
-    return Backtest(requested, counts, tuple(causes), score(judged, causes, RULE), first_error)
+    return found.scored(requested, "")
+
+
+def backtests_of_versions(
+    requested: Replay, progress: Progress = _silent
+) -> tuple[Backtest, Backtest] | None:
+    """Recorded verdicts of earlier versions of the analyzer, and those of the installed one over the same windows; None
+    where no earlier version judged. Raises NothingToReplayError."""
+    runs = {
+        (run.region, run.window_end): run
+        for region in requested.regions
+        for run in judged_over(region, requested.start, requested.end)
+        if run.analyzer == requested.analyzer.name
+        and run.version != requested.analyzer.version
+        and run.length == requested.length
+        and requested.start <= run.window_start
+        and run.window_end <= requested.end
+    }
+    if not runs:
+        return None
+    causes = confirmed(requested.start, requested.end, requested.regions)
+    was, would = _Verdicts(causes), _Verdicts(causes)
+    for done, window in enumerate(replay_windows(requested, sorted(runs), watermark()), start=1):
+        would.add(window)
+        was.add(replace(window, verdict=verdict(runs[window.region, window.end]), error=None))
+        progress(done, len(runs))
+    versions = ", ".join(sorted({run.version for run in runs.values()}))
+    return was.scored(requested, versions), would.scored(requested, "")
+
+
+class _Verdicts:
+    """Windows as they are judged, counted."""
+
+    def __init__(self, causes: Sequence[Cause]) -> None:
+        self._causes = tuple(causes)
+        self._counts: Counter[str] = Counter()
+        self._judged: list[Judged] = []
+        self._error: str | None = None
+
+    def add(self, window: Replayed) -> None:
+        self._counts["failed" if window.verdict is None else window.verdict["status"]] += 1
+        self._error = self._error or window.error
+        self._judged += judged_of(window, self._causes)
+
+    def scored(self, requested: Replay, version: str) -> Backtest:
+        found = score(self._judged, self._causes, RULE)
+        return Backtest(requested, self._counts, self._causes, found, self._error, version)
 
 
 def confirmed(start: datetime, end: datetime, regions: Sequence[str]) -> list[Cause]:

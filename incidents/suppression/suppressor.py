@@ -52,6 +52,7 @@ from incidents.incident.projection import overridden_from
 from incidents.incident.repository import CommandResult, LockedCommand, record, record_on, record_together
 from incidents.suppression.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
 from incidents.teams.models import Service, Unreadable, silences_as_written
+from incidents.teams.models import Silence as SilenceRow
 from ingest.queries import Context, firing_alerts, open_alerts
 
 # Suppressor
@@ -65,32 +66,32 @@ log = structlog.get_logger("correlation")
 
 
 class Inhibition:
-    """The rules as they are now."""
+    """The rules as they are now, each with the key of its row."""
 
     def __init__(self) -> None:
-        self._rules: list[tuple[int, Rule]] = []
+        self.rules: list[tuple[int, Rule]] = []
         self.unreadable: Unreadable = []
         for row in InhibitionRule.objects.all():
             try:
-                self._rules.append((row.pk, row.rule))
+                self.rules.append((row.pk, row.rule))
             except UNREADABLE as error:  # it mutes nothing, and keeps no alert from its incident
                 log.warning("an inhibition rule cannot be read", rule=row.slug, error=str(error))
                 self.unreadable.append((f"the inhibition rule `{row.slug}`", str(error)))
 
     def observe(self, alerts: Iterable[Reported]) -> None:
         """Keep what these alerts inhibit from now on: nothing if they fire no more."""
-        if not self._rules:
+        if not self.rules:
             return
         batch = list(alerts)
         InhibitingAlert.objects.filter(alert__in=[one.alert for one in batch]).delete()
         firing = [(one.alert, one.title, one.labels) for one in batch if one.fires]
-        rows = [row for pk, rule in self._rules for row in _rows(pk, rule, firing)]
+        rows = [row for pk, rule in self.rules for row in _rows(pk, rule, firing)]
         InhibitingAlert.objects.bulk_create(rows, batch_size=PART, ignore_conflicts=True)
 
     def muted(self, alerts: Mapping[str, Labels]) -> dict[str, tuple[UUID, str]]:
         """By alert, of those that a rule mutes: the key under which it does, and why."""
         relevant = {
-            alert: [(key, rule) for _, rule in self._rules if (key := sides(rule, labels).muted_by)]
+            alert: [(key, rule) for _, rule in self.rules if (key := sides(rule, labels).muted_by)]
             for alert, labels in alerts.items()
         }
         wanted = {key for keys in relevant.values() for key, _ in keys}
@@ -237,6 +238,21 @@ def windows_between(start: datetime, end: datetime) -> list[ActiveWindow]:
     return sorted(found, key=lambda one: one.span.ends_at, reverse=True)
 
 
+def suppressions_as_written(
+    since: datetime,
+) -> tuple[tuple[Silence, ...], tuple[Window, ...], tuple[Rule, ...]]:
+    """Silences and maintenance windows that are not over by a moment, inhibition rules; without what cannot be read."""
+    silences = []
+    for row in SilenceRow.objects.filter(ends_at__gt=since).select_related("recurrence"):
+        try:
+            silences.append(row.rule)
+        except UNREADABLE as error:
+            log.warning("a silence cannot be read", silence=str(row.pk), error=str(error))
+    windows, _ = _read_windows(list(MaintenanceWindow.objects.exclude(rule="", ends_at__lte=since)), since)
+    rules = tuple(rule for _, rule in Inhibition().rules)
+    return tuple(silences), tuple(windows), rules
+
+
 def _windows(at: datetime) -> tuple[list[ActiveWindow], Unreadable]:
     """Those in force, and those that may be and cannot be read: a call too many is better than none."""
     windows, unreadable = _readable(at, at)
@@ -245,7 +261,12 @@ def _windows(at: datetime) -> tuple[list[ActiveWindow], Unreadable]:
 
 def _readable(start: datetime, end: datetime) -> tuple[list[Window], Unreadable]:
     # What recurs is looked at whenever it began: its times are found by its rule.
-    rows = list(MaintenanceWindow.objects.filter(starts_at__lte=end).exclude(rule="", ends_at__lte=start))
+    rows = MaintenanceWindow.objects.filter(starts_at__lte=end).exclude(rule="", ends_at__lte=start)
+    return _read_windows(list(rows), end)
+
+
+def _read_windows(rows: Sequence[MaintenanceWindow], at: datetime) -> tuple[list[Window], Unreadable]:
+    """Those whose times can be read at a moment."""
     named = {slug for row in rows for slug in row.services}
     patterns = dict(Service.objects.filter(slug__in=named).values_list("slug", "patterns")) if named else {}
     windows: list[Window] = []
@@ -253,7 +274,7 @@ def _readable(start: datetime, end: datetime) -> tuple[list[Window], Unreadable]
     for row in rows:
         try:
             window = row.window(patterns)
-            window.times.at(end)
+            window.times.at(at)
             windows.append(window)
         except UNREADABLE as error:
             log.warning("a maintenance window cannot be read", window=row.slug, error=str(error))

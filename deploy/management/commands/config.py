@@ -15,9 +15,11 @@ from deploy.accounts import shell_operator
 from deploy.config_import import SYSTEMS, exports, imported
 from deploy.configuration import configured
 from deploy.env import parse_duration
-from incidents.api.config.replay import ConfigurationReplay, replay_configuration
+from incidents.api.config.analyzer_replay import ReplayedSchedule
+from incidents.api.config.replay import ConfigurationReplay, Limits, replay_configuration
 from incidents.api.config.views import Catalogs, Change, apply, differences, exported
 from incidents.domain.config.yaml import Document, InvalidConfigurationError, read, write
+from incidents.domain.configuration_replay import PastIncident
 from incidents.domain.importers.draft import InvalidImportError
 from incidents.domain.values import InvalidValueError
 from ingest.queries import now_utc
@@ -82,13 +84,20 @@ class Command(BaseCommand):
         try:
             span = (now - parse_duration(options["replay"]), now)
             found = replay_configuration(
-                document, catalogs, shell_operator(), span, environment=os.environ, prune=options["prune"]
+                document,
+                catalogs,
+                shell_operator(),
+                span,
+                environment=os.environ,
+                prune=options["prune"],
+                versions=options["versions"],
             )
         except InvalidValueError as error:
             raise CommandError(f"--replay {options['replay']}: {error.reason}", returncode=2) from None
         except ValueError as error:
             raise CommandError(f"--replay {options['replay']}: {error}", returncode=2) from None
-        exceeded = found.exceeded(options["max_more_calls"], options["max_missed"])
+        limits = Limits(options["max_more_calls"], options["max_missed"], options["max_later_minutes"])
+        exceeded = found.exceeded(limits)
         if options["json"]:
             self.stdout.write(json.dumps({**found.as_json(), "exceeded": exceeded}, indent=2, default=str))
         else:
@@ -145,6 +154,17 @@ def _add_replay(action: ArgumentParser) -> None:
     action.add_argument(
         "--max-missed", type=_count, metavar="N", help="threshold of missed incidents, with --replay"
     )
+    action.add_argument(
+        "--max-later-minutes",
+        type=_count,
+        metavar="N",
+        help="threshold of the mean minutes later until the right team has an incident, with --replay",
+    )
+    action.add_argument(
+        "--versions",
+        action="store_true",
+        help="with --replay: compare recorded verdicts of earlier versions of analyzers with the installed ones",
+    )
     action.add_argument("--json", action="store_true", help="print JSON, with --replay")
 
 
@@ -171,20 +191,44 @@ def _replay_lines(found: ConfigurationReplay) -> list[str]:
         f"Missed      {one.missed} of {one.real} incidents with a confirmed cause "
         f"[{shown['low']:.3f}, {shown['high']:.3f}]",
     ]
+    if one.never or one.anew:
+        lines.append(f"Openings    {one.never} no longer opened, {one.anew} newly opened")
     lines += [
-        f"  {what}: {', '.join(f'#{past.number} {past.title[:60]}' for past in some)}"
+        f"  {what.replace('_', ' ')}: {', '.join(_example(past) for past in some)}"
         for what, some in sorted(one.examples.items())
     ]
-    for tested in found.backtests:
-        if tested.before is None or tested.after is None:
-            lines.append(f"Analyzer    {tested.schedule}: not replayed, {tested.why}")
-            continue
-        was, would = tested.before.score, tested.after.score
-        lines.append(
-            f"Analyzer    {tested.schedule}: right {was.count('right')} -> {would.count('right')}, "
-            f"wrong {was.count('wrong')} -> {would.count('wrong')}, missed {len(was.missed)} -> {len(would.missed)}"
-        )
+    moved = {person: pair for person, pair in one.people.items() if pair[0] != pair[1]}
+    if moved:
+        lines.append("Called      " + ", ".join(f"{who} {was} -> {now}" for who, (was, now) in moved.items()))
+    for each in found.analyzers:
+        lines += _analyzer_lines(each)
     return lines
+
+
+def _example(past: PastIncident) -> str:
+    return past.title[:60] if past.number is None else f"#{past.number} {past.title[:60]}"
+
+
+def _analyzer_lines(one: ReplayedSchedule) -> list[str]:
+    if one.compared is None:
+        return [f"Analyzer    {one.schedule}: not replayed, {one.why}"]
+    compared, counts = one.compared, []
+    for name in ("right", "wrong", "missed"):
+        was, would = ("-" if side is None else str(side.as_json()[name]) for side in (one.before, one.after))
+        counts.append(f"{name} {was} -> {would}")
+    versions = (
+        f" (version {one.versions} -> {one.after.as_json()['version']})" if one.versions and one.after else ""
+    )
+    net, minutes = compared.net, compared.minutes
+    return [
+        f"Analyzer    {one.schedule}{versions}: {', '.join(counts)}",
+        f"  calls     {compared.calls_before} -> {compared.calls_after}: {compared.more} more, {compared.fewer} fewer, "
+        f"net {net.value:+.0f} [{net.low:+.0f}, {net.high:+.0f}]",
+        f"  known     {compared.earlier} earlier, {compared.later} later of {compared.known}; "
+        f"{minutes.value:+.1f} min on average [{minutes.low:+.1f}, {minutes.high:+.1f}]; {compared.gained} gained",
+        f"  missed    {len(compared.missed)} of {compared.found}"
+        + (f": {', '.join(f'#{number}' for number in compared.missed[:10])}" if compared.missed else ""),
+    ]
 
 
 def _text(file: str) -> str:

@@ -7,7 +7,7 @@ have done is the replay of configurations over the incidents that opened in that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from rest_framework.response import Response
 
 from incidents.api.config.replay import configuration_in_force, past_incidents
 from incidents.api.incident.views import ERRORS, IncidentAPI, parameters
-from incidents.domain.configuration_replay import Compared, compare
+from incidents.domain.configuration_replay import Compared, compare, with_silence
 from incidents.domain.heavy_hitters import Heavy, HeavyHitters
 from incidents.domain.incident.alerts import Reported, reported_from
 from incidents.domain.suppression.rules import Matcher, Silence
@@ -80,13 +80,13 @@ def noise(start: datetime, end: datetime, shown: int = SHOWN) -> Noise:
             labels = one.matched
             for alert, matchers in proposals.items():
                 suppressed[alert] += all(matcher.matches(labels) for matcher in matchers)
-    before = configuration_in_force(None)
+    before = configuration_in_force(start, end)
     past = list(past_incidents(openings)) if chosen else []
     found = []
     for heavy in chosen:
         it, matchers = heavy.thing, proposals[heavy.thing.alert]
         silence = Silence("", matchers, start, end, "", "proposed")
-        replayed = compare(past, before, replace(before, silences=(silence,)))
+        replayed = compare(past, before, with_silence(before, silence))
         counted = Heavy(it.alert, heavy.least, heavy.most)
         found.append(
             NoisyAlert(

@@ -4,46 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from analyzers.api.fields import SpanField
-from analyzers.queries import NothingToReplayError, Share
+import structlog
+from django.contrib.auth import get_user_model
+
+from analyzers.queries import Share
+from incidents.api.config.analyzer_replay import ReplayedSchedule, replayed_schedules, replayed_versions
 from incidents.api.config.views import Catalogs, Change, apply
 from incidents.domain.config.yaml import Document
 from incidents.domain.configuration_replay import (
     Compared,
     Configuration,
     PastIncident,
+    calls_of_findings,
     compare,
     estimate_json,
+    usual_answer,
 )
-from incidents.domain.incident.alerts import matched_labels
-from incidents.domain.replay import RecordedInput
-from incidents.domain.suppression.rules import Silence
-from incidents.domain.values import InvalidValueError, rfc3339
+from incidents.domain.oncall.rotations import Schedule, begun_before
+from incidents.domain.suppression.past import Suppressions, proposed
+from incidents.domain.values import UNREADABLE, InvalidValueError, rfc3339
 from incidents.escalation.models import EscalationPolicy
 from incidents.incident.models import IncidentRow
-from incidents.routing.replay import Openings
-from incidents.scorecards.backtest import Backtest, backtest
-from incidents.scorecards.requests import BacktestRequest, InvalidBacktestError, checked
-from incidents.teams.models import Silence as SilenceRow
-from incidents.teams.models import routing_table
-from ingest.queries import Context, now_utc
+from incidents.oncall.models import OnCallSchedule
+from incidents.oncall.queries import rota
+from incidents.routing.replay import Opening, Openings
+from incidents.suppression.suppressor import suppressions_as_written
+from incidents.teams.models import Membership, routing_table
+from ingest.queries import Context
 
-SCHEDULES: Final = "analysis_schedules"
 IN_PARTS: Final = 500
+AFTERWARDS: Final = timedelta(days=8)
+"""How long after the span rotas are read: a policy calls for a week at most."""
+
+log = structlog.get_logger("configuration")
 
 
 @dataclass(frozen=True, slots=True)
-class Backtested:
-    """A changed schedule of an analyzer over the span, as it is and as it would be; `why` says why one is missing."""
+class Limits:
+    """Thresholds of the figures; None: none. `later_minutes` is of the mean until the right team has an incident."""
 
-    schedule: str
-    before: Backtest | None
-    after: Backtest | None
-    why: str = ""
+    more_calls: int | None = None
+    missed: int | None = None
+    later_minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +61,32 @@ class ConfigurationReplay:
     end: datetime
     complete: bool
     compared: Compared
-    backtests: Sequence[Backtested]
+    analyzers: Sequence[ReplayedSchedule]
+
+    @property
+    def net_calls(self) -> int:
+        of_analyzers = (
+            one.compared.calls_after - one.compared.calls_before for one in self.analyzers if one.compared
+        )
+        return self.compared.calls_after - self.compared.calls_before + sum(of_analyzers)
 
     @property
     def missed(self) -> int:
-        """Incidents that nobody would have been called for, and those that changed analyzers would no longer find."""
-        lost = (len(one.after.score.missed) - len(one.before.score.missed) for one in self.backtests
-                if one.before and one.after)  # fmt: skip
-        return self.compared.missed + sum(max(0, one) for one in lost)
+        """Incidents that nobody would have been called for, and those that nobody would have known of."""
+        unknown = {number for one in self.analyzers if one.compared for number in one.compared.missed}
+        return self.compared.missed + len(unknown)
 
-    def exceeded(self, max_more_calls: int | None, max_missed: int | None) -> list[str]:
+    def exceeded(self, limits: Limits) -> list[str]:
         """The thresholds that the figures are above, in words."""
         found = []
-        net = self.compared.calls_after - self.compared.calls_before
-        if max_more_calls is not None and net > max_more_calls:
-            found.append(f"{net} more calls than now, allowed are {max_more_calls}")
-        if max_missed is not None and self.missed > max_missed:
-            found.append(f"{self.missed} incidents missed, allowed are {max_missed}")
+        if limits.more_calls is not None and self.net_calls > limits.more_calls:
+            found.append(f"{self.net_calls} more calls than now, allowed are {limits.more_calls}")
+        if limits.missed is not None and self.missed > limits.missed:
+            found.append(f"{self.missed} incidents missed, allowed are {limits.missed}")
+        later = [self.compared.minutes.value]
+        later += [one.compared.minutes.value for one in self.analyzers if one.compared]
+        if limits.later_minutes is not None and max(later) > limits.later_minutes:
+            found.append(f"{max(later):.1f} minutes later on average, allowed are {limits.later_minutes}")
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -87,15 +102,7 @@ class ConfigurationReplay:
             "end": rfc3339(self.end),
             "complete": self.complete,
             **estimate_json(self.compared, missed),
-            "analyzers": [
-                {
-                    "schedule": one.schedule,
-                    "before": None if one.before is None else one.before.as_json(),
-                    "after": None if one.after is None else one.after.as_json(),
-                    "reason": one.why or None,
-                }
-                for one in self.backtests
-            ],
+            "analyzers": [one.as_json() for one in self.analyzers],
         }
 
 
@@ -107,16 +114,20 @@ def replay_configuration(
     *,
     environment: Mapping[str, str] | None = None,
     prune: bool = False,
+    versions: bool = False,
+    most_windows: int | None = None,
 ) -> ConfigurationReplay:
     """The document against the configuration in force, over what was recorded in a span. Nothing is changed.
+
+    `versions`: recorded verdicts of earlier versions of analyzers are compared with the installed ones, too.
+    `most_windows` limits the windows that are judged for each schedule.
 
     Raises InvalidConfigurationError, InvalidValueError of the span.
     """
     start, end = span
     openings = Openings(start, end)
     found: list[Configuration] = []
-    before = configuration_in_force(None)
-    known = set(SilenceRow.objects.values_list("pk", flat=True))
+    before = configuration_in_force(start, end)
     changes = apply(
         document,
         catalogs,
@@ -124,82 +135,81 @@ def replay_configuration(
         environment=environment,
         prune=prune,
         dry=True,
-        look=lambda: found.append(configuration_in_force(known)),
+        look=lambda: found.append(configuration_in_force(start, end)),
     )
-    compared = compare(past_incidents(openings), before, found[0])
+    after = replace(found[0], suppressions=proposed(before.suppressions, found[0].suppressions, start))
+    past = list(past_incidents(openings))
+    compared = compare(past, before, after, openings.unplaced)
     stopped = openings.last
-    schedules = [one for one in changes if one.kind == SCHEDULES and one.before and one.after]
-    tested = [_backtested(one, start, end) for one in schedules]
-    return ConfigurationReplay(changes, start, stopped or end, stopped is None, compared, tested)
+    calls = calls_of_findings(after, usual_answer(past))
+    analyzers = list(replayed_schedules(changes, start, end, calls, most_windows))
+    if versions:
+        analyzers += replayed_versions(start, end, calls, most_windows)
+    return ConfigurationReplay(changes, start, stopped or end, stopped is None, compared, analyzers)
 
 
-def configuration_in_force(known: set[Any] | None) -> Configuration:
-    """Routes, policies, and silences that are not among the `known`; None: no silence."""
+def configuration_in_force(start: datetime, end: datetime) -> Configuration:
+    """Routes, policies, suppressions, rotas and people as they are, for a span of the past."""
     policies = {}
     for row in EscalationPolicy.objects.all():
         with suppress(InvalidValueError):  # what cannot be read calls nobody
             policies[row.slug] = row.policy
     of_teams = dict(EscalationPolicy.objects.exclude(team=None).values_list("team__slug", "slug"))
-    rows = () if known is None else SilenceRow.objects.exclude(pk__in=known).select_related("recurrence")
-    silences: tuple[Silence, ...] = tuple(row.rule for row in rows)
-    return Configuration(routing_table(), policies, of_teams, silences)
+    users = get_user_model()
+    people = users.objects.filter(is_active=True).values_list(users.USERNAME_FIELD, flat=True)
+    return Configuration(
+        routing_table(),
+        policies,
+        of_teams,
+        Suppressions(*suppressions_as_written(start)),
+        _rotas(start, end + AFTERWARDS),
+        _members(),
+        frozenset(people),
+    )
+
+
+def _rotas(start: datetime, end: datetime) -> dict[str, Schedule]:
+    found = {}
+    for row in OnCallSchedule.objects.all():
+        try:
+            found[row.slug] = begun_before(rota(row, start, end), start)
+        except UNREADABLE as error:  # it calls nobody
+            log.warning("a schedule cannot be read", schedule=row.slug, error=str(error))
+    return found
+
+
+def _members() -> dict[str, list[str]]:
+    """By team, those who are called for it."""
+    rows = Membership.objects.filter(user__is_active=True).exclude(role=Membership.Role.VIEWER)
+    found: dict[str, list[str]] = {}
+    for team, person in rows.order_by("user__username").values_list("team__slug", "user__username"):
+        found.setdefault(team, []).append(person)
+    return found
 
 
 def past_incidents(openings: Openings) -> Iterator[PastIncident]:
     """Past incidents with their outcome; incidents that were merged into another one are part of that one."""
-    together: list[tuple[str, tuple[RecordedInput, ...]]] = []
-    for opening in openings.each():
-        together.append((opening.stream.removeprefix("incident/"), opening.inputs))
-        if len(together) >= IN_PARTS:
-            yield from _with_outcomes(together)
-            together = []
-    yield from _with_outcomes(together)
+    found = list(openings.found.values())
+    for place in range(0, len(found), IN_PARTS):
+        part = {one.stream.removeprefix("incident/"): one for one in found[place : place + IN_PARTS]}
+        rows = {str(pk): row for pk, row in IncidentRow.objects.in_bulk(list(part)).items()}
+        for id, opening in part.items():
+            row = rows.get(id)
+            if row is not None and row.merged_into is None:
+                yield _past(row, opening)
 
 
-def _with_outcomes(together: Sequence[tuple[str, tuple[RecordedInput, ...]]]) -> Iterator[PastIncident]:
-    rows = {str(pk): row for pk, row in IncidentRow.objects.in_bulk([id for id, _ in together]).items()}
-    for id, inputs in together:
-        row = rows.get(id)
-        if row is not None and row.merged_into is None:
-            yield _past(row, inputs)
-
-
-def _past(row: IncidentRow, inputs: tuple[RecordedInput, ...]) -> PastIncident:
+def _past(row: IncidentRow, opening: Opening) -> PastIncident:
     answered = row.acknowledged_at or row.resolved_at
     is_real = row.state == "resolved" and row.confirmed_cause not in (None, "none")
-    alerts = [one.reported for one in inputs if one.reported is not None]
     return PastIncident(
         number=row.number,
         title=row.title,
         opened_at=row.opened_at,
-        subject=inputs[0].subject,
-        labels=tuple(matched_labels(one.labels, one.component, one.integration, one.key) for one in alerts),
+        subject=opening.first.subject,
+        alerts=opening.firings,
         answered_after=None if answered is None else (answered - row.opened_at).total_seconds(),
         team=row.team if is_real else None,
         seconds_to_team=row.seconds_to_team,
+        reported=opening.first.reported,
     )
-
-
-def _backtested(change: Change, start: datetime, end: datetime) -> Backtested:
-    """Both sides of a changed schedule."""
-    assert change.before is not None
-    assert change.after is not None
-    try:
-        before, after = (backtest(_request(one, start, end)) for one in (change.before, change.after))
-    except (InvalidBacktestError, NothingToReplayError) as error:
-        return Backtested(change.key, None, None, str(error))
-    return Backtested(change.key, before, after)
-
-
-def _request(schedule: Mapping[str, Any], start: datetime, end: datetime) -> Any:
-    span = SpanField()
-    requested = BacktestRequest(
-        analyzer=schedule["analyzer"],
-        start=start,
-        end=end,
-        params=schedule.get("params") or {},
-        length=span.to_internal_value(schedule["length"]),
-        every=span.to_internal_value(schedule["every"]),
-        regions=(schedule["region"],) if schedule.get("region") else (),
-    )
-    return checked(requested, now_utc())[0]

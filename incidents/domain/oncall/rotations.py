@@ -134,6 +134,17 @@ class Handover:
     person: str | None
 
 
+def begun_before(schedule: Schedule, moment: datetime) -> Schedule:
+    """The schedule with every rotation begun by a moment, whole rounds earlier, so that nobody's turn moves."""
+    return replace(schedule, layers=tuple(_begun_before(one, moment) for one in schedule.layers))
+
+
+def _begun_before(one: Rotation, moment: datetime) -> Rotation:
+    late = one.start - (wall(moment, one.zone) - LARGEST_JUMP)
+    around = one.turn * len(one.people)
+    return one if late <= timedelta() else replace(one, start=one.start - around * -(-late // around))
+
+
 def person_on_call(schedule: Schedule, at: datetime) -> str | None:
     """Person on call at that instant."""
     found = shifts(schedule, at, at + _MOMENT)

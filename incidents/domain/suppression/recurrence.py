@@ -22,6 +22,9 @@ from incidents.domain.values import InvalidValueError, check_line, read_zone
 LONGEST_RULE: Final = 200
 LONGEST_SPAN: Final = timedelta(days=31)
 MOST_INTERVAL: Final = 400
+CYCLE_YEARS: Final = 28
+CYCLE: Final = timedelta(weeks=1_461)
+"""28 years, as long as no century without a leap day lies between: from 1901 to 2099."""
 EXAMPLE: Final = "FREQ=WEEKLY;BYDAY=SA,SU"
 # Each way of a rule to name days is allowed where it comes true again and again, so that no rule keeps a search going
 # to the end of the calendar: what no year has is looked for in at most 8,000 years or 100,000 months.
@@ -133,6 +136,28 @@ def _until(text: str, zone: tzinfo) -> datetime:
         return datetime.strptime(text, "%Y%m%d") + timedelta(days=1, microseconds=-1)  # noqa: DTZ007  local
     at = datetime.strptime(text.removesuffix("Z"), "%Y%m%dT%H%M%S")  # noqa: DTZ007  local unless it says otherwise
     return _wall(at.replace(tzinfo=UTC), zone) if text.endswith("Z") else at
+
+
+def earlier(times: Times, moment: datetime) -> Times:
+    """The same times, recurring since before a moment and without an end.
+
+    By days and weeks they keep their phase. By months and years they do if their interval fits into 28 years, after
+    which every date has its day of the week again; others are returned as they are.
+    """
+    if times.recurrence is None:
+        return times
+    parts = dict(part.split("=", 1) for part in times.recurrence.rule.split(";"))
+    interval = int(parts.get("INTERVAL", "1"))
+    step = timedelta(weeks=interval)
+    if parts["FREQ"] in ("MONTHLY", "YEARLY"):
+        if (12 * CYCLE_YEARS if parts["FREQ"] == "MONTHLY" else CYCLE_YEARS) % interval:
+            return times
+        step = CYCLE
+    rule = ";".join(f"{name}={value}" for name, value in parts.items() if name not in ("COUNT", "UNTIL"))
+    zone = ZoneInfo(times.recurrence.time_zone)
+    back = max(0, -((moment - times.starts_at) // step)) * step
+    starts_at, ends_at = (_moment(_wall(one, zone) - back, zone) for one in (times.starts_at, times.ends_at))
+    return Times(starts_at, ends_at, Recurrence(rule, times.recurrence.time_zone))
 
 
 # As it is configured

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
@@ -14,14 +16,16 @@ from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.escalation.policy import steps_from
 from incidents.escalation.models import EscalationPolicy
+from incidents.incident.models import IncidentRow
 from incidents.teams.models import Route, Team
 from ingest.api import keys
+from ingest.integrations.normalized import Alert
 from ingest.queries import Context
 from tests.integration.incidents.alerts.test_correlate import alert, send
 
 pytestmark = pytest.mark.usefixtures("log_database")
 ALICE = Context("user:alice")
-STEPS = [{"after": 0, "actions": [{"team": "network"}]}, {"after": 300, "actions": [{"team": "storage"}]}]
+STEPS = [{"after": 0, "actions": [{"person": "alice"}]}, {"after": 300, "actions": [{"person": "bob"}]}]
 MOVED = """\
 routes:
 - {name: disks, pattern: "storage_cluster/*", team: storage}
@@ -36,6 +40,52 @@ silences:
 """
 
 
+INHIBITED = """\
+inhibitions:
+- {slug: node, source_matchers: ['alertname="NodeDown"'], target_matchers: ['alertname="DiskSlow"'], equal: [rack]}
+"""
+PLANNED = """\
+maintenance:
+- slug: storage-work
+  reason: firmware
+  components: ["storage_cluster/*"]
+  starts_at: 2099-01-01T00:00:00Z
+  ends_at: 2099-01-10T00:00:00Z
+"""
+ROTA = """\
+schedules:
+- slug: primary
+  name: Primary
+  time_zone: UTC
+  layers:
+  - {name: weeks, people: [%s], start: "%s", turn: 1w}
+"""
+
+
+def people(*names: str) -> None:
+    for name in names:
+        get_user_model().objects.create_user(name)
+
+
+def policy(call: Mapping[str, str], slug: str = "everything") -> None:
+    """The default team's policy: one call at once."""
+    steps = [one.as_json() for one in steps_from([{"after": 0, "actions": [dict(call)]}])]
+    EscalationPolicy.objects.all().delete()
+    team = Team.objects.get(is_default=True)
+    EscalationPolicy.objects.create(team=team, slug=slug, name=slug, steps=steps)
+
+
+def rack_alert(key: str, name: str) -> Alert:
+    labels = {"alertname": name, "rack": "r1"}
+    return alert(key, component=f"storage_cluster/{key}", labels=labels, group=name)
+
+
+def diff(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, *more: str) -> dict[str, Any]:
+    shell(tmp_path, text, "--json", *more)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
 def shell(tmp_path: Path, text: str, *more: str) -> None:
     file = tmp_path / "proposed.yaml"
     file.write_text(text)
@@ -46,6 +96,7 @@ def test_a_proposed_file_is_judged_by_the_recorded_past(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Route.objects.all().delete()
+    people("alice", "bob")
     default = Team.objects.get(is_default=True).slug
     for slug in (default, "storage"):
         steps = [one.as_json() for one in steps_from(STEPS)]
@@ -118,3 +169,69 @@ def test_a_proposed_file_is_judged_by_the_recorded_past(
         writer.post("/api/v1/configuration/replay", {"configuration": MOVED}, format="json").status_code
         == 403
     )
+
+
+def test_a_new_inhibition_drops_the_calls_of_its_targets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Route.objects.all().delete()
+    people("alice")
+    policy({"person": "alice"})
+    send(rack_alert("s1", "NodeDown"))
+    send(rack_alert("s2", "DiskSlow"))
+    commands.resolve(queries.get("2").incident.id, "storage_cluster/s2", "", ALICE)
+    found = diff(capsys, tmp_path, INHIBITED)
+    assert (found["calls"]["before"], found["calls"]["after"]) == (2, 1)
+    assert (found["never_opened"], found["missed"]["incidents"]) == (1, 1)
+    assert found["people"] == [{"person": "alice", "before": 2, "after": 1}]
+
+
+def test_a_removed_inhibition_opens_what_it_suppressed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Route.objects.all().delete()
+    people("alice")
+    policy({"person": "alice"})
+    file = tmp_path / "in-force.yaml"
+    file.write_text(INHIBITED)
+    call_command("config", "apply", str(file))
+    send(rack_alert("s1", "NodeDown"))
+    send(rack_alert("s2", "DiskSlow"))
+    assert IncidentRow.objects.count() == 1, "the second one is suppressed"
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        shell(tmp_path, "inhibitions: []\n", "--prune", "--max-more-calls", "0")
+    printed = capsys.readouterr().out
+    assert "Calls       1 -> 2: 1 more, 0 fewer" in printed
+    assert "Openings    0 no longer opened, 1 newly opened" in printed
+    assert "Called      alice 1 -> 2" in printed
+
+
+def test_planned_work_of_more_than_a_week_is_taken_to_hold_all_the_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Route.objects.all().delete()
+    people("alice")
+    policy({"person": "alice"})
+    send(rack_alert("s1", "DiskSlow"))
+    found = diff(capsys, tmp_path, PLANNED)
+    assert (found["calls"]["before"], found["calls"]["after"], found["never_opened"]) == (1, 0, 1)
+
+
+def test_a_changed_rota_moves_calls_to_other_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Route.objects.all().delete()
+    people("alice", "bob")
+    file = tmp_path / "in-force.yaml"
+    file.write_text(ROTA % ("alice", "2026-01-05T09:00"))
+    call_command("config", "apply", str(file))
+    policy({"schedule": "primary"})
+    send(rack_alert("s1", "DiskSlow"))
+    capsys.readouterr()
+    found = diff(capsys, tmp_path, ROTA % ("bob", "2099-01-05T09:00"))
+    assert found["people"] == [
+        {"person": "alice", "before": 1, "after": 0},
+        {"person": "bob", "before": 0, "after": 1},
+    ]
+    assert found["calls"]["net"]["value"] == 0

@@ -2,41 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from incidents.domain.configuration_replay import Configuration, PastIncident, calls_of, compare, mean
-from incidents.domain.escalation.policy import Policy, policy_from
+from incidents.domain.configuration_replay import (
+    Compared,
+    Configuration,
+    PastIncident,
+    UnplacedAlert,
+    calls_of,
+    calls_of_findings,
+    compare,
+    mean,
+    with_silence,
+)
+from incidents.domain.escalation.policy import Action, Policy, policy_from
+from incidents.domain.incident.alerts import Reported
+from incidents.domain.oncall.rotations import Rotation, Schedule, begun_before
 from incidents.domain.routing.rules import RoutingTable, Subject, Team
-from incidents.domain.suppression.rules import Matcher, Silence
+from incidents.domain.suppression.past import Firing, Suppressions
+from incidents.domain.suppression.recurrence import Times
+from incidents.domain.suppression.rules import Matcher, Rule, Silence, Window
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 
 
-def policy(*after: int, repeats: int = 0) -> Policy:
-    steps = [{"after": one, "actions": [{"person": "alice"}, {"channel": "ops"}]} for one in after]
+def policy(*after: int, repeats: int = 0, call: dict[str, str] | None = None) -> Policy:
+    actions = [call or {"person": "alice"}, {"channel": "ops"}]
+    steps = [{"after": one, "actions": actions} for one in after]
     return policy_from({"slug": "p", "name": "P", "steps": steps, "repeats": repeats, "repeat_after": 300})
 
 
-def configuration(
-    team: str = "network", silence: str = "", steps: tuple[int, ...] = (0, 300)
-) -> Configuration:
-    matchers = (Matcher("alertname", silence),)
-    held = Silence("1", matchers, NOW, NOW + timedelta(hours=1), "alice", "")
+def configuration(team: str = "network", steps: tuple[int, ...] = (0, 300)) -> Configuration:
     table = RoutingTable(rules=(), default=Team(team, team.title()), services={})
-    both = {"network": "p", "storage": "p"}
-    return Configuration(table, {"p": policy(*steps)}, both, (held,) if silence else ())
+    return Configuration(table, {"p": policy(*steps)}, {"network": "p", "storage": "p"})
+
+
+def silenced(name: str) -> Configuration:
+    silence = Silence("1", (Matcher("alertname", name),), NOW, NOW + HOUR, "alice", "")
+    return with_silence(configuration(), silence)
+
+
+def under(suppressions: Suppressions) -> Configuration:
+    return replace(configuration(), suppressions=suppressions)
+
+
+def firing(name: str, start: datetime = NOW, end: datetime | None = None) -> Firing:
+    labels = {"alertname": name}
+    return Firing(name, "host/1", labels, labels, start, end)
 
 
 def incident(
     number: int, name: str = "DiskSlow", team: str | None = "network", **more: object
 ) -> PastIncident:
-    labels: tuple[Mapping[str, str], ...] = ({"alertname": name},)
-    made = PastIncident(number, "t", NOW, Subject(severity="error"), labels, 60.0, team, None)
+    made = PastIncident(number, "t", NOW, Subject(severity="error"), [firing(name)], 60.0, team, None)
     return replace(made, **more)  # type: ignore[arg-type]
+
+
+def unplaced(name: str, start: datetime = NOW, end: datetime | None = None) -> UnplacedAlert:
+    labels = {"alertname": name}
+    reported = Reported(
+        alert=f"{name}{start}",
+        integration="prometheus",
+        key=name,
+        change="fired",
+        status="firing",
+        title=name,
+        severity="error",
+        group=name,
+        component="host/1",
+        description="",
+        labels=labels,
+        links=(),
+        fired=1,
+        starts_at=None,
+    )
+    return UnplacedAlert(reported, reported.subject(start), firing(name, start, end))
+
+
+def alice(action: Action, _: float) -> Sequence[str]:
+    return ("alice",) if action.kind == "person" else ()
 
 
 @pytest.mark.parametrize(
@@ -54,7 +106,7 @@ def incident(
 def test_a_policy_calls_until_somebody_answers(
     steps: tuple[int, ...], repeats: int, answered: float | None, calls: int
 ) -> None:
-    assert calls_of(policy(*steps, repeats=repeats), answered) == calls
+    assert calls_of(policy(*steps, repeats=repeats), answered, alice).total() == calls
 
 
 def test_a_configuration_that_is_the_same_changes_nothing() -> None:
@@ -67,7 +119,7 @@ def test_a_silence_that_holds_real_incidents_misses_them() -> None:
     past = [
         incident(n, "DiskSlow" if n < 3 else "LinkDown", None if n == 0 else "network") for n in range(10)
     ]
-    found = compare(past, configuration(), configuration(silence="DiskSlow"))
+    found = compare(past, configuration(), silenced("DiskSlow"))
     assert (found.fewer, found.more, found.missed, found.real) == (3, 0, 2, 9)
     assert [one.number for one in found.examples["missed"]] == [1, 2]
     assert found.net.low < found.net.value == -3 < found.net.high
@@ -88,3 +140,93 @@ def test_an_interval_holds_the_mean_and_narrows_with_more_incidents() -> None:
     assert few.low < 0.5 < few.high
     assert many.high - many.low < few.high - few.low
     assert mean([0.0, 1.0] * 5) == few
+
+
+# Suppression
+# ----------------------------------------------------------------------------------------------------------
+def window(begin: datetime, end: datetime) -> Window:
+    return Window("1", "work", "", ("host/*",), (), Times(begin, end), "hold")
+
+
+INHIBITION = Rule(
+    UUID(int=1), "node", (Matcher("alertname", "NodeDown"),), (Matcher("alertname", "DiskSlow"),)
+)
+
+
+def both(past: Sequence[PastIncident], suppressions: Suppressions) -> Compared:
+    return compare(past, configuration(), under(suppressions))
+
+
+def test_a_window_delays_an_alert_that_fires_longer_and_drops_one_that_does_not() -> None:
+    held = Suppressions(windows=(window(NOW - HOUR, NOW + 20 * MINUTE),))
+    found = both([incident(1), incident(2, alerts=[firing("DiskSlow", end=NOW + 5 * MINUTE)])], held)
+    assert (found.calls_before, found.calls_after, found.missed, found.never) == (2, 1, 1, 1)
+    assert (found.later, found.known_team, found.minutes.value) == (1, 1, 20)
+
+
+def test_an_inhibition_holds_targets_while_a_source_fires() -> None:
+    node = incident(1, alerts=[firing("NodeDown", NOW - MINUTE, NOW + 10 * MINUTE)])
+    past = [node, incident(2), incident(3, alerts=[firing("DiskSlow", NOW - HOUR)])]
+    found = both(past, Suppressions(inhibitions=(INHIBITION,)))
+    assert (found.later, found.minutes.value, found.missed) == (1, pytest.approx(10 / 3), 0)
+    short = incident(2, alerts=[firing("DiskSlow", end=NOW + MINUTE)])
+    found = both([node, short], Suppressions(inhibitions=(INHIBITION,)))
+    assert [one.number for one in found.examples["missed"]] == [2]
+
+
+def test_a_removed_rule_lets_alerts_open_one_incident_of_their_group() -> None:
+    node = unplaced("NodeDown", NOW - MINUTE, NOW + HOUR)
+    disks = [unplaced("DiskSlow", NOW + at * MINUTE, NOW + 50 * MINUTE) for at in range(3)]
+    again = unplaced("DiskSlow", NOW + 55 * MINUTE, NOW + 56 * MINUTE)
+    with_rule = under(Suppressions(inhibitions=(INHIBITION,)))
+    found = compare([], with_rule, configuration(), [node, *disks, again])
+    assert (found.incidents, found.anew, found.calls_before) == (2, 2, 0)
+    assert found.calls_after == 3, "until its end: two steps in 50 minutes, one in the last minute"
+
+
+def test_an_alert_that_both_configurations_hold_counts_for_neither() -> None:
+    with_rule = under(Suppressions(inhibitions=(INHIBITION,)))
+    node, disk = unplaced("NodeDown", NOW, NOW + HOUR), unplaced("DiskSlow", NOW + MINUTE, NOW + 2 * MINUTE)
+    assert compare([], with_rule, with_rule, [node, disk]).incidents == 0
+
+
+# On call
+# ----------------------------------------------------------------------------------------------------------
+def on_call(*people: str, start: str = "2026-01-05T09:00", **members: Sequence[str]) -> Configuration:
+    rotation = Rotation("r", people, datetime.fromisoformat(start), ZoneInfo("UTC"), timedelta(weeks=1))
+    calling = policy(0, call={"team": "network"} if members else {"schedule": "primary"})
+    rotas = {"primary": begun_before(Schedule((rotation,)), NOW - 30 * timedelta(days=1))} if people else {}
+    return replace(configuration(), policies={"p": calling}, rotas=rotas, members=members)
+
+
+def test_calls_of_a_schedule_go_to_whose_turn_it_is() -> None:
+    past = [incident(n, opened_at=NOW - n * timedelta(weeks=1), alerts=[]) for n in range(4)]
+    found = compare(past, on_call("alice"), on_call("alice", "bob"))
+    assert found.people == {"alice": (4, 2), "bob": (0, 2)}
+    assert found.net.value == 0
+
+
+def test_a_removed_rota_calls_nobody() -> None:
+    found = compare([incident(1)], on_call("alice"), on_call())
+    assert (found.calls_before, found.calls_after, found.missed) == (1, 0, 1)
+
+
+def test_a_rotation_that_is_to_begin_turned_in_the_past_too() -> None:
+    past = [incident(n, opened_at=NOW - n * timedelta(weeks=1), alerts=[]) for n in range(4)]
+    found = compare(past, on_call("alice"), on_call("alice", "bob", start="2026-11-30T09:00"))
+    assert found.people == {"alice": (4, 2), "bob": (0, 2)}
+
+
+def test_every_member_of_a_team_is_called() -> None:
+    found = compare([incident(1)], on_call("alice"), on_call(network=("alice", "bob", "charlie")))
+    assert (found.calls_before, found.calls_after) == (1, 3)
+
+
+def test_people_without_an_account_are_not_called() -> None:
+    left = replace(configuration(), people=frozenset({"bob"}))
+    assert compare([incident(1)], configuration(), left).missed == 1
+
+
+def test_a_finding_calls_by_the_policy_of_the_team_that_it_is_routed_to() -> None:
+    calls = calls_of_findings(configuration(steps=(0, 300)), 400.0)
+    assert calls(Subject(component="host/1", analyzer="deepview", severity="error"), NOW) == 2
