@@ -53,7 +53,9 @@ MOST_SHARED = 8
 CLEARED = "cleared"
 ALERTS = 100
 """Alerts on one page of the list."""
-RECENT = 8
+FEW_ALERTS, ALERTS_AT_ONCE = 4, 3
+"""So many are shown without a fold; of more, so many above it."""
+RECENT = 6
 """Timeline entries above the fold."""
 MOST_MOMENTS = 2_000
 LONGEST = 140
@@ -293,6 +295,15 @@ class AlertList:
     @property
     def last(self) -> int:
         return self.start + len(self.alerts)
+
+    @property
+    def at_once(self) -> list[Shown]:
+        """Those that are not folded: all of a few."""
+        return self.alerts if len(self.alerts) <= FEW_ALERTS else self.alerts[:ALERTS_AT_ONCE]
+
+    @property
+    def folded(self) -> list[Shown]:
+        return self.alerts[len(self.at_once) :]
 
     @property
     def runbooks(self) -> list[Mapping[str, str]]:

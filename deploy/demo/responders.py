@@ -7,6 +7,7 @@ person who was faster is left in peace.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -171,7 +172,12 @@ class Responders:
     def _lag_alert(self) -> Json:
         return {
             "labels": {"alertname": "ReplicationLag", "component": LAGGING, "severity": "warning"},
-            "annotations": {"summary": f"Replication of {LAGGING} is 40 minutes behind"},
+            "annotations": {
+                "summary": f"Replication of {LAGGING} is 40 minutes behind",
+                "runbook_url": RUNBOOK.format("replication-lag"),
+                "value": "2400",
+                "expr": f"max(replication_lag_seconds{{cluster={json.dumps(LAGGING)}}}) > 900",
+            },
             "startsAt": stamp(self.demo.start, self.minutes() - 5),
             "endsAt": (datetime.now(UTC) + DAY).isoformat(),
         }
@@ -195,7 +201,10 @@ class Responders:
     def _storm_alert(self, rule: str, component: str, ends: str) -> Json:
         return {
             "labels": {"alertname": rule, "component": component, "severity": "error"},
-            "annotations": {"summary": f"{RULES[rule]} {component}"},
+            "annotations": {
+                "summary": f"{RULES[rule]} {component}",
+                "runbook_url": RUNBOOK.format(rule.lower()),
+            },
             "startsAt": stamp(self.demo.start, storm_begins(self.demo)),
             "endsAt": ends,
         }
@@ -222,6 +231,7 @@ class Responders:
         self.screen.say(f"  People #{ticket['number']}: {what}")
 
 
+RUNBOOK: Final = "https://runbooks.example.com/{}"
 SHOWN: Final = {
     "acknowledge": "acknowledged it",
     "snooze": "snoozed it: {reason}",

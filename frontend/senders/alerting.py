@@ -179,10 +179,10 @@ datasources:
         "alerts",
         ("opsgenie-alerts",),
         "opsgenie",
-        "Whatever speaks Opsgenie's Alert API: create, close, acknowledge, note, list (`/v2/alerts`). The API key is "
-        "the integration key; notes need the scope `incidents:write`, lists `incidents:read`. Tags, details, snoozing, "
-        "assigning and changing the message of an open alert are not served (404), so leave `update_alerts` of "
-        "Alertmanager off.",
+        "Whatever speaks Opsgenie's Alert API: create, close, acknowledge, note, snooze, assign, change, list "
+        "(`/v2/alerts`). The API key is the integration key; changes and notes need the scope `incidents:write`, lists "
+        "`incidents:read`. Teams and responders of an open alert, escalations, custom actions and attachments are not "
+        "served (404): hand the incident over or escalate it in Dossier.",
         (
             ("the client's settings", f"API address  {HTTPS}\nAPI key      {KEY}\n"),
             (
@@ -203,7 +203,10 @@ curl {HTTPS}/v2/alerts/srv1%2Fcpu/close?identifierType=alias -X POST -H 'Authori
         "429, which Opsgenie's clients wait out and try again.",
         "`alias` is the key; without one each request is an alert of its own. P1 is critical, P2 an error, P3 (and "
         "none) a warning, P4 and P5 information. `close` and `DELETE` end it, `acknowledge` acknowledges the incident "
-        "if it is its only alert; closing what is not open changes nothing and is answered with 202, as there. The "
+        "if it is its only alert; closing what is not open changes nothing and is answered with 202, as there. "
+        "`snooze`, `unacknowledge` and `priority` act on the incident if it is its only alert, else 409; `assign` "
+        "takes a user name or mail address; `message` sets the title. Tags, details and descriptions that come later "
+        "are comments on the incident, each once. The "
         f"first team of `responders` is the label `team`, which routing rules may ask for. {INCIDENT}",
     ),
     Sender(

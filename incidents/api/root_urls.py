@@ -33,5 +33,15 @@ urlpatterns = [
         {"action": "acknowledge"},
         name="opsgenie-acknowledge",
     ),
+    *(
+        path(
+            f"v2/alerts/<path:identifier>/{action}",
+            opsgenie.change,
+            {"action": action},
+            name=f"opsgenie-{action}",
+        )
+        for action in opsgenie.CHANGES
+        if not action.startswith("remove_")
+    ),
     path("v2/alerts/<str:identifier>", opsgenie.alert, name="opsgenie-alert"),
 ]

@@ -73,7 +73,7 @@ def acted(body: bytes, alert: Alert, status: str) -> Alert:
 
     The note of the body is added to the description. Raises InvalidPayloadError for what is no object.
     """
-    value = read_object(body) if body.strip() else {}
+    value = body_of(body)
     notes = Notes()
     description = notes.text("the description", _noted(alert.description, value))
     changed = structs.replace(alert, description=description, notes=(*alert.notes, *notes.texts))
@@ -86,6 +86,49 @@ def note_of(body: bytes) -> str:
     if not scalar(value.get("note")).strip():
         raise InvalidPayloadError("note", "must not be empty")
     return _noted("", value)
+
+
+def body_of(body: bytes) -> Mapping[str, Any]:
+    """The object of a body, which may be empty. Raises InvalidPayloadError."""
+    return read_object(body) if body.strip() else {}
+
+
+def note_of_value(value: Mapping[str, Any]) -> str:
+    """The note of a body with who wrote it; empty without one."""
+    return _noted("", value)
+
+
+def text_of(value: Mapping[str, Any], field: str) -> str:
+    """Raises InvalidPayloadError where there is none."""
+    text = scalar(value.get(field)).strip()
+    if not text:
+        raise InvalidPayloadError(field, "must not be empty")
+    return text
+
+
+def words_of(value: Mapping[str, Any], field: str) -> list[str]:
+    """A list of texts, or texts separated by commas. Raises InvalidPayloadError where there is none."""
+    given = value.get(field)
+    listed = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else []
+    words = [word for one in listed if (word := scalar(one).strip())]
+    if not words:
+        raise InvalidPayloadError(field, "must be a list of texts")
+    return words
+
+
+def details_of(value: Mapping[str, Any]) -> str:
+    """Details, one a line. Raises InvalidPayloadError where there is none."""
+    found = [f"{path}: {text.strip()}" for path, text in leaves(value.get("details")).items() if path]
+    if not found:
+        raise InvalidPayloadError("details", "must be an object")
+    return "\n".join(found)
+
+
+def severity_of_priority(word: object) -> Severity:
+    """Raises InvalidPayloadError for what is none of P1 to P5."""
+    if word in (None, ""):
+        raise InvalidPayloadError("priority", f"must be one of {', '.join(PRIORITIES)}")
+    return severity_of(_priority(word))
 
 
 def priority_of(alert: Alert) -> str:

@@ -11,9 +11,11 @@ import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from msgspec import UNSET
@@ -33,7 +35,10 @@ from incidents.api.alerts.opsgenie_shapes import (
     listed,
     whole,
 )
-from incidents.domain.values import InvalidValueError
+from incidents.domain.incident.state import Incident
+from incidents.domain.permissions import ForbiddenError
+from incidents.domain.values import TITLE_LIMIT, CommandRefusedError, InvalidValueError, parse_rfc3339
+from incidents.incident.repository import CommandResult
 from ingest.alerts.deliveries import DeliveryReceipt
 from ingest.alerts.rows import CurrentAlert, count_alerts, current_alerts, id_of
 from ingest.api.alerts import (
@@ -131,20 +136,155 @@ def notes(request: HttpRequest, identifier: str) -> HttpResponse:
 
 def _note(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
     text = opsgenie.note_of(body_of(request))
-    found = _existing(request, identifier, key)
+    incident = _incident_of(_existing(request, identifier, key))
+    return _recorded(incident, commands.comment(incident.id, text, Context(f"key:{key.name}")))
+
+
+def _incident_of(found: CurrentAlert) -> Incident:
     number = queries.ticket_numbers([found.id]).get(found.id)
     if number is None:
         if found.status == "resolved":
             raise RequestRefusedError(
-                409, "The alert is closed and opened no incident: nothing can be noted."
+                409, "The alert is closed and opened no incident: nothing can be changed."
             )
         # Followers make the incident a moment after the alert was answered.
-        raise RequestRefusedError(503, "The incident of this alert is not open yet: send the note again.")
-    incident = queries.get(str(number)).incident
-    done = commands.comment(incident.id, text, Context(f"key:{key.name}"))
+        raise RequestRefusedError(503, "The incident of this alert is not open yet: send the request again.")
+    return queries.get(str(number)).incident
+
+
+def _recorded(incident: Incident, done: CommandResult) -> HttpResponse:
     return in_json(
         Accepted("Request will be processed", request_id=receipt_of(incident.id, done.events)), 202
     )
+
+
+# Changes
+# ----------------------------------------------------------------------------------------------------------
+@csrf_exempt
+def change(request: HttpRequest, identifier: str, action: str) -> HttpResponse:
+    """POST, PUT or DELETE /v2/alerts/ID/ACTION: a change of the alert's incident, or a comment there of what an
+    incident has not."""
+    method = CHANGES[action][0]
+    if request.method == "DELETE" and action in ("tags", "details"):
+        method, action = "DELETE", f"remove_{action}"
+    return _read(request, _change, identifier, action, method=method, scope="incidents:write")
+
+
+def _change(request: HttpRequest, key: Key, identifier: str, action: str) -> HttpResponse:
+    body = dict(request.GET.items()) if request.method == "DELETE" else opsgenie.body_of(body_of(request))
+    found = _existing(request, identifier, key)
+    incident = _incident_of(found)
+    context = Context(f"key:{key.name}")
+    try:
+        done = CHANGES[action][1](incident, body, context)
+    except ForbiddenError as error:
+        raise RequestRefusedError(403, str(error)) from None
+    except CommandRefusedError as error:
+        raise RequestRefusedError(409, error.reason) from None
+    if done is None:  # said already
+        return in_json(Accepted("Request will be processed", request_id=found.receipt or ""), 202)
+    if "note" in body and action != "snooze":
+        commands.comment(incident.id, opsgenie.note_of_value(body), context)
+    return _recorded(incident, done)
+
+
+Body = Mapping[str, Any]
+
+
+def _snooze(incident: Incident, body: Body, context: Context) -> CommandResult:
+    _refuse_several(incident)
+    until = body.get("endTime")
+    try:
+        at = parse_rfc3339(until) if isinstance(until, str) else None
+    except ValueError:
+        at = None
+    if at is None:
+        raise InvalidValueError("endTime", "must be an RFC 3339 time such as 2026-12-01T08:00:00Z")
+    return commands.snooze(incident.id, at, opsgenie.note_of_value(body), context)
+
+
+def _refuse_several(incident: Incident) -> None:
+    """What is done to one alert does not silence others."""
+    if incident.alerts > 1:
+        raise CommandRefusedError(
+            f"The alert shares #{incident.number} with {incident.alerts - 1} others: act on the incident."
+        )
+
+
+def _assign(incident: Incident, body: Body, context: Context) -> CommandResult:
+    owner = body.get("owner")
+    name = owner.get("username") if isinstance(owner, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise InvalidValueError("owner.username", "must name a person")
+    users = get_user_model().objects.filter(is_active=True)
+    found = users.filter(Q(**{users.model.USERNAME_FIELD: name}) | Q(email__iexact=name)).first()
+    if found is None:
+        raise InvalidValueError("owner.username", f"no person {name[:100]!r} by name or mail address")
+    return commands.assign(incident.id, found.get_username(), context)
+
+
+def _unacknowledge(incident: Incident, body: Body, context: Context) -> CommandResult:  # noqa: ARG001
+    _refuse_several(incident)
+    return commands.unacknowledge(incident.id, context)
+
+
+def _set_priority(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    _refuse_several(incident)
+    severity = opsgenie.severity_of_priority(body.get("priority"))
+    return None if severity == incident.severity else commands.set_severity(incident.id, severity, context)
+
+
+def _set_message(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    message = opsgenie.text_of(body, "message")
+    if incident.alerts > 1:
+        return _say(incident, f"Message: {message}", context)
+    title = " ".join(message.split())[:TITLE_LIMIT]
+    return None if title == incident.title else commands.set_title(incident.id, title, context)
+
+
+def _set_description(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    return _say(incident, opsgenie.text_of(body, "description"), context)
+
+
+def _add_tags(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    return _say(incident, f"Tags: {', '.join(opsgenie.words_of(body, 'tags'))}", context)
+
+
+def _remove_tags(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    return _say(incident, f"Tags removed: {', '.join(opsgenie.words_of(body, 'tags'))}", context)
+
+
+def _add_details(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    return _say(incident, opsgenie.details_of(body), context)
+
+
+def _remove_details(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    return _say(incident, f"Details removed: {', '.join(opsgenie.words_of(body, 'keys'))}", context)
+
+
+def _say(incident: Incident, text: str, context: Context) -> CommandResult | None:
+    """A comment; None where the latest of this key says the same: Alertmanager sends a description with each group."""
+    earlier = [
+        event.body["text"]
+        for event in queries.incident_events(str(incident.number))
+        if event.type == "incident.commented" and event.actor == context.actor
+    ]
+    return None if earlier[-1:] == [text] else commands.comment(incident.id, text, context)
+
+
+CHANGES: Final[Mapping[str, tuple[str, Callable[[Incident, Body, Context], CommandResult | None]]]] = {
+    "snooze": ("POST", _snooze),
+    "assign": ("POST", _assign),
+    "unacknowledge": ("POST", _unacknowledge),
+    "tags": ("POST", _add_tags),
+    "remove_tags": ("DELETE", _remove_tags),
+    "details": ("POST", _add_details),
+    "remove_details": ("DELETE", _remove_details),
+    "priority": ("PUT", _set_priority),
+    "message": ("PUT", _set_message),
+    "description": ("PUT", _set_description),
+}
+"""By action, the method and what it does."""
 
 
 # Reads

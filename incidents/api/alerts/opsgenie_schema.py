@@ -58,6 +58,37 @@ _ALERT: Final = record(
 )
 
 
+_OWNER: Final = record({"username": TEXT}, ["username"])
+_DETAILS: Final = {"type": "object", "additionalProperties": TEXT}
+_Methods = tuple[tuple[str, str, dict[str, Any] | None, tuple[dict[str, Any], ...]], ...]
+_CHANGES: Final[dict[str, _Methods]] = {
+    "snooze": (("post", "Snooze the incident of an alert until a time.", {"endTime": TEXT}, ()),),
+    "assign": (("post", "Assign the incident of an alert, by user name or mail.", {"owner": _OWNER}, ()),),
+    "unacknowledge": (("post", "Take an acknowledgement back.", {}, ()),),
+    "priority": (
+        (
+            "put",
+            "The severity of the incident.",
+            {"priority": {"enum": list(PRIORITIES), "type": "string"}},
+            (),
+        ),
+    ),
+    "message": (
+        ("put", "The title of the incident; a comment where it has other alerts.", {"message": TEXT}, ()),
+    ),
+    "description": (("put", "A comment on the incident.", {"description": TEXT}, ()),),
+    "tags": (
+        ("post", "Tags as a comment on the incident.", {"tags": array(TEXT)}, ()),
+        ("delete", "Removed tags as a comment.", None, (query_parameter("tags", "separated by commas"),)),
+    ),
+    "details": (
+        ("post", "Details as a comment on the incident.", {"details": _DETAILS}, ()),
+        ("delete", "Removed details as a comment.", None, (query_parameter("keys", "separated by commas"),)),
+    ),
+}
+"""By action: method, words, fields of the body, parameters."""
+
+
 def describe_opsgenie(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """A hook of drf-spectacular."""
     one = (_IDENTIFIER, _KIND)
@@ -81,6 +112,13 @@ def describe_opsgenie(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             "post": _send("acknowledge", "Somebody looks after an alert.", _ACTION, *one)
         },
         "/v2/alerts/{identifier}/notes": {"post": _note(*one)},
+        **{
+            f"/v2/alerts/{{identifier}}/{action}": {
+                method: _change(f"{method}_{action}", words, fields, *parameters, *one)
+                for method, words, fields, parameters in methods
+            }
+            for action, methods in _CHANGES.items()
+        },
     }
     return result
 
@@ -112,9 +150,26 @@ def _send(
 
 
 def _note(*parameters: dict[str, Any]) -> dict[str, Any]:
-    body = record({"note": TEXT, "user": TEXT}, ["note"])
-    described = _send("note", "A comment on the incident of an alert.", body, *parameters, missing=True)
-    closed = "The alert is closed and opened no incident."
+    return _of_incident(
+        "note",
+        "A comment on the incident of an alert.",
+        record({"note": TEXT, "user": TEXT}, ["note"]),
+        *parameters,
+    )
+
+
+def _change(
+    name: str, words: str, fields: dict[str, Any] | None, *parameters: dict[str, Any]
+) -> dict[str, Any]:
+    body = None if fields is None else record({**fields, "note": TEXT, "user": TEXT}, list(fields))
+    return _of_incident(name, words, body, *parameters)
+
+
+def _of_incident(
+    name: str, words: str, body: dict[str, Any] | None, *parameters: dict[str, Any]
+) -> dict[str, Any]:
+    described = _send(name, words, body, *parameters, missing=True)
+    closed = "The incident does not allow it, or the alert is closed and opened none."
     described["responses"] |= refusals(
         _FORM, 409, 503, _409=closed, _503="Its incident is not open yet: send again."
     )

@@ -175,6 +175,16 @@ def test_the_inputs_of_a_run_that_are_not_kept_are_said_to_be_gone(alice: Client
     assert alice.get(f"/runs/{one.id}/inputs?sum=paths").status_code == 404
 
 
+def test_of_many_alerts_a_few_are_shown_and_the_rest_is_folded(alice: Client) -> None:
+    send(*(alert(f"disk{number}") for number in range(9)))
+    body = alice.get("/incidents/1").content.decode()
+    above, _, below = body.partition('id="more-alerts"')
+    assert "<summary>6 more alerts</summary>" in below
+    assert (above.count("is slow</span>"), below.count("is slow</span>")) == (3, 6)
+    send(alert("hot1", group="Hot"), alert("hot2", group="Hot"))
+    assert "more-alerts" not in alice.get("/incidents/2").content.decode()
+
+
 def test_the_page_says_why_alerts_joined(alice: Client) -> None:
     send(alert("a"), alert("b"))
     assert context(alice, "/incidents/1")["joins"][0][1] == 2

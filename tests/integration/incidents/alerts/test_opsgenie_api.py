@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 
 from incidents import queries
 from incidents.follower import follower
+from incidents.teams.models import Route, Team
 from ingest.api import keys
 from tests.following import follow_to_the_end
 
@@ -98,9 +101,92 @@ def test_lists_are_filtered_sorted_and_paged(call: Caller) -> None:
     assert ([one["alias"] for one in rest["data"]], "next" in rest["paging"]) == (["d2"], False)
 
 
+def comments(number: str = "1") -> list[str]:
+    events = queries.incident_events(number)
+    return [event.body["text"] for event in events if event.type == "incident.commented"]
+
+
+def test_changes_of_an_open_alert_reach_its_incident(call: Caller) -> None:
+    get_user_model().objects.create_user("alice", email="alice@example.com")
+    call.done("POST", "", {"message": "Disk is slow", "alias": "d", "priority": "P3"})
+    at = "/d%s?identifierType=alias"
+    call.done("PUT", at % "/priority", {"priority": "P1"})
+    call.done("PUT", at % "/message", {"message": "Disk is gone", "note": "it was pulled", "user": "bob"})
+    call.done("POST", at % "/assign", {"owner": {"username": "Alice@example.com"}})
+    incident = queries.get("1").incident
+    assert (incident.severity, incident.title, incident.owner) == ("critical", "Disk is gone", "alice")
+    call.done("POST", at % "/acknowledge", {})
+    call.done("POST", at % "/unacknowledge", {})
+    assert state()[0] == "open"
+    until = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    call.done("POST", at % "/snooze", {"endTime": until, "note": "spare ordered"})
+    assert state()[0] == "snoozed"
+    assert comments() == ["bob: it was pulled"]
+
+
+def test_tags_details_and_descriptions_are_comments_each_once(call: Caller) -> None:
+    call.done("POST", "", {"message": "Disk is slow", "alias": "d"})
+    at = "/d%s?identifierType=alias"
+    call.done("POST", at % "/tags", {"tags": ["disk", "urgent"]})
+    call.done("POST", at % "/details", {"details": {"rack": "r1"}})
+    call.done("DELETE", f"{at % '/tags'}&tags=disk,urgent")
+    call.done("DELETE", f"{at % '/details'}&keys=rack")
+    for _ in range(2):
+        call.done("PUT", at % "/description", {"description": "latency 80 ms"})
+    assert comments() == [
+        "Tags: disk, urgent",
+        "rack: r1",
+        "Tags removed: disk, urgent",
+        "Details removed: rack",
+        "latency 80 ms",
+    ]
+
+
+def test_what_is_done_to_one_alert_of_several_is_refused(call: Caller) -> None:
+    Route.objects.all().delete()
+    team = Team.objects.get(is_default=True)
+    Route.objects.create(name="all", order=1, team=team, grouping={"by": [], "window_seconds": None})
+    for alias in ("d1", "d2"):
+        call.done("POST", "", {"message": "Disk is slow", "alias": alias})
+    assert queries.get("1").incident.alerts == 2
+    snooze = call("POST", "/d1/snooze?identifierType=alias", {"endTime": "2099-01-01T00:00:00Z"})
+    assert (snooze.status_code, snooze.json()["message"]) == (
+        409,
+        "The alert shares #1 with 1 others: act on the incident.",
+    )
+    call.done("PUT", "/d1/message?identifierType=alias", {"message": "Disk is gone"})
+    assert comments() == ["Message: Disk is gone"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("POST", "snooze", {"endTime": "soon"}, "endTime"),
+        ("POST", "assign", {"owner": {"username": "nobody"}}, "no person 'nobody'"),
+        ("POST", "assign", {}, "owner.username"),
+        ("POST", "tags", {"tags": []}, "tags"),
+        ("POST", "details", {"details": {}}, "details"),
+        ("PUT", "priority", {"priority": "high"}, "priority"),
+        ("PUT", "priority", {}, "priority"),
+        ("PUT", "message", {"message": " "}, "message"),
+        ("PUT", "description", {}, "description"),
+    ],
+)
+def test_a_change_that_cannot_be_read_is_refused(
+    call: Caller, method: str, path: str, body: Any, words: str
+) -> None:
+    call.done("POST", "", {"message": "Disk is slow", "alias": "d"})
+    answer = call(method, f"/d/{path}?identifierType=alias", body)
+    assert (answer.status_code, words in answer.json()["message"]) == (422, True), answer.content
+    assert comments() == []
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "words"),
     [
+        ("GET", "/a/snooze", None, 405, "POST"),
+        ("POST", "/a/message", {"message": "b"}, 405, "PUT"),
+        ("POST", "/none/tags", {"tags": ["b"]}, 404, "none"),
         ("POST", "", {"alias": "a"}, 422, "message"),
         ("POST", "", "{", 422, "JSON"),
         ("POST", "/a/close?identifierType=tiny", {}, 422, "identifierType"),
@@ -129,6 +215,7 @@ def test_a_key_acts_on_its_own_alerts_alone_and_needs_its_scopes(call: Caller) -
     assert state()[0] == "open"
     assert other("GET", "").status_code == 403
     assert other("POST", "/d/notes", {"note": "a"}).status_code == 403
+    assert other("POST", "/d/tags", {"tags": ["a"]}).status_code == 403
     other.key = "dsr_wrong"
     assert other("POST", "", {"message": "a"}).status_code == 401
     assert other("GET", "").status_code == 401
