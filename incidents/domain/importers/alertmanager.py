@@ -52,6 +52,28 @@ SAME: Final = {
 }
 """Kind of channel by integration, which field of it is the address, and the address's form where none is."""
 TAKEN_OVER: Final = frozenset(("api_url", "webhook_url", "url", "to", "channel", "send_resolved"))
+_VALUE: Final = re.compile(r"\.(?:Common|Group)?(Annotation|Label)s\.([A-Za-z_][A-Za-z0-9_]*)")
+_DEFINED: Final = re.compile(r"\{\{-?\s*template\s+\"([^\"]+)\"")
+IN_MESSAGES: Final[Mapping[str, str]] = {
+    "summary": "title",
+    "message": "title",
+    "alertname": "title",
+    "description": "description",
+    "severity": "severity",
+    "instance": "component",
+    "runbook": "link",
+    "runbook_url": "link",
+    "dashboard": "link",
+    "dashboard_url": "link",
+}
+"""Part of a message by label or annotation."""
+OF_GROUPS: Final[Mapping[str, str]] = {
+    ".GeneratorURL": "link",
+    ".ExternalURL": "link",
+    ".Alerts": "count of alerts",
+    ".Status": "state",
+    ".StartsAt": "time of the opening",
+}
 USUAL_REPEAT: Final = "4h"
 _UNITS: Final = {"y": 31_536_000, "w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
 _LENGTH: Final = re.compile(r"([0-9]+)(ms|[ywdhms])")
@@ -114,7 +136,11 @@ def alertmanager(text: str, integration: str = "") -> Draft:
     _mutes(reader)
     _inhibitions(reader)
     for name, reason in (
-        ("templates", "texts are Dossier's own; webhooks carry every label and annotation"),
+        (
+            "templates",
+            "texts are Dossier's own: title, description, severity, component, labels, links; "
+            "webhooks carry every label and annotation",
+        ),
         (
             "global",
             "mail is sent by the server in DOSSIER_EMAIL_URL; addresses of services stand in each channel",
@@ -166,11 +192,30 @@ def _channel(reader: _Reader, receiver: str, kind: str, path: Path, config: Mapp
         )
         expected = f", such as {form}" if form else ""
         reader.leave(path, f"{what}: set {_variable(name)}{expected}")
-    if own := sorted(set(config) - TAKEN_OVER):
-        reader.leave(path, f"not translated: {', '.join(own)}")
+    own = {option: _templated(str(config[option])) for option in sorted(set(config) - TAKEN_OVER)}
+    for option, templated in own.items():
+        if templated:
+            reader.leave((*path, option), templated)
+    if plain := [option for option, templated in own.items() if not templated]:
+        reader.leave(path, f"not translated: {', '.join(plain)}")
     if kind == "webhook_configs":
         reader.leave(path, "its body is Dossier's (docs: notifications), not Alertmanager's")
     return name
+
+
+def _templated(text: str) -> str:
+    """Where a template's values are in a message of Dossier's; empty for a text that is no template."""
+    if "{{" not in text:
+        return ""
+    known = {where for _, name in _VALUE.findall(text) if (where := IN_MESSAGES.get(name))}
+    others = {f"{kind.lower()} {name}" for kind, name in _VALUE.findall(text) if name not in IN_MESSAGES}
+    known |= {where for name, where in OF_GROUPS.items() if name in text}
+    parts = [f"in messages as {', '.join(sorted(known))}"] if known else []
+    if others:
+        parts.append(f"{', '.join(sorted(others))}: in messages with labels and description")
+    if defined := sorted(set(_DEFINED.findall(text))):
+        parts.append(f"template {', '.join(defined)} is not read")
+    return f"text is Dossier's own; {'; '.join(parts) or 'it uses no value of alerts'}"
 
 
 def _variable(channel: str) -> str:

@@ -257,6 +257,30 @@ def test_of_grafana_oncall_levels_are_layers_and_waits_are_times() -> None:
 
 # Alertmanager
 # ----------------------------------------------------------------------------------------------------------
+def test_of_templates_the_list_says_where_messages_have_their_values() -> None:
+    draft = alertmanager(
+        """\
+route: {receiver: chat}
+templates: [/etc/alertmanager/*.tmpl]
+receivers:
+- name: chat
+  slack_configs:
+  - api_url: https://hooks.slack.com/services/x
+    title: '{{ .CommonAnnotations.summary }} on {{ .CommonLabels.instance }}'
+    text: '{{ template "ours.text" . }} {{ range .Alerts }}{{ .Annotations.runbook_url }} {{ .Labels.rack }}{{ end }}'
+    color: danger
+"""
+    )
+    listed = "\n".join(map(str, draft.left))
+    assert "title: text is Dossier's own; in messages as component, title" in listed
+    assert (
+        "text: text is Dossier's own; in messages as count of alerts, link; label rack: in messages with labels and "
+        "description; template ours.text is not read"
+    ) in listed
+    assert "not translated: color" in listed
+    assert "templates" in listed
+
+
 def test_times_at_which_a_route_is_not_active_are_maintenance() -> None:
     draft = alertmanager(
         """
