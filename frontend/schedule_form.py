@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any
 
 from incidents.domain.oncall.layers import DAYS, MOST_LAYERS
@@ -17,6 +18,12 @@ def as_fields(layers: list[dict[str, Any]]) -> list[dict[str, str]]:
     shown = [_fields(one) for one in layers]
     empty = {"name": "", "people": "", "start": "", "end": "", "every": "1", "unit": "w", "times": ""}
     return [*shown, {**empty, "time_zone": "", "holidays": "include"}]
+
+
+def first_layer(today: date) -> dict[str, str]:
+    """The layer that the form of a new schedule begins with: weeks from this week's Monday at 09:00 on."""
+    monday = today - timedelta(days=today.weekday())
+    return {**as_fields([])[0], "name": "primary", "start": f"{monday}T09:00"}
 
 
 def _fields(layer: Mapping[str, Any]) -> dict[str, str]:

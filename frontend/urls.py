@@ -8,7 +8,7 @@ from frontend.views import installed, onboarding, reading, restore
 from frontend.views.analysis import analyzers, backtests, changes, nodes_at_risk, runs, schedules, what_if
 from frontend.views.compare import compare
 from frontend.views.components import components, grid, services
-from frontend.views.inbox import inbox, palette, saved, updates
+from frontend.views.inbox import export, inbox, palette, saved, updates
 from frontend.views.incident import (
     actions,
     answer,
@@ -79,6 +79,7 @@ urlpatterns = [
     path("palette", palette.palette, name="palette"),
     path("inbox/views", saved.keep, name="keep_view"),
     path("inbox/views/<uuid:id>/<slug:verb>", saved.act, name="act_on_view"),
+    path("inbox.csv", export.export, name="inbox_csv"),
     path("inbox/rows", updates.rows, name="inbox_rows"),
     path("inbox/matching", inbox.matching, name="inbox_matching"),
     path("inbox/find", palette.find_incidents, name="find_incidents"),

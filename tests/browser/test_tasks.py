@@ -5,12 +5,17 @@ What is typed into a field counts as one input. Seconds depend on the machine, i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
+from django.contrib.auth import get_user_model
 from playwright.sync_api import Locator, Page, expect
 
 from incidents import commands, queries
+from incidents.escalation.models import EscalationPolicy
 from incidents.oncall.models import OnCallSchedule
 from incidents.teams.models import Silence
 from tests.browser import content
@@ -252,3 +257,145 @@ def test_what_changed_since_an_event_takes_one_click_on_the_timeline(console: Co
     assert violations(page) == []
     page.set_viewport_size({"width": 390, "height": 844})
     assert not sticks_out(page)
+
+
+# Forms
+# ----------------------------------------------------------------------------------------------------------
+def rotation(people: list[str]) -> dict[str, Any]:
+    return {"name": "primary", "people": people, "turn": "1w", "start": "2026-01-05T09:00"}
+
+
+def test_taking_over_on_call_takes_three_inputs_and_one_more_gives_it_back(console: Console) -> None:
+    get_user_model().objects.get_or_create(username="bob")
+    OnCallSchedule.objects.update_or_create(
+        slug="marble", defaults={"name": "Marble shift", "layers": [rotation(["bob"])]}
+    )
+    hand = Hand(console.open("/on-call"))
+    hand.click(hand.page.get_by_role("link", name="Take over: Marble shift"))
+    hand.click(hand.page.get_by_label("Reason").first)
+    hand.type("Bob is at the dentist")
+    hand.press("Enter")
+    expect(hand.page.get_by_text("alice is on call until")).to_be_visible()
+    assert hand.inputs <= 4
+    hand.click(hand.page.get_by_role("button", name="End: alice"))
+    expect(hand.page.get_by_text("No overrides.")).to_be_visible()
+
+
+def test_a_sender_with_its_test_alert_takes_five_inputs(console: Console) -> None:
+    hand = Hand(console.open("/integrations"))
+    hand.page.get_by_label("Source").select_option("Prometheus")
+    hand.inputs += 1
+    hand.click(hand.page.get_by_label("Name", exact=True))
+    hand.type("prometheus-marble")
+    hand.press("Enter")
+    own = hand.page.get_by_role("region", name="prometheus-marble", exact=True)
+    hand.click(own.get_by_role("button", name="Send a test alert"))
+    expect(hand.page.get_by_role("heading", name="Delivery receipt")).to_be_visible()
+    assert hand.inputs <= 5
+
+
+def test_the_first_key_of_the_welcome_page_takes_two_clicks(console: Console) -> None:
+    hand = Hand(console.open("/welcome?step=sender"))
+    hand.click(hand.page.get_by_label("Any JSON or form"))
+    hand.click(hand.page.get_by_role("button", name="Create key"))
+    expect(hand.page.get_by_text("Waiting for the first alert from generic")).to_be_visible()
+    assert hand.inputs <= 2
+
+
+def test_an_escalation_policy_is_typed_with_the_keyboard_alone(console: Console) -> None:
+    hand = Hand(console.open("/settings/policies"))
+    hand.click(hand.page.get_by_label("Name", exact=True))
+    for text in ("Marble on call", "marble"):
+        hand.type(text)
+        hand.press("Tab")
+    hand.press("Tab")
+    hand.type("at once: person alice\nafter 5 min: person bob")
+    hand.press("Tab", "Tab", "Enter")
+    expect(hand.page.get_by_role("heading", name="Marble on call")).to_be_visible()
+    assert hand.inputs <= 10
+    assert EscalationPolicy.objects.get(slug="marble").team is None
+
+
+def test_a_schedule_is_made_of_its_names_and_people_alone(console: Console) -> None:
+    hand = Hand(console.open("/settings/schedules/new"))
+    hand.click(hand.page.get_by_label("Short name"))
+    hand.type("granite")
+    hand.press("Tab")
+    hand.type("Granite shift")
+    hand.click(hand.page.get_by_label("People, in rotation order").first)
+    hand.type("alice, bob")
+    hand.press("Enter")
+    expect(hand.page.get_by_role("heading", name="Granite shift")).to_be_visible()
+    assert hand.inputs <= 7
+    (layer,) = OnCallSchedule.objects.get(slug="granite").layers
+    assert (layer["people"], layer["turn"]) == (["alice", "bob"], "1w")
+
+
+def test_the_report_of_this_week_takes_one_click(console: Console) -> None:
+    content.open_ticket("Gabbro fails")
+    hand = Hand(console.open("/reports"))
+    hand.click(hand.page.locator("tr", has_text="Weekly").get_by_role("link", name="In progress"))
+    hand.page.wait_for_url(re.compile(r"/reports/weekly-"))
+    assert hand.inputs <= 1
+
+
+def test_a_backtest_is_asked_for_by_two_clicks(console: Console) -> None:
+    hand = Hand(console.open("/analyzers/deepview"))
+    hand.click(hand.page.get_by_role("link", name="Backtest", exact=True))
+    start = hand.page.get_by_label("From (")
+    expect(start).not_to_have_value("")
+    expect(hand.page.get_by_label("One window every")).not_to_have_value("")
+    hand.click(hand.page.get_by_role("button", name="Start"))
+    expect(hand.page.get_by_role("alert")).to_contain_text("telemetry")
+    assert hand.inputs <= 2
+    console.problems.clear()  # the browser logs the answer 400: there is no telemetry to judge
+
+
+# Afterwards
+# ----------------------------------------------------------------------------------------------------------
+def test_what_helped_last_time_is_on_the_page_without_any_input(console: Console) -> None:
+    before = content.open_ticket("Travertine fails", component="disk/travertine-1")
+    commands.resolve(content.ticket_id(before), "disk/travertine-1", "replaced the cable", content.BOB)
+    now = content.open_ticket("Travertine fails", component="disk/travertine-1")
+    page = console.open(f"/incidents/{now}")
+    expect(page.locator(".next")).to_contain_text(f"#{before}")
+    expect(page.locator(".next")).to_contain_text("replaced the cable")
+
+
+def test_the_list_is_exported_by_three_inputs_in_the_palette(console: Console) -> None:
+    number = content.open_ticket("Onyx fails")
+    hand = Hand(console.open("/?search=Onyx"))
+    hand.press("Control+k")
+    hand.type("export")
+    expect(hand.page.get_by_role("option", name="Export incidents as CSV")).to_be_visible()
+    with hand.page.expect_download() as started:
+        hand.press("Enter")
+    assert hand.inputs <= 3
+    lines = Path(started.value.path()).read_text().splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [[str(number), "Onyx fails"]]
+
+
+def test_a_review_is_drafted_and_exported_by_two_clicks(console: Console) -> None:
+    number = content.open_ticket("Jasper fails")
+    commands.resolve(content.ticket_id(number), "none", "", content.BOB)
+    hand = Hand(console.open(f"/incidents/{number}/review"))
+    hand.click(hand.page.get_by_role("button", name="Draft review"))
+    with hand.page.expect_download() as started:
+        hand.click(hand.page.get_by_role("link", name="Markdown", exact=True))
+    assert hand.inputs <= 2
+    assert f"incident {number}: Jasper fails" in Path(started.value.path()).read_text()
+    printed = hand.page.pdf()
+    assert printed.startswith(b"%PDF")
+
+
+def test_whoever_acknowledges_second_is_told_in_words_who_was_first(console: Console) -> None:
+    number = content.open_ticket("Opal fails")
+    hand = Hand(console.open(f"/incidents/{number}"))
+    content.without_updates(hand.page)
+    commands.acknowledge(content.ticket_id(number), content.BOB)
+    hand.press("e")
+    expect(hand.page.get_by_role("alert").filter(has_text="Not done")).to_contain_text(
+        "bob acknowledged the incident"
+    )
+    assert (hand.inputs, one(number).owner) == (1, "bob")
+    console.problems.clear()  # the browser logs the answer 409

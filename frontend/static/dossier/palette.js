@@ -83,6 +83,7 @@ const DOES = {
   theme: (name) => setTheme(name),
   density: (value) => document.querySelector(`input[name=density][value=${value}]`)?.click(),
   help: () => document.querySelector("dialog#keys").showModal(),
+  export: () => { location.href = document.querySelector("a[data-export-list]")?.href ?? "/inbox.csv"; },
   copy: () => navigator.clipboard?.writeText(location.href).then(() => { document.querySelector("#announce").textContent = "Link copied"; }),
 };
 

@@ -83,6 +83,7 @@ DOES = (
     Place("", "Comfortable lists", beside="Lists", do="density:comfortable"),
     Place("", "Keyboard shortcuts", beside="?", do="help"),
     Place("", "Copy link to this page", do="copy"),
+    Place("", "Export incidents as CSV", beside="this list", do="export"),
 )
 
 

@@ -35,7 +35,7 @@ def attached_csv(_: HttpRequest, number: int, version: int, place: int) -> HttpR
     found = next((one for one in pieces if (one.version, one.place) == (version, place)), None)
     if found is None:
         raise Http404("no such piece of evidence")
-    return _csv(f"incident-{number}-{found.title}", *rows_of(found))
+    return csv_file(f"incident-{number}-{found.title}", *rows_of(found))
 
 
 @page
@@ -48,7 +48,7 @@ def run_csv(_: HttpRequest, id: UUID, place: int) -> HttpResponse:
     if run is None or place >= min(len(items), LARGEST_PLACE):
         raise Http404("no such piece of evidence")
     piece = Piece.of(items[place])
-    return _csv(f"{run.analyzer}-{run.window_end:%Y%m%dT%H%M}-{piece.title}", *rows_of(piece))
+    return csv_file(f"{run.analyzer}-{run.window_end:%Y%m%dT%H%M}-{piece.title}", *rows_of(piece))
 
 
 @page
@@ -74,7 +74,7 @@ def inputs(request: HttpRequest, id: UUID) -> HttpResponse:
     if wanted := request.GET.get("sum"):
         if sums is None or wanted not in sums:
             raise Http404("no such stored sum")
-        return _csv(f"{run.analyzer}-{run.window_end:%Y%m%dT%H%M}-{wanted}", *_all(sums[wanted]))
+        return csv_file(f"{run.analyzer}-{run.window_end:%Y%m%dT%H%M}-{wanted}", *_all(sums[wanted]))
     shown = [
         {"name": name, "rows": one.rows, "unmatched": one.unmatched, "table": _first(one)}
         for name, one in (sums or {}).items()
@@ -92,7 +92,7 @@ def _all(one: analyzers.Sums) -> tuple[list[str], list[list[Any]]]:
     return analyzers.sums_as_rows(one)
 
 
-def _csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> HttpResponse:
+def csv_file(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> HttpResponse:
     file = f"{slugify(name)[:120] or 'evidence'}.csv"
     response = _attachment(file, "text/csv; charset=utf-8")
     writer = csv.writer(response)

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from rest_framework.serializers import ModelSerializer
 
@@ -44,7 +45,10 @@ def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
     if slug and row is None:
         raise Http404("no such schedule")
     if request.method != "POST":
-        return _form(request, row, schedule_form.as_fields(row.layers if row else []), {})
+        layers = (
+            schedule_form.as_fields(row.layers) if row else [schedule_form.first_layer(timezone.localdate())]
+        )
+        return _form(request, row, layers, {})
     typed, problems = schedule_form.typed(request.POST.dict()), dict[str, list[str]]()
     read = []
     for place, fields in enumerate(typed):

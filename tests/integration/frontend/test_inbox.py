@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from datetime import timedelta
 from typing import Any
@@ -489,3 +490,27 @@ def test_the_palette_understands_commands(alice: Client, typed: str, shown: str)
 
 def test_the_palette_offers_no_command_on_an_incident_that_is_none(alice: Client) -> None:
     assert "data-post" not in alice.get("/palette", {"q": "ack 999999"}).content.decode()
+
+
+def test_the_list_is_exported_as_it_is_searched(alice: Client) -> None:
+    opened("Quartz fails")
+    opened("=1+1 fails")
+    opened("Basalt holds")
+    answer = alice.get("/inbox.csv?search=fails&order=oldest")
+    assert answer["Content-Type"].startswith("text/csv")
+    rows = list(csv.DictReader(answer.content.decode().splitlines()))
+    assert [(row["title"], row["state"]) for row in rows] == [
+        ("Quartz fails", "open"),
+        ("'=1+1 fails", "open"),
+    ]
+    assert alice.get("/inbox.csv?search=priority:1").status_code == 400
+    assert "/inbox.csv?search=fails" in alice.get("/?search=fails").content.decode()
+
+
+def test_a_list_that_is_too_long_to_export_says_so(alice: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("frontend.views.inbox.export.MOST", 2)
+    monkeypatch.setattr("frontend.views.inbox.export.AT_ONCE", 1)
+    for number in range(3):
+        opened(f"Quartz {number}")
+    lines = alice.get("/inbox.csv").content.decode().splitlines()
+    assert (len(lines), lines[-1]) == (4, "Cut after 2 incidents; search for less")
