@@ -52,8 +52,8 @@ Reach = Callable[[Action, float], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Configuration that decides who is called. `of_teams` has the policy of each team, `members` its people who are called, `rotas`
-    the schedules. `people` can sign in; None: everybody."""
+    """Configuration that decides who is called. `of_teams` has the policy of each team, `members` its people who are
+    called, `rotas` the schedules. `people` can sign in; None: everybody."""
 
     table: RoutingTable
     policies: Mapping[str, Policy]

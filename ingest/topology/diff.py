@@ -32,7 +32,7 @@ class Changed:
 
 
 def diff(in_force: Mapping[str, Component], rows: Iterable[Row]) -> list[Changed]:
-    """What the rows would change, by name. Gone are components of the kinds that the rows have and that none names."""
+    """Changes that the rows would make, by name. Gone are components of kinds of the rows that none names."""
     after = {row["component"]: row for row in rows}
     kinds = {name.partition("/")[0] for name in after}
     found = []

@@ -204,7 +204,7 @@ def _snooze(incident: Incident, body: Body, context: Context) -> CommandResult:
 
 
 def _refuse_several(incident: Incident) -> None:
-    """What is done to one alert does not silence others."""
+    """Refusal of an action on one alert that would silence others."""
     if incident.alerts > 1:
         raise CommandRefusedError(
             f"The alert shares #{incident.number} with {incident.alerts - 1} others: act on the incident."
