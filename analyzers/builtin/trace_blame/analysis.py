@@ -313,10 +313,24 @@ def needed(
         return f"Normal is not known: {history.detail} Needed: more windows, or longer ones."
     lead = float(decision.odds.max(initial=-np.inf))
     if lead < margin - NEAR:
-        return None
+        return _too_short(seen)
     name = seen.spans.services[int(np.argmax(decision.odds))]
     logs = "more traces" if seen.logs else "counts of its log records (kind log_count), or more traces"
     return (
         f"service/{name} explains best what changed, with {lead:.1f} nats of evidence where {margin:g} are needed. "
         f"Needed: {logs}."
+    )
+
+
+def _too_short(seen: ObservedWindow) -> str | None:
+    """Reason why that nobody stands out decides nothing: a short history hides all but large changes."""
+    windows = len(np.unique(seen.spans.era)) - 1
+    if windows >= WINDOWS:
+        return None
+    logs = (
+        "" if seen.logs else ", and counts of log records (kind log_count): spans alone rarely show those two"
+    )
+    return (
+        f"Nobody stands out beside {windows} window{'' if windows == 1 else 's'} of history, which would hide a small "
+        f"slowdown, an exception or a changed return. Needed: {WINDOWS} windows of history{logs}."
     )

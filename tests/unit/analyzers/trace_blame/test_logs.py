@@ -192,3 +192,11 @@ def test_a_short_history_is_said_and_lowers_what_is_stated(history: int) -> None
     assert unmet == ["noise"]
     assert short["suspects"][0]["score"] < long["suspects"][0]["score"]
     assert all(one["holds"] for one in long["assumptions"])
+
+
+@pytest.mark.parametrize("history", [1, 2])
+def test_a_short_history_in_which_nobody_stands_out_decides_nothing(history: int) -> None:
+    """Recorded faults beside one fault-free minute were `quiet`, changed returns among them."""
+    short, long = (judge(ANALYZER, window([*USUAL], history=windows)) for windows in (history, 4))
+    assert (short["status"], long["status"]) == ("inconclusive", "quiet")
+    assert "Needed: 3 windows of history" in short["reason"]
