@@ -22,6 +22,7 @@ from ingest.db.database import skew as clock_skew
 from ingest.db.server_watch import answers as database_answers
 from ingest.log.append import CHANNEL as LOG_CHANNEL
 from ingest.log.configuration_events import changes_of_receipt, configured
+from ingest.log.parts import empty as empty_log_parts
 from ingest.log.read import Place as FollowerPlace
 from ingest.log.read import begun as begun_streams
 from ingest.log.read import (
@@ -59,6 +60,7 @@ from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
 from ingest.telemetry.kinds.declare import is_component, natural
 from ingest.telemetry.store.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.store.receipts import receipt as telemetry_receipt
+from ingest.telemetry.store.tables import overdue as overdue_telemetry
 from ingest.telemetry.store.tables import whole_for as telemetry_whole_for
 from ingest.telemetry.windows.late_rows import LateRows, late_rows
 from ingest.telemetry.windows.outages import Outage, outages_of
@@ -147,6 +149,7 @@ __all__ = [
     "default_axes",
     "dependencies_of",
     "dump_sums",
+    "empty_log_parts",
     "finer",
     "firing_alerts",
     "firing_on",
@@ -168,6 +171,7 @@ __all__ = [
     "open_alerts",
     "other_attempts",
     "outages_of",
+    "overdue_telemetry",
     "parse_rfc3339",
     "part_attempts",
     "path_clock",

@@ -25,6 +25,10 @@ CURES = {
     "this node is stopping": "wait for its end, or start it again",
     "on call: ": "each of them adds a contact method under Settings, Notifications",
     "telemetry: ": "run `manage.py move_telemetry`, which says why (docs: operate/cold-telemetry)",
+    "log: ": "start `manage.py up` or `manage.py run worker` somewhere; see worker.log",
+    "retention: ": "start a worker; end sessions that read that table for hours (pg_stat_activity)",
+    "integration ": "correct or replace the key at the sender (Settings, Integrations has its last refusals)",
+    "webhook ": "correct its receiver, then replay what was given up (Settings, Webhooks)",
     "rebuild: ": "run `manage.py rebuild_projections`, which continues it (docs: operate/backup)",
     "analyzers": "install the package of the analyzer, or switch its schedule off",
 }

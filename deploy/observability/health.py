@@ -32,15 +32,19 @@ from incidents.escalation.queries import called_but_unreachable
 from incidents.notifications import key
 from incidents.notifications.queries import LONGEST_SILENCE, overdue, silences
 from incidents.queries import unfinished_rebuild
+from incidents.webhooks.queries import lost_deliveries
 from incidents.webhooks.queries import unreadable as unreadable_webhooks
+from ingest.api.key_problems import key_problems
 from ingest.db import disk
 from ingest.queries import (
     clock_is_wrong,
     clock_skew,
     cold_telemetry,
     database_answers,
+    empty_log_parts,
     follower_lags,
     now_utc,
+    overdue_telemetry,
 )
 
 LOOK_EVERY = 15.0
@@ -227,6 +231,12 @@ MOVED_LATE = timedelta(hours=6)
 """Of telemetry that waits to be moved into files."""
 
 
+DROPPED_LATE = timedelta(hours=6)
+"""Of telemetry past its retention."""
+MOST_LISTED = 10
+"""Integrations, and webhooks."""
+
+
 def advice() -> list[str]:
     """Advice for staff although everything answers. Needs the database."""
     found = [f"settings: {line}" for line in env.unread()]
@@ -242,6 +252,16 @@ def advice() -> list[str]:
         found.append(
             f"telemetry: old rows should have moved into files {waits.total_seconds() / 3600:.0f} hours ago"
         )
+    if not empty_log_parts():
+        found.append("log: no part is made ahead; each is made when an append finds none")
+    if late := {kind: by for kind, by in overdue_telemetry(now_utc()).items() if by > DROPPED_LATE}:
+        longest = max(late, key=lambda kind: late[kind])
+        found.append(
+            f"retention: {longest} should have been dropped {late[longest].total_seconds() / 3600:.0f} hours ago"
+            + (f", and {len(late) - 1} more kinds" if len(late) > 1 else "")
+        )
+    found += [f"integration {one}" for one in key_problems(now_utc())[:MOST_LISTED]]
+    found += [f"webhook {one}" for one in lost_deliveries(now_utc())[:MOST_LISTED]]
     if begun := unfinished_rebuild():
         found.append(f"rebuild: begun at {begun:%Y-%m-%d %H:%M} UTC and not finished")
     found += [f"chat workspace {one}" for one in broken_workspaces()]

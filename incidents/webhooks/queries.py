@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from textwrap import shorten
 from typing import Any, TypeVar
 
 from django.db.models import Count, F, Manager, OrderBy, QuerySet, Window
@@ -24,6 +26,27 @@ def lag_of(webhook: Webhook) -> float:
 def unreadable() -> list[str]:
     """Names of webhooks that are switched on and whose secret cannot be decrypted under the present key."""
     return [row.name for row in Webhook.objects.filter(active=True) if not is_readable(row)]
+
+
+LOST_WITHIN = timedelta(days=1)
+
+
+def lost_deliveries(now: datetime) -> list[str]:
+    """Webhooks that were switched off by their failures, and those that gave events up within LOST_WITHIN, with their
+    number and the last reason."""
+    switched_off = Webhook.objects.filter(active=False).exclude(disabled_reason="")
+    given_up = WebhookDeadLetter.objects.filter(at__gte=now - LOST_WITHIN, webhook__active=True)
+    counts = given_up.order_by().values_list("webhook__name").annotate(Count("pk"))
+    found = [
+        f"{name}: is switched off: {shorten(reason, 200)}"
+        for name, reason in switched_off.order_by("name").values_list("name", "disabled_reason")
+    ]
+    return found + [
+        f"{name}: {count} events were given up since yesterday, the last one at {last.at:%H:%M} UTC"
+        f" ({shorten(last.reason, 200)})"
+        for name, count in sorted(counts)
+        if (last := given_up.filter(webhook__name=name).order_by("-id").first())
+    ]
 
 
 def is_readable(webhook: Webhook) -> bool:

@@ -89,6 +89,13 @@ def parts() -> list[Part]:
         ]
 
 
+def empty() -> int:
+    """How many parts have not been begun."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM log_part, log_event_number WHERE first > last_value")
+        return int(cursor.fetchone()[0])
+
+
 _known: dict[str, tuple[float, list[Part]]] = {}  # by database
 
 

@@ -267,6 +267,16 @@ def maintain(now: datetime) -> dict[str, int]:
     return done
 
 
+def overdue(now: datetime) -> dict[str, timedelta]:
+    """How long ago the oldest partition of a kind should have been dropped, by kind, where it is still there."""
+    found = {}
+    for kind in KINDS.values():
+        spans = existing(kind) if kind.is_event else []
+        if spans and (late := (now - retention_of(kind)).timestamp() - spans[0][1]) > 0:
+            found[kind.name] = timedelta(seconds=late)
+    return found
+
+
 class patience:
     """Give up on locks after PATIENCE, or a shorter time: what could not be had now is tried at the next call."""
 

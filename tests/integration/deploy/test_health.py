@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 from kombu import Connection
 from pytest_django import Settings
@@ -22,13 +23,17 @@ from deploy import broker, privileges, processes
 from deploy.embedded import Home
 from deploy.observability import health, heartbeats
 from incidents.incident.models import RebuildProgress
+from incidents.webhooks.models import Webhook, WebhookDeadLetter
 from incidents.worker.parts import alive
 from ingest.api import keys
+from ingest.api.models import IntegrationKey, Rejection
 from ingest.db import database, disk, server_watch
 from ingest.log import types
 from ingest.log.append import append
 from ingest.log.read import Follower, lags, run_once
 from ingest.log.types import Context, EventType, Head, NewEvent
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.store import tables
 
 
 @pytest.fixture(autouse=True)
@@ -356,6 +361,65 @@ def test_doctor_names_a_rebuild_that_was_ended_and_not_one_that_runs(
     found = doctor()
     at = found.index("rebuild: begun at 2026-11-21 12:00 UTC and not finished")
     assert found[at + 1].startswith("  -> run `manage.py rebuild_projections`")
+
+
+def remedy(found: list[str], start: str) -> tuple[str, str]:
+    """The line that begins so, and the one below it."""
+    (at,) = (place for place, line in enumerate(found) if line.startswith(start))
+    return found[at], found[at + 1]
+
+
+@pytest.mark.django_db
+def test_doctor_names_integrations_whose_requests_are_refused_or_whose_keys_end() -> None:
+    now = database.now()
+    for name, ends in (("feeder", None), ("nagios", timedelta(days=2)), ("unused", timedelta(days=1))):
+        keys.create(name, ["alerts"], expires_at=ends and now + ends)
+    IntegrationKey.objects.filter(name="nagios").update(last_used_at=now)
+    for name, at in (("feeder", now), ("nagios", now - timedelta(hours=2)), ("gone", now)):
+        Rejection.objects.create(
+            integration=name, endpoint="/v2/enqueue", status=400, reason="no summary", times=7, at=at
+        )
+    found = doctor()
+    line, cure = remedy(found, "integration feeder")
+    assert "/v2/enqueue refused a request at" in line
+    assert "with 400 (no summary); 7 in all" in line
+    assert cure.startswith("  -> correct or replace the key")
+    assert "its key ends at" in remedy(found, "integration nagios")[0]
+    assert not [line for line in found if "gone" in line or "unused" in line]
+
+
+@pytest.mark.django_db
+def test_doctor_names_webhooks_that_gave_events_up() -> None:
+    hook = Webhook.objects.create(name="pager", url="https://hooks.example.com/", secret=b"-")
+    Webhook.objects.create(name="mirror", secret=b"-", active=False, disabled_reason="answered 410")
+    for number, at in enumerate([database.now(), database.now(), database.now() - timedelta(days=2)]):
+        WebhookDeadLetter.objects.create(
+            webhook=hook, event=f"incident/{number}@1", type="incident.opened", incident=number, position="0" * 36,
+            at=at, reason="410 Gone",
+        )  # fmt: skip
+    line, cure = remedy(doctor(), "webhook pager")
+    assert "2 events were given up" in line
+    assert "410 Gone" in line
+    assert "replay" in cure
+    assert remedy(doctor(), "webhook mirror")[0] == "webhook mirror: is switched off: answered 410"
+
+
+@pytest.mark.django_db
+def test_doctor_names_telemetry_past_its_retention() -> None:
+    assert not [line for line in doctor() if line.startswith("retention")]
+    cell = int((database.now() - timedelta(days=31)).timestamp()) // tables.length()
+    tables.make(KINDS["probe"], [cell])
+    line, cure = remedy(doctor(), "retention")
+    assert "probe should have been dropped" in line
+    assert "start a worker" in cure
+
+
+@pytest.mark.django_db
+def test_doctor_says_that_no_part_of_the_log_is_made_ahead() -> None:
+    assert not [line for line in doctor() if line.startswith("log")]
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE log_part SET first = -first")
+    assert "no part is made ahead" in remedy(doctor(), "log")[0]
 
 
 def test_whom_processes_belong_to_is_asked_of_the_system(tmp_path: Path) -> None:
