@@ -373,7 +373,7 @@ def remedy(found: list[str], start: str) -> tuple[str, str]:
 def test_doctor_names_integrations_whose_requests_are_refused_or_whose_keys_end() -> None:
     now = database.now()
     for name, ends in (("feeder", None), ("nagios", timedelta(days=2)), ("unused", timedelta(days=1))):
-        keys.create(name, ["alerts"], expires_at=ends and now + ends)
+        keys.create(name, ["alerts"], expires_at=now + ends if ends else None)
     IntegrationKey.objects.filter(name="nagios").update(last_used_at=now)
     for name, at in (("feeder", now), ("nagios", now - timedelta(hours=2)), ("gone", now)):
         Rejection.objects.create(
