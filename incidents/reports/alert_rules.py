@@ -241,7 +241,9 @@ class AlertRuleShape(s.Serializer[Any]):
     false_alarms = s.IntegerField(help_text="incidents that a person resolved with the cause `none`")
     uncalled = s.IntegerField(help_text="incidents that ended by themselves and called nobody")
     open = s.IntegerField()
-    flapped = s.IntegerField(help_text="incidents that reopened, or whose alert fired three times")
+    flapped = s.IntegerField(
+        help_text="incidents that reopened, or whose alert fired three times, also within an hour"
+    )
     wasted_calls = s.IntegerField(help_text="calls of incidents that were ignored or a false alarm")
     proposal = RuleProposalShape(allow_null=True)
     alternatives = RuleProposalShape(many=True)

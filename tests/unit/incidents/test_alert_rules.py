@@ -181,6 +181,22 @@ def test_three_firings_of_an_alert_within_an_incident_are_flapping(log: Log) -> 
     assert (log.use.flapped, log.use.verdict) == (1, "flapping")
 
 
+def test_three_short_incidents_of_an_alert_within_an_hour_flapped_each(log: Log) -> None:
+    for minute in (0, 25, 50, 400, 431, 462):
+        log.fleeting(minute)
+    assert [one.flapped for one in log.past.incidents] == [True, True, True, False, False, False]
+    assert (log.use.flapped, log.use.verdict) == (3, "flapping")
+
+
+def test_short_incidents_of_different_alerts_did_not_flap(log: Log) -> None:
+    for minute, alert in ((0, "a1"), (10, "a2"), (20, "a3")):
+        log.alert(minute, alert=alert)
+        stream = log.opened(minute, alert)
+        log.alert(minute + 3, fired=False, alert=alert)
+        log.resolved(stream, minute + 3)
+    assert (log.use.flapped, log.use.incidents) == (0, 3)
+
+
 def test_an_incident_that_an_alert_reopened_flapped_and_one_that_a_person_reopened_did_not(log: Log) -> None:
     for minute, actor in ((0, "system:incidents"), (100, "user:alice")):
         stream = log.fleeting(minute)
