@@ -2,9 +2,11 @@
 
 A hop says that one component affects another. Four grounds, each with its figures and with what would test it:
 
-- Topology: the effect depends on the cause, as of the opening of the incident.
+- Topology: the effect depends on the cause, as of the opening of the incident. Without that edge nothing is decided:
+  topologies have gaps, and who states a theory may know a dependency that nobody sent.
 - Order: the cause changed first. Onsets are intervals (95 %, from `changepoint`), so the order may be unknown.
-- Control: of what depends on the cause more shifted than of the rest, by Fisher's exact test.
+- Control: of what depends on the cause more shifted than of the rest, by Fisher's exact test. It needs the topology to
+  have the hop: where it misses one dependent of the cause, it may miss others.
 - Verdicts: analyzers blame the cause, or their path has the hop.
 
 A hop is contradicted by any ground, and supported where the topology and another ground support it.
@@ -142,7 +144,7 @@ def _time(field: str, given: object) -> datetime | None:
 # Grounds
 # ----------------------------------------------------------------------------------------------------------
 def judge_hop(hop: Hop, known: Known, shifts: MetricShifts, opinions: Sequence[Opinion]) -> JudgedHop:
-    """The hop by all grounds."""
+    """The hop by all grounds. A gap in the topology alone contradicts nothing."""
     grounds = [
         _topology(hop, known),
         _order(hop, shifts),
@@ -180,8 +182,9 @@ def _topology(hop: Hop, known: Known) -> Ground:
     if known.reverse:
         text = f"{hop.cause} depends on {hop.effect}: it can affect it by load, not by a failure."
         return Ground("topology", UNTESTED, text, f"Measure the requests of {hop.cause} to {hop.effect}.")
-    text = f"{hop.effect} does not depend on {hop.cause}, directly or through others."
-    return Ground("topology", "contradicted", text)
+    text = f"The topology has no dependency of {hop.effect} on {hop.cause}, directly or through others."
+    remedy = f"Send the dependency of {hop.effect} as a topology row, if there is one."
+    return Ground("topology", UNTESTED, text, remedy)
 
 
 def _order(hop: Hop, shifts: MetricShifts) -> Ground:
@@ -209,6 +212,9 @@ def _order(hop: Hop, shifts: MetricShifts) -> Ground:
 
 
 def _control(hop: Hop, known: Known, shifts: MetricShifts) -> Ground:
+    if known.way is None:
+        text = f"The topology does not have the dependents of {hop.cause} that the theory claims."
+        return Ground("control", UNTESTED, text, f"Send the dependency of {hop.effect} as a topology row.")
     moved = {one.component for one in shifts.shifts}
     judged = (moved | shifts.steady) - {hop.cause}
     on, off = judged & set(known.dependents), judged - set(known.dependents)

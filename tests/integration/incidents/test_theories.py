@@ -84,7 +84,8 @@ def test_each_hop_comes_back_with_what_speaks_for_and_against_it() -> None:
     assert (found.data["run"], found.data["reaches_symptom"]) == (str(run.id), True)
     wrong = check(client, f"service/{bystander}", f"service/{service}").data
     verdicts = {one["ground"]: one["verdict"] for one in wrong["hops"][0]["grounds"]}
-    assert (verdicts["topology"], verdicts["order"], wrong["verdict"]) == ("contradicted",) * 3
+    assert (verdicts["topology"], verdicts["order"]) == ("cannot be tested", "contradicted")
+    assert wrong["verdict"] == "contradicted"
 
     listed = client.get("/api/v1/incidents/1/theories").data["results"]
     assert [one["verdict"] for one in listed] == ["contradicted", "supported", "cannot be tested"]

@@ -46,7 +46,7 @@ def test_a_hop_with_an_edge_and_the_right_order_is_supported() -> None:
 @pytest.mark.parametrize(
     ("known", "moved", "name", "verdict"),
     [
-        (NO_WAY, ORDERED, "topology", "contradicted"),
+        (NO_WAY, ORDERED, "topology", "cannot be tested"),
         (Known((), None, False, set()), ORDERED, "topology", "cannot be tested"),
         (Known(NO_WAY.in_topology, None, True, set()), ORDERED, "topology", "cannot be tested"),
         (KNOWN, shifts(shifted("switch/leaf1", 9), shifted("service/api", 5)), "order", "contradicted"),
@@ -79,8 +79,24 @@ def test_what_does_not_depend_on_the_cause_has_to_stay_healthy() -> None:
     assert ground(judge_hop(HOP, known, everywhere, []), "control").verdict == "contradicted"
 
 
+@pytest.mark.parametrize("dependents", [set(), {f"service/s{n}" for n in range(4)}])
+def test_a_gap_in_the_topology_contradicts_no_hop_of_which_all_else_is_right(dependents: set[str]) -> None:
+    """All dependents of the cause shifted, and the topology has none, or others than the effect."""
+    hit = [shifted(f"service/s{n}", 5) for n in range(6)]
+    moved = shifts(*ORDERED.shifts, *hit, steady=tuple(f"host/h{n}" for n in range(12)))
+    judged = judge_hop(HOP, Known(NO_WAY.in_topology, None, False, dependents), moved, [])
+    assert judged.verdict == "cannot be tested"
+    assert {name: ground(judged, name).verdict for name in ("topology", "order", "control")} == {
+        "topology": "cannot be tested",
+        "order": "supported",
+        "control": "cannot be tested",
+    }
+    assert "Send the dependency of service/api" in ground(judged, "topology").would_test
+
+
 def test_a_theory_is_as_good_as_its_weakest_hop() -> None:
-    right, wrong = judge_hop(HOP, KNOWN, ORDERED, []), judge_hop(HOP, NO_WAY, ORDERED, [])
+    late = shifts(shifted("switch/leaf1", 9), shifted("service/api", 5))
+    right, wrong = judge_hop(HOP, KNOWN, ORDERED, []), judge_hop(HOP, KNOWN, late, [])
     unknown = judge_hop(HOP, KNOWN, shifts(), [])
     assert verdict_of([right]) == "supported"
     assert verdict_of([right, unknown]) == "cannot be tested"
