@@ -152,7 +152,7 @@ def incident_lines(one: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     for name in ("acknowledged", "resolved"):
         if one[f"{name}_at"]:
             yield f"{name:<11}{moment(one[f'{name}_at'])} by {clean(one[f'{name}_by'])}".replace(
-                "acknowledged", "acked    "
+                "acknowledged", "acked      "
             )
     if one["state"] == "snoozed":
         yield f"snoozed    until {moment(one['snoozed_until']) if one['snoozed_until'] else 'it changes'}"

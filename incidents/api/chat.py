@@ -24,12 +24,15 @@ from incidents.chat import commands, requests
 from incidents.chat.models import ChatWorkspace
 from incidents.chat.queries import lag_of
 from incidents.chat.slack import SlackError
+from incidents.domain.config.secrets import MissingVariableError, reference, resolved
 from incidents.domain.values import SEVERITIES, InvalidValueError
 from ingest.api.authentication import HasScope
 from ingest.api.pagination import Pages
 from ingest.api.problem_details import problem
 
 CHANNEL = r"^[CGD][A-Z0-9]{4,38}$"
+SECRETS = {"token": "CHAT_TOKEN", "signing_secret": "CHAT_SIGNING_SECRET"}
+"""Prefixes of the variables that a file of configuration names for them."""
 
 
 class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
@@ -143,6 +146,65 @@ class ChatWorkspacesView(Catalog):
         except SlackError as error:
             raise ConflictError(f"Not sent: {error}.") from None
         return Response({"channel": channel})
+
+
+class ChatWorkspaceFileSerializer(ChatWorkspaceSerializer):
+    """Token and signing secret are given, or variables are named that hold them; neither is ever shown."""
+
+    token = s.CharField(max_length=600)
+    signing_secret = s.CharField(max_length=200)
+
+    class Meta(ChatWorkspaceSerializer.Meta):
+        fields = ("name", "token", "signing_secret", "channel", "rooms", "least", "active")  # type: ignore[assignment]
+        read_only_fields = ()  # type: ignore[assignment]
+
+    def to_representation(self, row: ChatWorkspace) -> dict[str, Any]:
+        hidden = {name: reference(prefix, row.name) for name, prefix in SECRETS.items()}
+        changed = {
+            name: f"{hidden[name]} (changed)" for name in self.context["view"].replaced.get(row.name, ())
+        }
+        return {**super().to_representation(row), **hidden, **changed}
+
+    def validate_token(self, text: str) -> str:
+        return self._secret("token", text)
+
+    def validate_signing_secret(self, text: str) -> str:
+        return self._secret("signing_secret", text)
+
+    def _secret(self, name: str, text: str) -> str:
+        try:
+            given = resolved(text, self.context["view"].environment)
+        except MissingVariableError as lacking:
+            if self.instance is not None:
+                return str(getattr(self.instance, name))
+            raise s.ValidationError(f"set {lacking} in the environment: with the value to use here") from None
+        return str(ChatWorkspaceSerializer().fields[name].run_validation(given))
+
+
+class ChatWorkspacesFile(ChatWorkspacesView):
+    """In a file of configuration, without the linked accounts."""
+
+    serializer_class = ChatWorkspaceFileSerializer
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replaced: dict[str, list[str]] = {}
+        """Secrets that this file has changed, by workspace."""
+
+    def put(self, serializer: BaseSerializer[ChatWorkspace]) -> None:
+        """Changes what differs: a workspace that fails goes on failing when nothing of it was changed."""
+        row = serializer.instance
+        if row is None:
+            self.perform_create(serializer)
+            return
+        given = serializer.validated_data
+        changed = {name: value for name, value in given.items() if value != getattr(row, name)}
+        if changed:
+            self.replaced[row.name] = [name for name in SECRETS if name in changed]
+            try:
+                commands.change(row, changed, self.context)
+            except InvalidValueError as error:
+                raise s.ValidationError({error.field: [error.reason]}) from None
 
 
 class SlackView(APIView):

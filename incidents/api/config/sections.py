@@ -12,6 +12,7 @@ from typing import Final
 from rest_framework import serializers as s
 from rest_framework.serializers import BaseSerializer
 
+from incidents.api.chat import ChatWorkspacesFile
 from incidents.api.config.contacts import ChannelsFile, ContactMethodsFile, Person, RulesFile
 from incidents.api.config.integrations import AnalysisSchedulesFile, IntegrationsFile, WebhooksFile
 from incidents.api.config.silences import SilencesFile
@@ -60,6 +61,7 @@ FILED: Final[Mapping[str, type[Catalog]]] = {
     "silences": SilencesFile,
     "webhooks": WebhooksFile,
     "data_sources": DataSourcesFile,
+    "chat_workspaces": ChatWorkspacesFile,
     "integrations": IntegrationsFile,
     "analysis_schedules": AnalysisSchedulesFile,
 }

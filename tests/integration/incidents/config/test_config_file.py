@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from incidents.chat.models import ChatWorkspace
 from incidents.saved_views.models import SavedView
 from incidents.teams.models import Route, Team
 from incidents.webhooks.models import Webhook
@@ -109,6 +110,47 @@ def test_endpoints_webhooks_and_schedules_are_in_the_file_without_a_secret(
     monkeypatch.setenv("WEBHOOK_URL_CHAT", "https://example.com/hooks/0ther")
     assert '-> "${WEBHOOK_URL_CHAT} (changed)"' in config("apply", str(file))
     assert Webhook.objects.get().url.endswith("0ther")
+
+
+WORKSPACE = """\
+chat_workspaces:
+- name: acme
+  token: "${CHAT_TOKEN_ACME}"
+  signing_secret: "${CHAT_SIGNING_SECRET_ACME}"
+  channel: C0123456789
+  rooms: {storage: C0000000002}
+"""
+TOKEN, SECRET = "xoxb-1111-2222-abcdefgh", "0123456789abcdef0123456789abcdef"
+
+
+def test_a_chat_workspace_is_in_the_file_without_a_secret(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(WORKSPACE)
+    with pytest.raises(
+        CommandError, match=r"chat_workspaces\[1\].token: set CHAT_TOKEN_ACME in the environment"
+    ):
+        config("apply", str(file))
+    monkeypatch.setenv("CHAT_TOKEN_ACME", "xoxp-no-bot-token")
+    monkeypatch.setenv("CHAT_SIGNING_SECRET_ACME", SECRET)
+    with pytest.raises(CommandError, match="must be a bot token"):
+        config("apply", str(file))
+    monkeypatch.setenv("CHAT_TOKEN_ACME", TOKEN)
+    assert config("apply", str(file)).endswith("1 change made.\n")
+    row = ChatWorkspace.objects.get()
+    assert (row.token, row.signing_secret, row.rooms) == (TOKEN, SECRET, {"storage": "C0000000002"})
+    ChatWorkspace.objects.update(failures=3, error="it fails")
+    for again in ("", "xoxb-other-2222-abcdefgh"):
+        monkeypatch.setenv("CHAT_TOKEN_ACME", again)
+        config("export", str(file))
+        assert not {TOKEN, SECRET} & set(file.read_text().split())
+        said = config("apply", str(file), "--prune")
+        assert ('-> "${CHAT_TOKEN_ACME} (changed)"' in said) == bool(again)
+        assert (said == "Nothing to change.\n") == (not again)
+        assert ChatWorkspace.objects.get().failures == (0 if again else 3)
+    assert ChatWorkspace.objects.get().token == "xoxb-other-2222-abcdefgh"
+    (event, *_) = configured("chat_workspace", "acme")[::-1]
+    assert (event.body["after"]["token"], event.body["after"]["signing_secret"]) == ("changed", "set")
 
 
 def test_what_the_file_has_no_more_ends_and_is_recorded(file: Path) -> None:
