@@ -140,7 +140,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Where an incident opens and when, None: never; how often each person is called."""
+    """Team and time of an opening, None: never; calls of each person."""
 
     team: str
     opened_at: datetime | None

@@ -124,7 +124,7 @@ def replayed_versions(
 ) -> Iterator[ReplayedSchedule]:
     """Schedules of which earlier versions of their analyzers judged windows of the span."""
     for row in Schedule.objects.filter(enabled=True).order_by("name"):
-        asked = BacktestRequest(
+        request = BacktestRequest(
             row.analyzer,
             start,
             end,
@@ -134,7 +134,7 @@ def replayed_versions(
             (row.region,) if row.region else (),
         )
         try:
-            found = backtests_of_versions(_limited(checked(asked, now_utc())[0], most_windows))
+            found = backtests_of_versions(_limited(checked(request, now_utc())[0], most_windows))
         except (InvalidBacktestError, NothingToReplayError) as error:
             yield ReplayedSchedule(row.name, None, None, None, str(error))
             continue

@@ -38,7 +38,7 @@ from ingest.queries import Context
 
 IN_PARTS: Final = 500
 AFTERWARDS: Final = timedelta(days=8)
-"""How long after the span rotas are read: a policy calls for a week at most."""
+"""Time after the span for which rotas are read: a policy calls for a week at most."""
 
 log = structlog.get_logger("configuration")
 

@@ -204,7 +204,7 @@ def _channel(reader: _Reader, receiver: str, kind: str, path: Path, config: Mapp
 
 
 def _templated(text: str) -> str:
-    """Where a template's values are in a message of Dossier's; empty for a text that is no template."""
+    """Parts of a message that have a template's values; empty for a text that is no template."""
     if "{{" not in text:
         return ""
     known = {where for _, name in _VALUE.findall(text) if (where := IN_MESSAGES.get(name))}

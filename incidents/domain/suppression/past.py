@@ -62,7 +62,7 @@ class PastSuppression:
                         self._sources[key].append((one.start, one.end or EVER))
 
     def free_at(self, one: Firing) -> datetime | None:
-        """When nothing holds it any more; None where it is over by then, or never free."""
+        """Time at which nothing holds it any more; None where it is over by then, or never free."""
         at = one.start
         for _ in range(MOST_HOLDS):
             until = self._held_until(one, at)
@@ -131,5 +131,5 @@ def _times(times: Times, start: datetime) -> Times:
 
 
 def first_free(rules: PastSuppression, alerts: Sequence[Firing]) -> datetime | None:
-    """When the first of these alerts is free; None where none ever is."""
+    """Time at which the first of these alerts is free; None where none ever is."""
     return min((at for one in alerts if (at := rules.free_at(one)) is not None), default=None)
