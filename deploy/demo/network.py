@@ -1,7 +1,9 @@
-"""The demo's probes: flows over the fabric of one pod, in which a link begins to lose packets. Pure."""
+"""The demo's probes: flows over the fabric of one pod, in which a link begins to lose packets, and the network change
+before it: a spine switch is drained, and one rack goes on sending over it. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +19,21 @@ NOISE = 1e-6
 SINCE, UNTIL = 165, 225
 """Minutes of the demo in which the link loses packets."""
 LOSS = 0.03
+CHANGED = SINCE - 5
+"""Minute of the change."""
+SPECIFICATION = """zone others = {others}
+any(. others .) on . {spine} .
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """The texts that `POST /api/v1/changes/{id}/validation` takes, with a summary."""
+
+    summary: str
+    before: str
+    after: str
+    specification: str
 
 
 class Network:
@@ -30,6 +47,25 @@ class Network:
     @property
     def culprit(self) -> str:
         return self.fabric.links[int(self.fault.links[0])]
+
+    def drain(self) -> Drain:
+        """The spine of the culprit is drained for new optics; the rack of the culprit keeps its routes."""
+        ends = self.culprit.partition("/")[2].split("~")
+        spines = [name for name in self.fabric.devices if name.startswith("t1/")]
+        racks = [name for name in self.fabric.devices if name.startswith("tor/")]
+        (spine,) = (name for name in spines if name.partition("/")[2] in ends)
+        (kept,) = (name for name in racks if name.partition("/")[2] in ends)
+        lines = [("class,path\n", True)]
+        for rack in racks:
+            for other in (name for name in racks if name != rack):
+                names = f"{rack.partition('/')[2]}-{other.partition('/')[2]}"
+                lines += [(f"{names},{rack} {way} {other}\n", way != spine or rack == kept) for way in spines]
+        return Drain(
+            f"Drained {spine} for new optics",
+            "".join(line for line, _ in lines),
+            "".join(line for line, stays in lines if stays),
+            SPECIFICATION.format(others=" ".join(name for name in spines if name != spine), spine=spine),
+        )
 
     def minute(self, number: int) -> list[Row]:
         rng = np.random.default_rng([self.seed, number])

@@ -1,8 +1,8 @@
 """The people of the demo at work, scripted, through the public API: each signed in under their own name.
 
-Scenes beside the stories: an acknowledgement, a snooze, an incident that is resolved and reviewed, one that is handed
-over, a storm of alerts. Each step follows from what the API says of the incident, so that a restart goes on, and a
-person who was faster is left in peace.
+Scenes beside the stories: an acknowledgement, a snooze, an incident that is resolved and reviewed, a network change
+that is validated, an incident that is handed over, a storm of alerts. Each step follows from what the API says of the
+incident, so that a restart goes on, and a person who was faster is left in peace.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from analyzers.simulators.region import stamp
 from deploy.demo import roster
+from deploy.demo.network import CHANGED
 from deploy.demo.screen import Screen
 from deploy.demo.sender import RequestRejectedError, Sender, SenderStoppedError
 from deploy.demo.world import Demo
@@ -65,7 +66,8 @@ class Responders:
         self.fired: set[tuple[str, str]] = set()
         """Rule and component of the alerts that this process sent."""
         self.scenes: list[Scene] = [
-            self._acknowledge, self._snooze, self._resolve_and_review, self._hand_over, self._storm,
+            self._acknowledge, self._snooze, self._resolve_and_review, self._change_the_network, self._hand_over,
+            self._storm,
         ]  # fmt: skip
         self.refused: Counter[Scene] = Counter()
 
@@ -145,6 +147,29 @@ class Responders:
                 writer.post(f"{path}/actions", body)
         writer.patch(path, {"published": True})
         self._say(ticket, f"{roster.NETWORK} published a review")
+
+    def _change_the_network(self) -> bool:
+        """A drain before the link loses packets: reported by the automation, its forwarding validated."""
+        if self.minutes() < CHANGED:
+            return False
+        drain, network = self.demo.network.drain(), self.people[roster.NETWORK]
+        made = next(
+            (one for one in network.get("/api/v1/changes")["results"] if one["summary"] == drain.summary),
+            None,
+        )
+        if made is None:
+            at = stamp(self.demo.start, CHANGED)
+            about = {"component": self.demo.network.culprit}
+            payload = {"summary": drain.summary, "source": "network-automation", "timestamp": at}
+            change = {"routing_key": self.alerts.key, "payload": {**payload, "custom_details": about}}
+            self.alerts.post("/v2/change/enqueue", change)
+            return False
+        if made["validation"] is None:
+            body = {name: getattr(drain, name) for name in ("before", "after", "specification")}
+            found = network.post(f"/api/v1/changes/{made['id']}/validation", body)["validation"]
+            broken = f"{found['classes_violated']} of {found['classes']} traffic classes"
+            self.screen.say(f"  Change “{drain.summary}”: specification {found['verdict']} by {broken}")
+        return True
 
     def _hand_over(self) -> bool:
         """An alert on a storage cluster whose cause is the network: to the team of the lossy link."""

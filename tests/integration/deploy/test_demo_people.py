@@ -17,6 +17,7 @@ from django.db import connections
 from pytest_django import Settings
 
 from deploy.demo import responders, roster
+from deploy.demo.network import CHANGED
 from deploy.demo.pager import LOOPBACK, Pager
 from deploy.demo.responders import Responders
 from deploy.demo.screen import Screen
@@ -186,3 +187,15 @@ def test_a_changed_password_is_said(world: World) -> None:
     person = PersonSender(world.address, roster.NETWORK, "another one", world.stop)
     with pytest.raises(RequestRejectedError, match="network-engineer could not sign in"):
         person.get("/api/v1/incidents")
+
+
+def test_the_drain_before_the_loss_is_reported_validated_and_beside_its_incident(world: World) -> None:
+    path = world.open(world.demo.network.culprit)
+    world.minutes = CHANGED
+    world.step(3)
+    (change,) = world.admin.get(f"{path}/changes")["results"]
+    assert change["integration"] == "prometheus"
+    assert (change["validation"]["verdict"], change["validation"]["classes_violated"]) == ("violated", 7)
+    assert "specification violated by 7 of 56" in world.out.getvalue()
+    world.step(2)
+    assert len(world.admin.get("/api/v1/changes")["results"]) == 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from analyzers.rela import check, read_snapshot
 from deploy.demo.last_week import draw
 from deploy.demo.month import DAYS
 from deploy.demo.network import SINCE
@@ -42,6 +43,16 @@ def test_only_the_bad_link_loses_packets_and_not_before_its_time(demo: Demo) -> 
     assert len(lossy) > 20
     assert all(demo.network.culprit in row["hops"] for row in lossy)
     assert sum(row["lost"] for row in demo.network.minute(SINCE - 1)) <= 1
+
+
+def test_the_drain_before_the_loss_breaks_its_specification_on_the_bad_link_alone(demo: Demo) -> None:
+    drain = demo.network.drain()
+    before, after = (read_snapshot("x", text.encode()) for text in (drain.before, drain.after))
+    found = check(before, after, drain.specification)
+    assert (found["classes"], found["classes_violated"]) == (56, 7)
+    for one in found["violations"]:
+        rack, spine, _ = (name.partition("/")[2] for name in one["witness"])
+        assert demo.network.culprit == f"link/{spine}~{rack}"
 
 
 def test_no_story_has_a_component_of_another(demo: Demo) -> None:
