@@ -7,9 +7,10 @@ what would be right.
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -264,6 +265,24 @@ def group_rules(name: str, help: str) -> list[str]:
 
     right = "rules separated by commas, such as dc-storage=storage:responder,dc-admins=staff"
     return _read(name, [], "", help, parse, right)
+
+
+def costs(name: str, default: Mapping[str, tuple[float, float]], help: str) -> dict[str, tuple[float, float]]:
+    """`KIND=MINUTES+COST`, separated by commas, over the defaults of the kinds that are left out."""
+
+    def parse(raw: str) -> dict[str, tuple[float, float]]:
+        found = dict(default)
+        for word in raw.split(","):
+            kind, _, figures = word.strip().partition("=")
+            minutes, cost = (float(one) for one in figures.split("+"))
+            if kind not in default or not (0 < minutes < math.inf and 0 <= cost < math.inf):
+                raise ValueError(raw)
+            found[kind] = minutes, cost
+        return found
+
+    shown = ",".join(f"{kind}={minutes:g}+{cost:g}" for kind, (minutes, cost) in default.items())
+    right = f"KIND=MINUTES+COST separated by commas, the kinds {', '.join(default)}, such as drain=20+60"
+    return _read(name, dict(default), shown, help, parse, right)
 
 
 def mail_server(name: str, help: str) -> dict[str, str | int | bool]:

@@ -270,6 +270,13 @@ REPAIR_PROOF_REQUIRED = env.boolean(
     "says otherwise",
 )
 
+QUESTION_COSTS = env.costs(
+    "DOSSIER_QUESTION_COSTS",
+    {"probe": (1.0, 0.0), "link_test": (5.0, 5.0), "benchmark": (30.0, 30.0), "drain": (15.0, 30.0)},
+    "minutes until the answer and cost, in minutes of an engineer or of lost capacity, of the measurements that tell "
+    "suspects apart; a probe takes a minute more for each 600 packets",
+)
+
 # Runs -------------------------------------------------------------------------------------------
 GPUS_PER_NODE = env.integer(
     "DOSSIER_GPUS_PER_NODE", 8, "GPUs of a node, for the expected cost of incidents of training jobs", low=1

@@ -20,7 +20,6 @@ from incidents.api.chat import ChatWorkspacesView
 from incidents.api.comparison import ConfigurationCompareView, GridCompareView, IncidentCompareView
 from incidents.api.components.grid import GridView
 from incidents.api.components.views import BlastRadiusView
-from incidents.api.config.noise import NoiseView
 from incidents.api.data_sources import DataSourcesView
 from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.incident import serializers as shapes
@@ -357,7 +356,6 @@ urlpatterns = [
     path("grid/compare", GridCompareView.as_view(), name="api-grid-compare"),
     path("configuration/compare", ConfigurationCompareView.as_view(), name="api-configuration-compare"),
     path("grid", GridView.as_view(), name="api-grid"),
-    path("noise", NoiseView.as_view(), name="api-noise"),
     path("push_key", notifications.PushKeyView.as_view(), name="api-push-key"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),

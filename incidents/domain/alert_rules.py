@@ -20,7 +20,7 @@ others stays, whatever happens to one of them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -76,7 +76,7 @@ READ: Final = (
 _ENDS: Final = frozenset({"resolved", "expired", "settled"})
 Outcome = Literal["acted", "false_alarm", "ignored", "uncalled", "open"]
 Verdict = Literal["useful", "mixed", "ignored", "flapping", "quiet", "open"]
-Kind = Literal["for", "keep_firing_for", "lower_urgency", "no_paging", "delete"]
+Kind = Literal["for", "keep_firing_for", "inhibit", "lower_urgency", "no_paging", "delete"]
 
 
 # Past
@@ -123,6 +123,7 @@ def note_of(event: LogEvent) -> Note | None:
             "integration": body["integration"],
             "name": named or body["group"] or body["title"],
             "labelled": bool(named),
+            "component": body.get("component"),
         }
     elif event.type == "incident.alerts_joined":
         facts = {"alerts": body["alerts"]}
@@ -193,10 +194,12 @@ class RuleIncident:
 
 @dataclass(slots=True)
 class Past:
-    """Firings of each alert in order, the rule of each, and the incidents that alerts opened, in order."""
+    """Firings of each alert in order, the rule of each and its component, and the incidents that alerts opened, in
+    order."""
 
     firings: dict[str, list[Firing]] = field(default_factory=dict)
     rules: dict[str, Rule] = field(default_factory=dict)
+    components: dict[str, str] = field(default_factory=dict)
     incidents: list[RuleIncident] = field(default_factory=list)
 
     def of(self, rule: Rule) -> list[RuleIncident]:
@@ -237,6 +240,8 @@ def _alert(past: Past, note: Note) -> None:
     alert, firings = note.body["alert"], past.firings.setdefault(note.body["alert"], [])
     if note.body["fired"]:
         past.rules[alert] = Rule(note.body["integration"], note.body["name"], note.body["labelled"])
+        if note.body["component"]:
+            past.components[alert] = note.body["component"]
         firings.append(Firing(note.at))
     elif firings and firings[-1].end is None:
         firings[-1].end = note.at
@@ -375,12 +380,14 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change of a rule; `minutes` of a wait. `replayed`: its calls are of the replay of configurations."""
+    """A change of a rule; `minutes` of a wait, `by` the rule that inhibits it. `replayed`: its calls are of the replay
+    of configurations."""
 
     kind: Kind
     minutes: int | None
     effect: Effect
     replayed: bool = False
+    by: Rule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +499,39 @@ def _before(
     return found
 
 
+def with_inhibition(past: Past, rule: Rule, by: Rule) -> Effect:
+    """Where its alerts are suppressed while one of `by` fires on the same component."""
+    incidents, covered = past.of(rule), _covered(past, rule, by)
+    spared = [
+        one
+        for one in incidents
+        if one.rules == {rule} and all(id(firing) in covered for firing in past.within(one, rule))
+    ]
+    return _effect(incidents, spared, spared, ())
+
+
+def _covered(past: Past, rule: Rule, by: Rule) -> set[int]:
+    """Identities of the firings of a rule that began while one of `by` on the same component fired."""
+    above: dict[str, list[tuple[list[datetime], list[Firing]]]] = {}
+    for alert, component in past.components.items():
+        if past.rules[alert] == by:
+            firings = past.firings[alert]
+            above.setdefault(component, []).append(([one.start for one in firings], firings))
+    return {
+        id(firing)
+        for alert, component in past.components.items()
+        if past.rules[alert] == rule and component in above
+        for firing in past.firings[alert]
+        if any(_fires(starts, firings, firing.start) for starts, firings in above[component])
+    }
+
+
+def _fires(starts: Sequence[datetime], firings: Sequence[Firing], at: datetime) -> bool:
+    """Whether one of the firings of an alert, in order, lasts at a moment."""
+    place = bisect_right(starts, at)
+    return place > 0 and ((end := firings[place - 1].end) is None or at < end)
+
+
 def with_lower_urgency(
     incidents: Sequence[RuleIncident], rule: Rule, zones: Mapping[str, ZoneInfo], usual: ZoneInfo
 ) -> Effect:
@@ -542,4 +582,52 @@ def _effect(
         median(late) if late else None,
         sum(one.outcome == "acted" for one in uncalled_for),
         sum(one.outcome == "acted" for one in incidents),
+    )
+
+
+# Fewer firings
+# ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Quieter:
+    """A change by which `fires` are left of the `fired` firings of a rule."""
+
+    proposal: Proposal
+    fired: int
+    fires: int
+
+
+def quieter(past: Past, rule: Rule) -> Quieter | None:
+    """The mildest change that spares half of the firings of a rule: the shortest `for`, else the shortest
+    `keep_firing_for`, else inhibition by another rule, none of which misses what people acted on; else no paging for
+    one on which nobody ever acted."""
+    of_rule = [past.firings[alert] for alert, one in past.rules.items() if one == rule]
+    fired = sum(map(len, of_rule))
+    for minutes in WAITS:
+        wait = timedelta(minutes=minutes)
+        fires = sum(one.lasts(wait) for firings in of_rule for one in firings)
+        if fires * 2 <= fired and not (effect := with_wait(past, rule, wait)).missed:
+            return Quieter(Proposal("for", minutes, effect), fired, fires)
+    for minutes in WAITS:
+        span = timedelta(minutes=minutes)
+        fires = sum(_spells(firings, span) for firings in of_rule)
+        if fires * 2 <= fired and not (effect := with_longer_firing(past, rule, span)).missed:
+            return Quieter(Proposal("keep_firing_for", minutes, effect), fired, fires)
+    own = {component for alert, component in past.components.items() if past.rules[alert] == rule}
+    beside = {past.rules[alert] for alert, component in past.components.items() if component in own} - {rule}
+    covering = [(len(_covered(past, rule, other)), other) for other in sorted(beside)]
+    count, other = max(covering, key=lambda one: one[0], default=(0, rule))
+    if count * 2 >= max(fired, 1) and not (effect := with_inhibition(past, rule, other)).missed:
+        return Quieter(Proposal("inhibit", None, effect, by=other), fired, fired - count)
+    incidents = past.of(rule)
+    unpaged = without_paging(incidents, rule, None)
+    if unpaged.fewer > 0 and not any(one.outcome == "acted" for one in incidents):
+        return Quieter(Proposal("no_paging", None, unpaged), fired, fired)
+    return None
+
+
+def _spells(firings: Sequence[Firing], span: timedelta) -> int:
+    """Firings that are left where one that comes back within `span` is the one before."""
+    return sum(
+        before is None or before.end is None or one.start - before.end > span
+        for before, one in zip((None, *firings), firings, strict=False)
     )

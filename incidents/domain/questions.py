@@ -144,8 +144,20 @@ class Path:
     hops: tuple[str, ...]
 
 
+def priced(prices: Mapping[str, tuple[float, float]]) -> dict[QuestionKind, Costs]:
+    """`COSTS` with other minutes and costs."""
+    return {
+        kind: replace(one, minutes=prices[kind][0], cost=prices[kind][1]) if kind in prices else one
+        for kind, one in COSTS.items()
+    }
+
+
 def candidates(
-    suspects: Iterable[str], paths: Iterable[Path], nodes: Mapping[str, str], rate: float | None
+    suspects: Iterable[str],
+    paths: Iterable[Path],
+    nodes: Mapping[str, str],
+    rate: float | None,
+    costs: Mapping[QuestionKind, Costs] = COSTS,
 ) -> list[Question]:
     """The measurements that say something about the suspects.
 
@@ -160,39 +172,46 @@ def candidates(
         tested = tuple(name for name in names if name in passed)
         if tested:
             shortest.setdefault(tested, path)
-    found = [probe(path, tested, rate) for tested, path in shortest.items()]
+    found = [probe(path, tested, rate, costs) for tested, path in shortest.items()]
     for name in names:
         kind, _, rest = name.partition("/")
         if kind == "link":
             ends = rest.split("~")
             tested = (name, *(one for one in names if one.partition("/")[2] in ends))
-            found.append(_costed("link_test", name, tuple(sorted(tested))))
-        found.append(_costed("drain", name, (name,)))
+            found.append(_costed(costs, "link_test", name, tuple(sorted(tested))))
+        found.append(_costed(costs, "drain", name, (name,)))
     for node in sorted(set(nodes.values())):
-        found.append(_costed("benchmark", node, tuple(one for one in names if nodes.get(one) == node)))
+        found.append(_costed(costs, "benchmark", node, tuple(one for one in names if nodes.get(one) == node)))
     return found
 
 
-def _costed(kind: QuestionKind, target: str, tests: tuple[str, ...]) -> Question:
-    one = COSTS[kind]
+def _costed(
+    costs: Mapping[QuestionKind, Costs], kind: QuestionKind, target: str, tests: tuple[str, ...]
+) -> Question:
+    one = costs[kind]
     return Question(kind, target, tests, one.detection, one.false_alarm, one.minutes, one.cost)
 
 
-def probe(path: Path, tests: tuple[str, ...], rate: float | None) -> Question:
+def probe(
+    path: Path,
+    tests: tuple[str, ...],
+    rate: float | None,
+    costs: Mapping[QuestionKind, Costs] = COSTS,
+) -> Question:
     """The probe of a path, with the fewest packets of `PACKETS` that find the fault with 95 %."""
-    target = f"{path.src} -> {path.dst}"
+    target, own = f"{path.src} -> {path.dst}", costs["probe"]
     if rate == 0:
         late = LATE_ANSWERS
         return Question(
-            "probe", target, tests, late.detection, late.false_alarm, late.minutes, late.cost, path.src, path.dst,
+            "probe", target, tests, late.detection, late.false_alarm, own.minutes, own.cost, path.src, path.dst,
             path.hops, PACKETS[0],
         )  # fmt: skip
     share = ASSUMED_RATE if rate is None else min(1.0, max(BACKGROUND * 10, rate / 2))
     packets = next((n for n in PACKETS if rates(n, share)[0] >= 0.95), PACKETS[-1])
     detection, false_alarm = rates(packets, share)
-    minutes = COSTS["probe"].minutes + packets / PACKETS_A_MINUTE
+    minutes = own.minutes + packets / PACKETS_A_MINUTE
     return Question(
-        "probe", target, tests, detection, false_alarm, round(minutes, 2), COSTS["probe"].cost, path.src, path.dst,
+        "probe", target, tests, detection, false_alarm, round(minutes, 2), own.cost, path.src, path.dst,
         path.hops, packets, share,
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import OperationalError
 
 from analyzers.queries import runs, verdict
@@ -27,6 +28,7 @@ from incidents.domain.questions import (
     entropy,
     is_settled,
     leading,
+    priced,
     ranked,
 )
 from incidents.incident.models import TimelineEntry
@@ -151,7 +153,8 @@ def measurements(state: Incident, names: Any, now: datetime) -> list[Question]:
         for name in suspects
         if is_of_a_node(name) and (node := node_of(name, state.region, now)) is not None
     }
-    return candidates(suspects, _paths(state, suspects, now), nodes, _rate(state))
+    paths, costs = _paths(state, suspects, now), priced(settings.QUESTION_COSTS)
+    return candidates(suspects, paths, nodes, _rate(state), costs)
 
 
 def _paths(state: Incident, suspects: Sequence[str], now: datetime) -> list[Path]:

@@ -55,6 +55,7 @@ MOST_RULES: Final = 200
 SENTENCES: Final = {
     "for": "Fire only after {minutes} min more (for)",
     "keep_firing_for": "Keep firing for {minutes} min (keep_firing_for)",
+    "inhibit": "Inhibit it while {by} fires on the same component",
     "lower_urgency": "Lower the urgency: at night, wait for the morning",
     "no_paging": "Route it without paging",
     "delete": "Delete the rule",
@@ -76,16 +77,15 @@ class AlertRules:
 
 def alert_rules(start: datetime, end: datetime, upto: Position | None = None) -> AlertRules:
     """The rules that fired or opened incidents in a period, of what the log held at `upto`."""
-    notes, since = _read(start, end, upto)
+    notes, since = read_notes(min(start, end - HISTORY), end, upto)
     past = past_of(notes)
     found = uses(past, max(start, since), end)[:MOST_RULES]
     worst = [one for one in found if needs_proposal(one)][:PROPOSED]
     return AlertRules(start, end, since, since <= start, tuple(found), _proposals(past, worst, since, end))
 
 
-def _read(start: datetime, end: datetime, upto: Position | None) -> tuple[list[Note], datetime]:
+def read_notes(oldest: datetime, end: datetime, upto: Position | None = None) -> tuple[list[Note], datetime]:
     """Notes in order, and since when they are whole."""
-    oldest = min(start, end - HISTORY)
     steps: list[list[Note]] = []
     since, left = end + LATE, MOST_EVENTS
     while since > oldest:
@@ -186,11 +186,16 @@ def _rule_json(one: RuleUse, proposed: Proposals | None) -> Json:
     }
 
 
+def sentence(one: Proposal) -> str:
+    """The change in words."""
+    return SENTENCES[one.kind].format(minutes=one.minutes, by="" if one.by is None else one.by.name)
+
+
 def _proposal_json(one: Proposal) -> Json:
     return {
         "change": one.kind,
         "minutes": one.minutes,
-        "sentence": SENTENCES[one.kind].format(minutes=one.minutes),
+        "sentence": sentence(one),
         "replayed": one.replayed,
         **_effect_json(one.effect),
     }
@@ -211,7 +216,7 @@ def _effect_json(one: Effect) -> Json:
 # Over HTTP
 # ----------------------------------------------------------------------------------------------------------
 class RuleProposalShape(s.Serializer[Any]):
-    change = s.ChoiceField(choices=sorted(SENTENCES))
+    change = s.ChoiceField(choices=sorted(SENTENCES.keys() - {"inhibit"}))
     minutes = s.IntegerField(allow_null=True, help_text="of `for` and `keep_firing_for`")
     sentence = s.CharField()
     replayed = s.BooleanField(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from incidents import commands
+from incidents import commands, queries
+from incidents.questions.commands import answer
+from incidents.questions.queries import questions_of
+from ingest.queries import now_utc
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out, violations
@@ -22,6 +25,28 @@ def test_a_ticket_shows_who_agrees_and_who_does_not(console: Console) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("as deepview and voting agree")
     page.set_viewport_size({"width": 390, "height": 844})
     assert not sticks_out(page)
+
+
+def test_questions_follow_an_answer_and_leave_a_note_that_is_being_typed(console: Console) -> None:
+    judged = content.verdict()
+    first = {**judged["suspects"][0], "ambiguous_with": ["tor/x-1", "tor/x-2", "tor/x-3"], "score": 0.9}
+    (number,) = content.report({**judged, "suspects": [first]})
+    page = console.open(f"/incidents/{number}")
+    page.locator("#fold-questions > summary").click()
+    block, timeline = page.locator("#questions"), page.get_by_text("answered “Drain")
+    expect(block.locator("[data-question]").first).to_be_visible()
+    expect(block.locator("[data-answers]")).to_have_count(0)
+    asked = [one.question for one in questions_of(queries.get(str(number)).incident, now_utc()).listed]
+    answer(content.ticket_id(number), asked[0].id, "positive", "bob", content.BOB)
+    expect(block.locator("[data-answers] li")).to_have_count(1)
+    expect(block.locator("[data-answers]")).to_contain_text("→")
+    note = block.get_by_label("Note").first
+    note.fill("measured at ten")
+    answer(content.ticket_id(number), asked[1].id, "negative", "bob", content.BOB)
+    expect(timeline).to_have_count(2)
+    page.wait_for_load_state("networkidle")
+    expect(note).to_have_value("measured at ten")
+    assert console.problems == []
 
 
 def test_a_slider_goes_through_the_moments_of_a_ticket_by_keyboard(console: Console) -> None:

@@ -122,6 +122,11 @@ export async function refresh() {
   } finally { running = false; }
 }
 
+// A block that is fetched beside the page is not replaced under somebody who has begun to fill in one of its forms.
+const begun = (block) => [...block.querySelectorAll("input:not([type=hidden]), textarea")].some((one) => one.value !== one.defaultValue)
+  || [...block.querySelectorAll("select")].some((one) => one.selectedIndex > 0);
+document.addEventListener("htmx:oobBeforeSwap", (event) => { if (begun(event.detail.target)) event.detail.shouldSwap = false; });
+
 document.addEventListener("toggle", (event) => { if (!event.target.open) showWaiting(); }, true);
 document.addEventListener("focusout", () => setTimeout(showWaiting, 0));
 parts(document).forEach((part) => shown.set(part, markup(part)));

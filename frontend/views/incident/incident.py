@@ -24,6 +24,7 @@ from incidents.commands import Happened, InvalidValueError, without_team
 from incidents.data_sources.models import DataSource
 from incidents.domain.incident.nodes import blamed_nodes, can_be_mitigated
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
+from incidents.domain.questions import Dialogue
 from incidents.domain.values import parse_rfc3339
 from incidents.people.permissions import refusals
 from incidents.status_pages.models import StatusPage
@@ -82,6 +83,7 @@ def render_incident(
         and can_be_mitigated(shown.incident),
         "questions_apply": not as_of
         and (bool(shown.incident.ambiguous_with or shown.incident.questions) or len(shown.suspects) > 1),
+        "questions_version": _questions_version(shown),
         "has_data_sources": bool(shown.alerts.total and not shown.opinions) and DataSource.objects.exists(),
         "has_status_pages": not as_of and StatusPage.objects.exists(),
         "among": among(request, number),
@@ -96,6 +98,12 @@ def render_incident(
     return show(
         request, "frontend/incident/incident.html", context, section="inbox", watch=watch, status=status
     )
+
+
+def _questions_version(shown: IncidentPage) -> str:
+    """Another one whenever the suspects, what is asked or what was answered changed."""
+    known = shown.incident.questions or Dialogue()
+    return f"{len(known.answers)}-{len(known.requested)}-{shown.incident.component}-{shown.evidence_version}"
 
 
 def _way_of_a_node(state: queries.Incident, name: str | None) -> dict[str, Any]:

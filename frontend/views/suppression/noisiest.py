@@ -1,4 +1,4 @@
-"""The noisiest sources: what fired most, with a silence to begin from and what it would have done."""
+"""The noisiest sources: what fired most, with a silence to begin from and a change of its rule, tried on the past."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.views.pages import page, show
-from incidents.api.config.noise import days_from, noise
+from incidents.reports.alert_rules import sentence
+from incidents.reports.noise import days_from, noise
 
 SPANS = ((1, "1 day"), (7, "7 days"), (31, "31 days"))
 
@@ -24,6 +25,7 @@ def noisiest(request: HttpRequest) -> HttpResponse:
             one,
             "\n".join(str(matcher) for matcher in one.matchers),
             one.replayed.calls_before - one.replayed.calls_after,
+            "" if one.rule is None else sentence(one.rule.proposal),
         )
         for one in found.alerts
     ]

@@ -48,11 +48,18 @@ def test_what_fired_most_has_a_silence_and_its_replay() -> None:
     assert noisy["replayed"]["calls_before"] > noisy["replayed"]["calls_after"]
     assert other["replayed"]["suppressed"] == 1
     assert noisy["replayed"]["missed"] == 0
+    rule = noisy["rule"]
+    assert (rule["change"], rule["minutes"], rule["by"]) == ("for", 5, None)
+    assert (rule["firings_before"], rule["firings_after"], rule["missed"]) == (4, 0, 0)
+    assert rule["sentence"] == "Fire only after 5 min more (for)"
+    assert other["rule"] is None, "it fires on"
 
     bob = Client()
     bob.force_login(get_user_model().objects.create(username="bob"))
     page = bob.get("/silences/noisiest").content.decode()
     assert "4 firings suppressed" in page
+    assert "Fire only after 5 min more (for)" in page
+    assert "4 → 0 firings of the rule" in page
     assert page.index("Flaps on a") < page.index("DiskFull on b")
     begun = bob.get("/silences", {"matchers": "\n".join(noisy["matchers"])}).content.decode()
     assert "alertname=&quot;Flaps&quot;\ninstance=&quot;a&quot;" in begun

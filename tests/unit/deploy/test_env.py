@@ -4,8 +4,10 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 
 from deploy import env
+from incidents.domain.questions import COSTS
 from tests.places import ROOT
 
 
@@ -174,3 +176,21 @@ def test_a_database_that_vanishes_is_noticed_unless_its_address_says_otherwise()
 def test_an_address_without_a_database_is_malformed(url: str) -> None:
     with pytest.raises(env.InvalidSettingError, match="DATABASE_URL names no database"):
         env.database(url)
+
+
+def test_costs_of_measurements_are_read_over_their_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    default = {"probe": (1.0, 0.0), "drain": (15.0, 30.0)}
+    assert env.costs("DOSSIER_TEST", default, "") == default
+    monkeypatch.setenv("DOSSIER_TEST", "drain=20+60.5")
+    assert env.costs("DOSSIER_TEST", default, "") == {"probe": (1.0, 0.0), "drain": (20.0, 60.5)}
+
+
+@pytest.mark.parametrize("raw", ["drain", "drain=20", "fly=1+1", "drain=0+3", "drain=1+-3", "drain=nan+3"])
+def test_a_cost_that_cannot_be_one_names_variable_and_form(raw: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOSSIER_TEST", raw)
+    with pytest.raises(env.InvalidSettingError, match=r"DOSSIER_TEST is set to .* such as drain=20\+60"):
+        env.costs("DOSSIER_TEST", {"drain": (15.0, 30.0)}, "")
+
+
+def test_the_default_costs_of_measurements_are_those_of_the_ranking() -> None:
+    assert {kind: (one.minutes, one.cost) for kind, one in COSTS.items()} == settings.QUESTION_COSTS

@@ -21,6 +21,7 @@ from incidents.domain.alert_rules import (
     note_of,
     past_of,
     proposals,
+    quieter,
     uses,
     with_longer_firing,
     with_lower_urgency,
@@ -55,8 +56,16 @@ class Log:
     ) -> None:
         self.notes.append(Note(stream, kind, at(minute), actor, body or {}))
 
-    def alert(self, minute: float, fired: bool = True, alert: str = "a1", name: str = "DiskSlow") -> None:
+    def alert(
+        self,
+        minute: float,
+        fired: bool = True,
+        alert: str = "a1",
+        name: str = "DiskSlow",
+        component: str | None = None,
+    ) -> None:
         body = {"alert": alert, "fired": fired, "integration": "prometheus", "name": name, "labelled": True}
+        body["component"] = component
         self.add(f"alert/{alert}", "alert.reported", minute, body)
 
     def opened(self, minute: float, *alerts: str, found: bool = False) -> str:
@@ -374,3 +383,80 @@ def test_a_change_of_severity_is_no_firing() -> None:
 )
 def test_what_reached_no_person_is_no_call(body: Mapping[str, Any]) -> None:
     assert note_of(Event("incident.notified", body)) is None
+
+
+def firing(log: Log, minute: float, lasts: float, alert: str = "a1", **other: str) -> None:
+    log.alert(minute, alert=alert, **other)  # type: ignore[arg-type]
+    log.alert(minute + lasts, fired=False, alert=alert, **other)  # type: ignore[arg-type]
+
+
+def quieted(log: Log) -> tuple[str, int | None, int, int] | None:
+    log.notes.sort(key=lambda note: note.at)
+    found = quieter(past_of(log.notes), RULE)
+    return None if found is None else (found.proposal.kind, found.proposal.minutes, found.fired, found.fires)
+
+
+def test_brief_firings_are_spared_by_the_shortest_wait_that_spares_half() -> None:
+    log = Log()
+    for place in range(6):
+        firing(log, 100 * place, 7 if place < 4 else 90)
+    assert quieted(log) == ("for", 10, 6, 2)
+
+
+def test_a_wait_that_misses_what_people_acted_on_is_not_proposed() -> None:
+    log = Log()
+    for place in range(4):
+        stream = log.fleeting(200 * place)
+        log.add(stream, "incident.commented", 200 * place + 1, actor="user:alice")
+    assert quieted(log) is None
+
+
+def test_an_alert_that_comes_back_soon_goes_on_firing() -> None:
+    log = Log()
+    for place in range(6):
+        firing(log, 70 * place, 62)
+    assert quieted(log) == ("keep_firing_for", 10, 6, 1)
+
+
+def test_a_rule_that_fires_under_another_on_its_component_is_inhibited_by_it() -> None:
+    log = Log()
+    for place in range(4):
+        start = 1000.0 * place
+        if place < 3:
+            firing(log, start - 1, 300, "top", name="HostDown", component="host/a")
+        firing(log, start - 1, 300, "far", name="HostDown2", component="host/b")
+        firing(log, start, 200, component="host/a")
+    assert quieted(log) == ("inhibit", None, 4, 1)
+    found = quieter(past_of(log.notes), RULE)
+    assert found is not None
+    assert found.proposal.by == Rule("prometheus", "HostDown")
+
+
+def test_inhibition_spares_the_calls_of_incidents_that_are_wholly_covered() -> None:
+    log = Log()
+    firing(log, 0, 500, "top", name="HostDown", component="host/a")
+    for start in (10, 100, 900):
+        firing(log, start, 61, component="host/a")
+        stream = log.opened(start)
+        log.called(stream, start)
+        log.resolved(stream, start + 61)
+    log.notes.sort(key=lambda note: note.at)
+    found = quieter(past_of(log.notes), RULE)
+    assert found is not None
+    effect = found.proposal.effect
+    assert (found.proposal.kind, effect.calls_before, effect.calls_after, effect.missed) == (
+        "inhibit",
+        3,
+        1,
+        0,
+    )
+
+
+def test_a_rule_on_which_nobody_acts_calls_nobody_where_nothing_else_helps() -> None:
+    log = Log()
+    for place in range(3):
+        firing(log, 500 * place, 200)
+        stream = log.opened(500 * place)
+        log.called(stream, 500 * place)
+        log.resolved(stream, 500 * place + 200)
+    assert quieted(log) == ("no_paging", None, 3, 3)

@@ -24,6 +24,7 @@ from incidents.domain.questions import (
     entropy,
     information,
     lost_for_positive,
+    priced,
     prior,
     ranked,
     rates,
@@ -245,3 +246,16 @@ def test_a_probe_is_asked_for_once_until_its_time_is_over() -> None:
     answered = after(said("negative", question=replace(question, detection=0.98)), state=incident)
     assert answered.questions is not None
     assert answered.questions.pending(NOON) == []
+
+
+def test_other_costs_change_the_order_and_not_the_questions() -> None:
+    suspects, paths = (LINK, LEAF), (OVER_LEAF, OVER_BOTH)
+    believed = prior([Group(suspects, 0.9)])
+    usual = candidates(suspects, paths, {}, 0.1)
+    dear = candidates(suspects, paths, {}, 0.1, priced({"probe": (600.0, 60.0)}))
+    assert {one.id for one in usual} == {one.id for one in dear}
+    assert ranked(believed, usual)[0].question.kind == "probe"
+    first = ranked(believed, dear)[0].question
+    assert (first.kind, first.minutes, first.cost) != ("probe", 1.0, 0.0)
+    assert first.kind == "link_test"
+    assert all(one.minutes > 600 for one in dear if one.kind == "probe")

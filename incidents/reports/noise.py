@@ -1,7 +1,8 @@
-"""The noisiest sources: which integrations and alerts fired most, and what a silence of each would have done.
+"""The noisiest sources: which integrations and alerts fired most, and what a silence and a rule would have done.
 
 GET /api/v1/noise. Firings are counted in a sketch, so that memory does not grow with the alerts; what a silence would
-have done is the replay of configurations over the incidents that opened in that time.
+have done is the replay of configurations over the incidents that opened in that time. The proposed rule is the
+mildest change of the alert's rule that spares half of its firings, tried on the same time.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from rest_framework.response import Response
 
 from incidents.api.config.replay import configuration_in_force, past_incidents
 from incidents.api.incident.views import ERRORS, IncidentAPI, parameters
+from incidents.domain.alert_rules import Past, Quieter, past_of, quieter
 from incidents.domain.configuration_replay import Compared, compare, with_silence
 from incidents.domain.heavy_hitters import Heavy, HeavyHitters
 from incidents.domain.incident.alerts import Reported, reported_from
 from incidents.domain.suppression.rules import Matcher, Silence
 from incidents.domain.values import InvalidValueError, rfc3339
+from incidents.reports.alert_rules import read_notes, sentence
 from incidents.routing.replay import Openings
 from ingest.queries import now_utc, position_at, read_all
 
@@ -38,7 +41,8 @@ PART: Final = 5_000
 @dataclass(frozen=True, slots=True)
 class NoisyAlert:
     """An alert that fired often. `matchers` are of the proposed silence, `suppressed` the firings of all alerts that it
-    would have suppressed; `replayed` is what it would have done to calls."""
+    would have suppressed; `replayed` is what it would have done to calls. `rule` is a change of its rule, None where
+    none that was tried helps."""
 
     alert: str
     title: str
@@ -48,6 +52,7 @@ class NoisyAlert:
     matchers: tuple[Matcher, ...]
     suppressed: int
     replayed: Compared
+    rule: Quieter | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ def noise(start: datetime, end: datetime, shown: int = SHOWN) -> Noise:
                 suppressed[alert] += all(matcher.matches(labels) for matcher in matchers)
     before = configuration_in_force(start, end)
     past = list(past_incidents(openings)) if chosen else []
+    firings = past_of(read_notes(start, end)[0]) if chosen else Past()
     found = []
     for heavy in chosen:
         it, matchers = heavy.thing, proposals[heavy.thing.alert]
@@ -98,6 +104,7 @@ def noise(start: datetime, end: datetime, shown: int = SHOWN) -> Noise:
                 matchers,
                 suppressed[it.alert],
                 replayed,
+                quieter(firings, firings.rules[it.alert]) if it.alert in firings.rules else None,
             )
         )
     return Noise(
@@ -156,6 +163,19 @@ class ReplayedShape(s.Serializer[Any]):
     of = s.IntegerField(help_text="incidents with a confirmed cause")
 
 
+class RuleShape(s.Serializer[Any]):
+    change = s.ChoiceField(choices=["for", "keep_firing_for", "inhibit", "no_paging"])
+    minutes = s.IntegerField(allow_null=True, help_text="of `for` and `keep_firing_for`")
+    by = s.CharField(allow_null=True, help_text="name of the rule that inhibits it")
+    sentence = s.CharField()
+    firings_before = s.IntegerField(help_text="of all alerts of the rule")
+    firings_after = s.IntegerField()
+    calls_before = s.IntegerField(help_text="recorded calls of the incidents of the rule")
+    calls_after = s.IntegerField()
+    missed = s.IntegerField(help_text="incidents that people acted on and that would have called no one")
+    acted = s.IntegerField(help_text="incidents that people acted on")
+
+
 class NoisyShape(CountedShape):
     alert = s.CharField()
     title = s.CharField()
@@ -163,6 +183,7 @@ class NoisyShape(CountedShape):
     integration = s.CharField()
     matchers = s.ListField(child=s.CharField(), help_text="of the proposed silence")
     replayed = ReplayedShape()
+    rule = RuleShape(allow_null=True, help_text="a change of its rule that spares half of the firings")
 
 
 class NoiseShape(s.Serializer[Any]):
@@ -181,7 +202,8 @@ class NoiseView(IncidentAPI):
         responses={200: NoiseShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """The integrations and the alerts that fired most, each alert with a silence and what it would have done."""
+        """The integrations and the alerts that fired most, each alert with a silence and a change of its rule, and what
+        they would have done."""
         end = now_utc()
         days = days_from(parameters(request, "days"))
         return Response(as_json(noise(end - timedelta(days=days), end)))
@@ -219,7 +241,24 @@ def as_json(found: Noise) -> dict[str, Any]:
                     "missed": one.replayed.missed,
                     "of": one.replayed.real,
                 },
+                "rule": None if one.rule is None else _rule_json(one.rule),
             }
             for one in found.alerts
         ],
+    }
+
+
+def _rule_json(one: Quieter) -> dict[str, Any]:
+    effect = one.proposal.effect
+    return {
+        "change": one.proposal.kind,
+        "minutes": one.proposal.minutes,
+        "by": None if one.proposal.by is None else one.proposal.by.name,
+        "sentence": sentence(one.proposal),
+        "firings_before": one.fired,
+        "firings_after": one.fires,
+        "calls_before": effect.calls_before,
+        "calls_after": effect.calls_after,
+        "missed": effect.missed,
+        "acted": effect.acted,
     }
