@@ -54,12 +54,14 @@ class Network:
         spines = [name for name in self.fabric.devices if name.startswith("t1/")]
         racks = [name for name in self.fabric.devices if name.startswith("tor/")]
         (spine,) = (name for name in spines if name.partition("/")[2] in ends)
-        (kept,) = (name for name in racks if name.partition("/")[2] in ends)
+        (undrained,) = (name for name in racks if name.partition("/")[2] in ends)
         lines = [("class,path\n", True)]
         for rack in racks:
             for other in (name for name in racks if name != rack):
                 names = f"{rack.partition('/')[2]}-{other.partition('/')[2]}"
-                lines += [(f"{names},{rack} {way} {other}\n", way != spine or rack == kept) for way in spines]
+                lines += [
+                    (f"{names},{rack} {way} {other}\n", way != spine or rack == undrained) for way in spines
+                ]
         return Drain(
             f"Drained {spine} for new optics",
             "".join(line for line, _ in lines),

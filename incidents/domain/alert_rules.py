@@ -500,7 +500,7 @@ def _before(
 
 
 def with_inhibition(past: Past, rule: Rule, by: Rule) -> Effect:
-    """Where its alerts are suppressed while one of `by` fires on the same component."""
+    """Effect of suppressing its alerts while one of `by` fires on the same component."""
     incidents, covered = past.of(rule), _covered(past, rule, by)
     spared = [
         one

@@ -387,7 +387,7 @@ def test_what_reached_no_person_is_no_call(body: Mapping[str, Any]) -> None:
 
 def firing(log: Log, minute: float, lasts: float, alert: str = "a1", **other: str) -> None:
     log.alert(minute, alert=alert, **other)  # type: ignore[arg-type]
-    log.alert(minute + lasts, fired=False, alert=alert, **other)  # type: ignore[arg-type]
+    log.alert(minute + lasts, fired=False, alert=alert, **other)
 
 
 def quieted(log: Log) -> tuple[str, int | None, int, int] | None:
