@@ -18,6 +18,8 @@ from incidents.domain.values import (
     CommandRefusedError,
     InvalidValueError,
     check_line,
+    check_list,
+    check_object,
     check_text,
     parse_rfc3339,
     rfc3339,
@@ -104,17 +106,10 @@ def slugs_in(services: Iterable[PublicService]) -> set[str]:
 
 def services_from(given: object) -> list[PublicService]:
     """The services of a page as written; keys that are left out are made of the names. Raises InvalidValueError."""
-    if not isinstance(given, list | tuple):
-        raise InvalidValueError("services", "must be a list")
-    if len(given) > MOST_SERVICES:
-        raise InvalidValueError("services", f"must have at most {MOST_SERVICES} entries, has {len(given)}")
     found: list[PublicService] = []
-    for place, one in enumerate(given):
+    for place, written in enumerate(check_list("services", given, MOST_SERVICES)):
         field = f"services[{place}]"
-        if not isinstance(one, Mapping):
-            raise InvalidValueError(field, "must be an object with a name")
-        if unknown := sorted(set(map(str, one)) - {"key", "name", "group", "covers"}):
-            raise InvalidValueError(f"{field}.{unknown[0][:60]}", "is not a field here")
+        one = check_object(field, written, ("key", "name", "group", "covers"))
         name = check_line(f"{field}.name", one.get("name", ""), LONGEST_NAME)
         key = check_line(
             f"{field}.key", one.get("key") or _KEY.sub("-", name.lower()).strip("-") or "service"

@@ -14,7 +14,7 @@ A hop is contradicted by any ground, and supported where the topology and anothe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -28,7 +28,15 @@ from incidents.domain.incident.onset import (
     fisher,
 )
 from incidents.domain.incident.state import Opinion
-from incidents.domain.values import InvalidValueError, check_component, check_line, optional_rfc3339, rfc3339
+from incidents.domain.values import (
+    InvalidValueError,
+    check_component,
+    check_line,
+    check_list,
+    check_object,
+    optional_rfc3339,
+    rfc3339,
+)
 
 MOST_HOPS: Final = 10
 SURE: Final = 0.9
@@ -104,17 +112,10 @@ def hops_from(given: object) -> tuple[Hop, ...]:
 
     Raises InvalidValueError, of the hop and field.
     """
-    if not isinstance(given, list) or not given:
-        raise InvalidValueError("hops", "must be a list of one or more hops")
-    if len(given) > MOST_HOPS:
-        raise InvalidValueError("hops", f"must have at most {MOST_HOPS} hops, has {len(given)}")
     hops: list[Hop] = []
-    for place, one in enumerate(given):
+    for place, written in enumerate(check_list("hops", given, MOST_HOPS, 1)):
         where = f"hops[{place}]"
-        if not isinstance(one, Mapping):
-            raise InvalidValueError(where, "must be an object with `cause` and `effect`")
-        if unknown := sorted(set(one) - {"cause", "effect", "at", "change"}):
-            raise InvalidValueError(f"{where}.{unknown[0]}"[:100], "is not a field of a hop")
+        one = check_object(where, written, ("cause", "effect", "at", "change"))
         hop = Hop(
             check_component(f"{where}.cause", one.get("cause")),
             check_component(f"{where}.effect", one.get("effect")),

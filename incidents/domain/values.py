@@ -122,6 +122,38 @@ def is_worse(a: Severity, b: Severity) -> bool:
     return SEVERITIES.index(a) < SEVERITIES.index(b)
 
 
+def check_object(
+    field: str, value: object, known: Sequence[str], required: Sequence[str] = ()
+) -> Mapping[str, Any]:
+    """An object with no field but the known ones, and with the required ones."""
+    if not isinstance(value, Mapping):
+        raise InvalidValueError(field, f"must be an object with {', '.join(required or known)}")
+    within = f"{field}." if field else ""
+    for name in value:
+        if name not in known:
+            raise InvalidValueError(f"{within}{str(name)[:60]}", f"is not a field; use {', '.join(known)}")
+    for name in required:
+        if name not in value:
+            raise InvalidValueError(f"{within}{name}", "is required")
+    return value
+
+
+def check_list(field: str, value: object, most: int, least: int = 0) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        span = f"{least} to {most}" if least else f"at most {most}"
+        raise InvalidValueError(field, f"must be a list of {span} entries")
+    if not least <= len(value) <= most:
+        bound = f"at most {most}" if len(value) > most else f"at least {least}"
+        raise InvalidValueError(field, f"must have {bound} entries, has {len(value)}")
+    return value
+
+
+def check_whole(field: str, value: object, most: int, least: int = 0) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidValueError(field, f"must be a whole number from {least} to {most}")
+    return value
+
+
 def check_labels(field: str, labels: object) -> dict[str, str]:
     if not isinstance(labels, Mapping):
         raise InvalidValueError(field, "must be an object of texts")
@@ -135,27 +167,24 @@ def check_labels(field: str, labels: object) -> dict[str, str]:
 
 def check_link(field: str, link: object) -> dict[str, str]:
     """`{"href": "https://…", "text": "…"}`. Only http and https: a link is something people click on."""
-    if not isinstance(link, Mapping):
-        raise InvalidValueError(field, 'must be an object {"href", "text"}')
-    if unknown := sorted(set(link) - {"href", "text"}):
-        raise InvalidValueError(f"{field}.{unknown[0]}", "is not a field of a link")
-    href = check_line(f"{field}.href", link.get("href"), 2000)
+    given = check_object(field, link, ("href", "text"))
+    href = check_line(f"{field}.href", given.get("href"), 2000)
     if not href.lower().startswith(("http://", "https://")) or " " in href:
         raise InvalidValueError(f"{field}.href", "must be an http or https address")
-    return {"href": href, "text": check_line(f"{field}.text", link.get("text", ""), TITLE_LIMIT, blank=True)}
+    return {"href": href, "text": check_line(f"{field}.text", given.get("text", ""), TITLE_LIMIT, blank=True)}
 
 
 def check_links(field: str, links: object, limit: int = LINKS_LIMIT) -> list[dict[str, str]]:
-    items = _sequence(field, links, limit)
+    items = check_list(field, links, limit)
     return [check_link(f"{field}[{i}]", link) for i, link in enumerate(items)]
 
 
-_EVIDENCE_FIELDS = {"kind", "title", "columns", "rows", "chart", "text"}
+_EVIDENCE_FIELDS: Final = ("kind", "title", "columns", "rows", "chart", "text")
 
 
 def check_evidence(field: str, evidence: object) -> list[dict[str, Json]]:
     """Items shaped as a verdict's evidence: a table, a Vega-Lite chart with its data inline, or a text."""
-    items = _sequence(field, evidence, EVIDENCE_LIMIT)
+    items = check_list(field, evidence, EVIDENCE_LIMIT)
     checked = [_check_item(f"{field}[{i}]", item) for i, item in enumerate(items)]
     size = len(json.dumps(checked).encode())
     if size > EVIDENCE_BYTES:
@@ -163,17 +192,14 @@ def check_evidence(field: str, evidence: object) -> list[dict[str, Json]]:
     return checked
 
 
-def _check_item(field: str, item: object) -> dict[str, Json]:
-    if not isinstance(item, Mapping):
-        raise InvalidValueError(field, "must be an object")
-    if unknown := sorted(set(item) - _EVIDENCE_FIELDS):
-        raise InvalidValueError(f"{field}.{unknown[0]}", "is not a field of evidence")
+def _check_item(field: str, value: object) -> dict[str, Json]:
+    item = check_object(field, value, _EVIDENCE_FIELDS)
     if item.get("kind") not in ("table", "chart", "text"):
         raise InvalidValueError(f"{field}.kind", "must be table, chart or text")
     check_json(field, item)
     columns = [
         check_line(f"{field}.columns", c)
-        for c in _sequence(f"{field}.columns", item.get("columns", []), COLUMNS_LIMIT)
+        for c in check_list(f"{field}.columns", item.get("columns", []), COLUMNS_LIMIT)
     ]
     chart = item.get("chart", {})
     if not isinstance(chart, Mapping) or (item["kind"] == "chart") != bool(chart):
@@ -191,8 +217,8 @@ def _check_item(field: str, item: object) -> dict[str, Json]:
 
 def _check_rows(field: str, rows: object, width: int) -> list[list[Json]]:
     checked = []
-    for i, row in enumerate(_sequence(field, rows, ROWS_LIMIT)):
-        cells = _sequence(f"{field}[{i}]", row, COLUMNS_LIMIT)
+    for i, row in enumerate(check_list(field, rows, ROWS_LIMIT)):
+        cells = check_list(f"{field}[{i}]", row, COLUMNS_LIMIT)
         if len(cells) != width:
             raise InvalidValueError(
                 f"{field}[{i}]", f"must have one cell for each of the {width} columns, has {len(cells)}"
@@ -230,14 +256,6 @@ def _refuse_addresses(field: str, value: object) -> None:
     elif isinstance(value, list):
         for inner in value:
             _refuse_addresses(field, inner)
-
-
-def _sequence(field: str, value: object, limit: int) -> Sequence[Any]:
-    if not isinstance(value, list | tuple):
-        raise InvalidValueError(field, "must be a list")
-    if len(value) > limit:
-        raise InvalidValueError(field, f"must have at most {limit} entries, has {len(value)}")
-    return value
 
 
 class CommandRefusedError(Exception):

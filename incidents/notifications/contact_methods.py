@@ -33,11 +33,10 @@ from incidents.domain.notifications.delivery import (
     refused,
     rules_as_json,
     rules_from,
-    whole,
 )
 from incidents.domain.notifications.message import test_message
 from incidents.domain.telephony import check_number
-from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
+from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line, check_whole
 from incidents.notifications.channels.apprise import check_service
 from incidents.notifications.channels.send import send
 from incidents.notifications.models import ContactMethod, NotificationDelivery, Preferences
@@ -210,9 +209,9 @@ def _fill(row: ContactMethod, given: Mapping[str, Any]) -> None:
     if "secret" in given:
         row.secret = check_line("secret", given["secret"] or "", 200, blank=True)
     if "most" in given:
-        row.most = None if given["most"] is None else whole("most", given["most"], MOST, 1)
+        row.most = None if given["most"] is None else check_whole("most", given["most"], MOST, 1)
     if "span" in given:
-        row.span = whole("span", given["span"], LONGEST_SPAN, 1)
+        row.span = check_whole("span", given["span"], LONGEST_SPAN, 1)
 
 
 def _name(given: object) -> str:
@@ -281,7 +280,7 @@ def _set_preferences(user: User, given: Mapping[str, Any], context: Context) -> 
     before = preferences_as_json(locked)
     rules = rules_as_json(rules_from(given.get("rules", []), names))
     quiet = quiet_as_json(quiet_from(given.get("quiet_hours")))
-    seconds = whole("bundle_seconds", given.get("bundle_seconds", DEFAULT_BUNDLE), LONGEST_BUNDLE)
+    seconds = check_whole("bundle_seconds", given.get("bundle_seconds", DEFAULT_BUNDLE), LONGEST_BUNDLE)
     Preferences.objects.update_or_create(
         user=locked, defaults={"rules": rules, "quiet": quiet, "bundle_seconds": seconds}
     )

@@ -13,11 +13,20 @@ links it to a call that people join.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from incidents.domain.values import InvalidValueError, check_line, check_link, check_severity, check_text
+from incidents.domain.values import (
+    InvalidValueError,
+    check_line,
+    check_link,
+    check_list,
+    check_object,
+    check_severity,
+    check_text,
+    check_whole,
+)
 
 Kind = Literal["person", "schedule", "team", "owner", "channel", "severity", "bridge"]
 
@@ -99,10 +108,14 @@ def policy_from(body: Mapping[str, Any]) -> Policy:
         slug=check_line("slug", body.get("slug"), 60),
         name=check_line("name", body.get("name"), 120),
         steps=steps_from(body.get("steps")),
-        repeats=_whole("repeats", body.get("repeats", 0), 0, MOST_REPEATS),
-        repeat_after=_whole("repeat_after", body.get("repeat_after", USUAL_WAIT), SHORTEST_WAIT, LONGEST),
+        repeats=check_whole("repeats", body.get("repeats", 0), MOST_REPEATS),
+        repeat_after=check_whole(
+            "repeat_after", body.get("repeat_after", USUAL_WAIT), LONGEST, SHORTEST_WAIT
+        ),
         acknowledgement_timeout=(
-            None if timeout is None else _whole("acknowledgement_timeout", timeout, SHORTEST_WAIT, LONGEST)
+            None
+            if timeout is None
+            else check_whole("acknowledgement_timeout", timeout, LONGEST, SHORTEST_WAIT)
         ),
         restart_when_worse=restart,
     )
@@ -110,7 +123,9 @@ def policy_from(body: Mapping[str, Any]) -> Policy:
 
 def steps_from(value: object) -> tuple[Step, ...]:
     """Raises InvalidValueError: at least one step, and at least one action that tells somebody."""
-    steps = tuple(_step(f"steps[{i}]", one) for i, one in enumerate(_some("steps", value, MOST_STEPS)))
+    steps = tuple(
+        _step(f"steps[{i}]", one) for i, one in enumerate(check_list("steps", value, MOST_STEPS, 1))
+    )
     if not any(action.kind in CALLING for step in steps for action in step.actions):
         raise InvalidValueError(
             "steps", f"at least one action must notify someone: {', '.join(sorted(CALLING))}"
@@ -119,13 +134,10 @@ def steps_from(value: object) -> tuple[Step, ...]:
 
 
 def _step(field: str, value: object) -> Step:
-    if not isinstance(value, Mapping):
-        raise InvalidValueError(field, 'must be an object {"after", "actions"}')
-    if unknown := sorted(str(name)[:60] for name in set(value) - {"after", "actions"}):
-        raise InvalidValueError(f"{field}.{unknown[0]}", "is not a field of a step")
-    actions = _some(f"{field}.actions", value.get("actions"), MOST_ACTIONS)
+    given = check_object(field, value, ("after", "actions"))
+    actions = check_list(f"{field}.actions", given.get("actions"), MOST_ACTIONS, 1)
     return Step(
-        _whole(f"{field}.after", value.get("after", 0), 0, LONGEST),
+        check_whole(f"{field}.after", given.get("after", 0), LONGEST),
         tuple(_action(f"{field}.actions[{i}]", one) for i, one in enumerate(actions)),
     )
 
@@ -159,18 +171,6 @@ def _address(field: str, given: object) -> str:
         return check_link(field, {"href": given})["href"]
     except InvalidValueError as error:
         raise InvalidValueError(field, error.reason) from None
-
-
-def _some(field: str, value: object, most: int) -> Sequence[Any]:
-    if not isinstance(value, list | tuple) or not 1 <= len(value) <= most:
-        raise InvalidValueError(field, f"must be a list of 1 to {most} entries")
-    return value
-
-
-def _whole(field: str, value: object, least: int, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise InvalidValueError(field, f"must be a whole number from {least} to {most}")
-    return value
 
 
 def check_reason(text: object) -> str:

@@ -27,7 +27,10 @@ from incidents.domain.values import (
     InvalidValueError,
     Severity,
     check_line,
+    check_list,
+    check_object,
     check_severity,
+    check_whole,
 )
 
 # Delivery
@@ -134,21 +137,18 @@ def another_way(person: Person, used: Sequence[str]) -> Method | None:
 
 # What people write
 # ----------------------------------------------------------------------------------------------------------
-_RULE_FIELDS: Final = {"method", "delay", "severities", "urgent"}
-_QUIET_FIELDS: Final = {"zone", "start", "end"}
+_RULE_FIELDS: Final = ("method", "delay", "severities", "urgent")
+_QUIET_FIELDS: Final = ("zone", "start", "end")
 
 
 def rules_from(value: object, methods: Sequence[str]) -> tuple[Rule, ...]:
     """Rules as JSON has them, held against the names of the methods there are. Raises InvalidValueError."""
-    if not isinstance(value, list):
-        raise InvalidValueError("rules", "must be a list")
-    if len(value) > RULES_LIMIT:
-        raise InvalidValueError("rules", f"must have at most {RULES_LIMIT} entries, has {len(value)}")
-    return tuple(_rule(f"rules[{place}]", each, methods) for place, each in enumerate(value))
+    given = check_list("rules", value, RULES_LIMIT)
+    return tuple(_rule(f"rules[{place}]", each, methods) for place, each in enumerate(given))
 
 
 def _rule(field: str, value: object, methods: Sequence[str]) -> Rule:
-    given = _object(field, value, _RULE_FIELDS)
+    given = check_object(field, value, _RULE_FIELDS)
     method = check_line(f"{field}.method", given.get("method"))
     if method not in methods:
         raise InvalidValueError(f"{field}.method", f"no contact method {method}; use {_listed(methods)}")
@@ -161,7 +161,7 @@ def _rule(field: str, value: object, methods: Sequence[str]) -> Rule:
     chosen = {check_severity(f"{field}.severities", each) for each in severities}
     return Rule(
         method,
-        timedelta(seconds=whole(f"{field}.delay", given.get("delay", 0), LONGEST_DELAY)),
+        timedelta(seconds=check_whole(f"{field}.delay", given.get("delay", 0), LONGEST_DELAY)),
         tuple(severity for severity in SEVERITIES if severity in chosen),
         urgent,
     )
@@ -183,7 +183,7 @@ def quiet_from(value: object) -> QuietHours | None:
     """Quiet hours as JSON has them. Raises InvalidValueError."""
     if value is None:
         return None
-    given = _object("quiet_hours", value, _QUIET_FIELDS)
+    given = check_object("quiet_hours", value, _QUIET_FIELDS)
     zone = check_line("quiet_hours.zone", given.get("zone"), 64)
     try:
         ZoneInfo(zone)
@@ -213,21 +213,6 @@ def _clock(name: str, value: object) -> time:
     except ValueError:
         raise InvalidValueError(f"quiet_hours.{name}", "must be a time of day such as 22:00") from None
     return moment.time()
-
-
-def whole(field: str, value: object, high: int, low: int = 0) -> int:
-    """A whole number within bounds. Raises InvalidValueError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidValueError(field, f"must be a whole number from {low} to {high}")
-    return value
-
-
-def _object(field: str, value: object, known: set[str]) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidValueError(field, f"must be an object of {', '.join(sorted(known))}")
-    if unknown := sorted(set(value) - known):
-        raise InvalidValueError(f"{field}.{unknown[0]}"[:200], "is not a known field")
-    return value
 
 
 def _listed(names: Sequence[str]) -> str:

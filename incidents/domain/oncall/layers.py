@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, get_args
+from typing import Final, get_args
 from zoneinfo import ZoneInfo
 
 from incidents.domain.oncall.rotations import Holidays, Rotation, TimesOfWeek
-from incidents.domain.values import InvalidValueError, check_line, read_zone
+from incidents.domain.values import InvalidValueError, check_line, check_list, check_object, read_zone
 
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MOST_LAYERS: Final = 10
@@ -32,9 +31,8 @@ _REQUIRED = ("name", "people", "start", "turn")
 
 def read_layers(layers: object, zone: ZoneInfo) -> tuple[Rotation, ...]:
     """Rotations of a schedule whose zone is `zone`, the last one first in rank. Raises InvalidValueError."""
-    if not isinstance(layers, list | tuple) or not 1 <= len(layers) <= MOST_LAYERS:
-        raise InvalidValueError("layers", f"must be a list of 1 to {MOST_LAYERS} layers")
-    read = tuple(_layer(f"layers[{place}]", one, zone) for place, one in enumerate(layers))
+    given = check_list("layers", layers, MOST_LAYERS, 1)
+    read = tuple(_layer(f"layers[{place}]", one, zone) for place, one in enumerate(given))
     names = [one.name for one in read]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -43,7 +41,7 @@ def read_layers(layers: object, zone: ZoneInfo) -> tuple[Rotation, ...]:
 
 
 def _layer(field: str, value: object, zone: ZoneInfo) -> Rotation:
-    given = _object(field, value, _FIELDS, _REQUIRED)
+    given = check_object(field, value, _FIELDS, _REQUIRED)
     own = read_zone(f"{field}.time_zone", given["time_zone"]) if given.get("time_zone") is not None else zone
     start = _local(f"{field}.start", given["start"])
     end = None if given.get("end") is None else _local(f"{field}.end", given["end"])
@@ -64,22 +62,9 @@ def _layer(field: str, value: object, zone: ZoneInfo) -> Rotation:
     )
 
 
-def _object(field: str, value: object, known: Sequence[str], required: Sequence[str]) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidValueError(field, f"must be an object with {', '.join(required)}")
-    for name in value:
-        if name not in known:
-            raise InvalidValueError(f"{field}.{str(name)[:60]}", f"is not a field; use {', '.join(known)}")
-    for name in required:
-        if name not in value:
-            raise InvalidValueError(f"{field}.{name}", "is required")
-    return value
-
-
 def _people(field: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_PEOPLE:
-        raise InvalidValueError(field, f"must be a list of 1 to {MOST_PEOPLE} user names in rotation order")
-    return tuple(check_line(f"{field}[{place}]", one, 150) for place, one in enumerate(value))
+    given = check_list(field, value, MOST_PEOPLE, 1)
+    return tuple(check_line(f"{field}[{place}]", one, 150) for place, one in enumerate(given))
 
 
 def _local(field: str, value: object) -> datetime:
@@ -105,13 +90,12 @@ def _turn(field: str, value: object) -> timedelta:
 
 
 def _times(field: str, value: object) -> tuple[TimesOfWeek, ...]:
-    if not isinstance(value, list | tuple) or len(value) > MOST_TIMES:
-        raise InvalidValueError(field, f"must be a list of at most {MOST_TIMES}; none is always")
-    return tuple(_time(f"{field}[{place}]", one) for place, one in enumerate(value))
+    given = check_list(field, value, MOST_TIMES)
+    return tuple(_time(f"{field}[{place}]", one) for place, one in enumerate(given))
 
 
 def _time(field: str, value: object) -> TimesOfWeek:
-    given = _object(field, value, ("days", "from", "to"), ("days", "from", "to"))
+    given = check_object(field, value, ("days", "from", "to"), ("days", "from", "to"))
     days = given["days"]
     if not isinstance(days, list | tuple) or not days or not all(one in DAYS for one in days):
         raise InvalidValueError(f"{field}.days", f"must be a list of {', '.join(DAYS)}")

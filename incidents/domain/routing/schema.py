@@ -29,7 +29,14 @@ from incidents.domain.routing.rules import (
     read_matchers,
 )
 from incidents.domain.suppression.rules import Matcher, each_matcher
-from incidents.domain.values import SEVERITIES, InvalidValueError, Severity, check_line, check_severity
+from incidents.domain.values import (
+    SEVERITIES,
+    InvalidValueError,
+    Severity,
+    check_line,
+    check_object,
+    check_severity,
+)
 
 SLUG = re.compile(r"[A-Za-z0-9_-]{1,60}")
 RESERVED = ("explain", "replay")
@@ -64,11 +71,8 @@ class Written:
 
 def conditions_from(pattern: object, when: object) -> Conditions:
     """Raises InvalidValueError."""
-    if not isinstance(when, Mapping):
-        raise InvalidValueError("when", f"must be an object of {', '.join(WHEN)}")
-    if unknown := sorted(str(name) for name in set(when) - set(WHEN)):
-        raise InvalidValueError(f"when.{unknown[0][:60]}", f"is not a condition; use {', '.join(WHEN)}")
-    given = {name: value for name, value in when.items() if value not in (None, "", [])}
+    written = check_object("when", when, WHEN)
+    given = {name: value for name, value in written.items() if value not in (None, "", [])}
     confidence = given.get("min_confidence")
     zone = given.get("zone", "UTC")
     if "zone" in given and "hours" not in given:
@@ -107,11 +111,8 @@ def grouping_from(value: object) -> Grouping | None:
     """None where nothing is said. Raises InvalidValueError."""
     if value is None:
         return None
-    if not isinstance(value, Mapping):
-        raise InvalidValueError("grouping", 'must be an object {"by", "window_seconds"} or null')
-    if unknown := sorted(str(name) for name in set(value) - {"by", "window_seconds"}):
-        raise InvalidValueError(f"grouping.{unknown[0][:60]}", "is not a field; use by and window_seconds")
-    by, window = value.get("by"), value.get("window_seconds")
+    given = check_object("grouping", value, ("by", "window_seconds"))
+    by, window = given.get("by"), given.get("window_seconds")
     names = None if by is None else tuple(check_line("grouping.by", one) for one in _list("grouping.by", by))
     if names is not None and len(names) > MOST_LABELS:
         raise InvalidValueError("grouping.by", f"must be at most {MOST_LABELS} labels")
@@ -184,13 +185,10 @@ def written_from(
 
 
 def _written(
-    value: object, teams: Mapping[str, Team], services: Mapping[str, Service], place: int
+    given: object, teams: Mapping[str, Team], services: Mapping[str, Service], place: int
 ) -> Written:
-    if not isinstance(value, Mapping):
-        raise InvalidValueError("", f"must be an object of {', '.join(FIELDS)}")
     # `id` stands in what the API lists, which may be sent back as it is.
-    if unknown := sorted(str(name) for name in set(value) - {*FIELDS, "id"}):
-        raise InvalidValueError(unknown[0][:60], "is not a known field")
+    value = check_object("", given, (*FIELDS, "id"))
     pattern = "" if value.get("pattern") is None else value["pattern"]
     name = value.get("name") or suggested_name(str(pattern), str(value.get("team") or ""), place)
     severity, policy, parent = value.get("severity"), value.get("policy"), value.get("parent")
