@@ -139,12 +139,11 @@ def check_object(
 
 
 def check_list(field: str, value: object, most: int, least: int = 0) -> Sequence[Any]:
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, list | tuple) or len(value) < least:
         span = f"{least} to {most}" if least else f"at most {most}"
         raise InvalidValueError(field, f"must be a list of {span} entries")
-    if not least <= len(value) <= most:
-        bound = f"at most {most}" if len(value) > most else f"at least {least}"
-        raise InvalidValueError(field, f"must have {bound} entries, has {len(value)}")
+    if len(value) > most:
+        raise InvalidValueError(field, f"must have at most {most} entries, has {len(value)}")
     return value
 
 
