@@ -90,7 +90,7 @@ def parts() -> list[Part]:
 
 
 def empty() -> int:
-    """How many parts have not been begun."""
+    """Number of parts that have not been begun."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM log_part, log_event_number WHERE first > last_value")
         return int(cursor.fetchone()[0])

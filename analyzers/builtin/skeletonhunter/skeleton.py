@@ -352,7 +352,7 @@ def _rail_groups(series: Series, least: float) -> int:
 
 
 def _replicas_of_host(series: Series, labels: Ints, groups: int) -> int:
-    """How many replicas of a stage stand beside each other in a host, the rails of each one after the other."""
+    """Number of replicas of a stage that stand beside each other in a host, the rails of each one after the other."""
     hosts, rails, samples = series.tx.shape
     width, best = rails // groups, 1
     counter = series.tx.reshape(hosts, groups, width, samples)

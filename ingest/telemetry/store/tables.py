@@ -268,7 +268,7 @@ def maintain(now: datetime) -> dict[str, int]:
 
 
 def overdue(now: datetime) -> dict[str, timedelta]:
-    """How long ago the oldest partition of a kind should have been dropped, by kind, where it is still there."""
+    """Time by kind since the oldest partition should have been dropped, where it is still there."""
     found = {}
     for kind in KINDS.values():
         spans = existing(kind) if kind.is_event else []
