@@ -3,8 +3,8 @@
 Parts are made ahead, so that no writer waits for one. The total order is (epoch, txid, seq), and numbers are drawn
 while transactions run, so a part does not end where the next begins: a transaction may draw a number of an old part and
 commit late. A part is closed when all of its numbers are drawn and no transaction is at work that may have drawn one;
-then its last position is noted. Whoever reads on from a later position passes the part by: `floor` says below which
-number.
+then its last position is noted, and the highest number up to there. Whoever reads on in the order needs the parts of
+one `stretch` at a time: those before it have no later event, those behind it no earlier one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ REMEMBERED = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Numbers from `first` on, below `until`. `last` is its last position once it is closed."""
+    """Numbers from `first` on, below `until`. Once it is closed, `last` is its last position, and no event up to there
+    has a higher number than `reach`."""
 
     first: int
     until: int
     last: Position | None
+    reach: int
 
     @property
     def table(self) -> str:
@@ -75,17 +77,22 @@ def _close() -> None:
             " WHERE last_seq IS NULL"
             " AND (full_epoch, full_at) <= (log_live_epoch(), pg_snapshot_xmin(pg_current_snapshot()))"
         )
+        cursor.execute(
+            "UPDATE log_part SET reach = greatest(until - 1, (SELECT max(seq) FROM log_event WHERE seq >= until"
+            " AND (epoch, txid, seq) <= (last_epoch, last_txid, last_seq)))"
+            " WHERE last_seq IS NOT NULL AND reach IS NULL"
+        )
 
 
 def parts() -> list[Part]:
     """All of them, the oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT first, until, last_epoch, last_txid::text, last_seq FROM log_part ORDER BY first"
+            "SELECT first, until, last_epoch, last_txid::text, last_seq, reach FROM log_part ORDER BY first"
         )
         return [
-            Part(first, until, None if seq is None else Position(epoch, int(txid), seq))
-            for first, until, epoch, txid, seq in cursor.fetchall()
+            Part(first, until, None if reach is None else Position(epoch, int(txid), seq), reach or 0)
+            for first, until, epoch, txid, seq, reach in cursor.fetchall()
         ]
 
 
@@ -99,16 +106,33 @@ def empty() -> int:
 _known: dict[str, tuple[float, list[Part]]] = {}  # by database
 
 
-def floor(after: Position) -> int:
-    """A number below which no event stands after this position: the end of the closed parts before it."""
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of the total order, from a position up to `end` (inclusive; None: to the end of the log): its events have
+    numbers from `low` to `high`."""
+
+    low: int
+    high: int | None
+    end: Position | None
+
+
+def stretch(after: Position) -> Stretch:
+    """The piece that follows a position."""
     known_as, now = database.name(), time.monotonic()
     looked, closed = _known.get(known_as, (float("-inf"), []))
     if now - looked > REMEMBERED:
         closed = [part for part in parts() if part.last is not None]
         _known[known_as] = (now, closed)
-    number = 0
+    low = 0
     for part in closed:
-        if part.first != number or part.last is None or part.last > after:
+        if part.first != low or part.last is None:
             break
-        number = part.until
-    return number
+        if part.last > after:
+            return Stretch(low, part.reach, part.last)
+        low = part.until
+    return Stretch(low, None, None)
+
+
+def floor(after: Position) -> int:
+    """A number below which no event stands after this position."""
+    return stretch(after).low

@@ -146,11 +146,33 @@ def read_all(
 
     Going on from the last event's position never skips or repeats one, whatever commits in between.
     """
+    found: list[Event] = []
+    while True:
+        piece = parts.stretch(after)
+        last = upto if piece.end is None or (upto is not None and upto <= piece.end) else piece.end
+        found += _read_piece(after, last, (piece.low, piece.high), limit - len(found), types)
+        if len(found) == limit or last == upto:
+            return found
+        after = last or after
+
+
+def _read_piece(
+    after: Position,
+    upto: Position | None,
+    numbers: tuple[int, int | None],
+    limit: int,
+    types: Collection[str] | None,
+) -> list[Event]:
+    """Events of one stretch: numbers written out spare Postgres the look at other parts of the log."""
     sql = (
         f"SELECT {COLUMNS} FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND {BELOW_WATERMARK}"
         " AND seq >= %s"
     )
-    values: list[Any] = [after.epoch, str(after.txid), after.seq, parts.floor(after)]
+    low, high = numbers
+    values: list[Any] = [after.epoch, str(after.txid), after.seq, low]
+    if high is not None:
+        sql += " AND seq <= %s"
+        values.append(high)
     if types is not None:
         sql += " AND type = ANY(%s)"
         values.append(list(types))

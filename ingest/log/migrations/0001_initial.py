@@ -48,7 +48,8 @@ CREATE TABLE log_stream (
 ) WITH (fillfactor = 80);
 
 -- The parts: numbers from `first` on, below `until`. `full_at` is a transaction id at which all of its numbers had been
--- drawn; when no older transaction is at work any more, `last_*` says where the part ends in the total order.
+-- drawn; when no older transaction is at work any more, `last_*` says where the part ends in the total order, and
+-- `reach` is the highest number up to there, which may be one of a later part.
 CREATE TABLE log_part (
     first bigint PRIMARY KEY,
     until bigint NOT NULL,
@@ -56,7 +57,8 @@ CREATE TABLE log_part (
     full_at xid8,
     last_epoch integer,
     last_txid xid8,
-    last_seq bigint
+    last_seq bigint,
+    reach bigint
 );
 
 CREATE TABLE log_follower (

@@ -242,6 +242,44 @@ def test_who_reads_on_does_not_look_at_closed_parts(across: list[Event]) -> None
     assert "log_event_p0" not in text
 
 
+def test_who_reads_an_old_part_does_not_look_at_later_ones(across: list[Event]) -> None:
+    parts.maintain()
+    text = plan(lambda: read.read_all(Position.START, 2))
+    assert "log_event_p0" in text
+    assert f"log_event_p{END}" not in text
+    assert read.read_all(Position.START, 2) == across[:2]
+
+
+def test_a_stretch_reaches_as_far_as_its_transactions_drew_numbers() -> None:
+    draw(END - 3)
+    say("talk/0", "a")
+    with transaction.atomic():
+        say("talk/early", "b")
+        with elsewhere(lambda: say("talk/later", "c")):
+            pass
+        say(
+            "talk/early", "d"
+        )  # in the second part, with the id of a transaction before that of the last in the first
+    say("talk/1", "e")
+    parts.maintain()
+    parts._known.clear()
+    assert parts.stretch(Position.START).high == END
+    found = read.read_all(Position.START, 10)
+    assert [event.body["word"] for event in found] == ["a", "b", "d", "c", "e"]
+    assert [event.position.seq for event in found] == [END - 3, END - 2, END, END - 1, END + 1]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("kept", [None, 0, 1, 2, 3])
+def test_a_page_may_span_stretches(across: list[Event], limit: int, kept: int | None) -> None:
+    parts.maintain()
+    upto = None if kept is None else across[kept].position
+    wanted = across if kept is None else across[: kept + 1]
+    assert read.read_all(Position.START, limit, upto=upto) == wanted[:limit]
+    assert read.read_all(Position.START, limit, {"test.said"}, upto) == wanted[:limit]
+    assert read.read_all(Position.START, limit, {"test.sung"}, upto) == []
+
+
 def test_a_follower_does_not_look_at_closed_parts(across: list[Event]) -> None:
     follower = read.Follower("scribe", frozenset({"test.said"}), lambda _: None)
     parts.maintain()
