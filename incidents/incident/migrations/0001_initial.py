@@ -391,4 +391,23 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="RebuildProgress",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("began_at", models.DateTimeField()),
+                ("moved_at", models.DateTimeField()),
+                ("position", models.CharField(blank=True, max_length=36)),
+                ("incidents", models.IntegerField(default=0)),
+                ("differed", models.JSONField(default=list)),
+            ],
+            options={
+                "db_table": "incident_rebuild",
+            },
+        ),
     ]

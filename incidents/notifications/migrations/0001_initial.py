@@ -81,6 +81,7 @@ class Migration(migrations.Migration):
                             ("email", "e-mail"),
                             ("webhook", "webhook"),
                             ("apprise", "service"),
+                            ("push", "push on a device"),
                             ("sms", "SMS"),
                             ("voice", "phone call"),
                         ],
@@ -224,5 +225,18 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 fields=("notification", "place"), name="one_delivery_per_place"
             ),
+        ),
+        migrations.CreateModel(
+            name="PushKey",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("private", incidents.security.encryption.EncryptedText()),
+                ("public", models.TextField()),
+            ],
         ),
     ]
