@@ -42,7 +42,6 @@ class Background:
 
 INDEPENDENT = Background()
 CLUMPED = Background(hosts=1.0)
-WITH_CUSTOMERS = Background(hosts=1.0, customers=2.0)
 
 
 @dataclass(frozen=True, slots=True)

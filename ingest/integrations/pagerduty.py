@@ -34,7 +34,6 @@ from ingest.integrations.normalized import (
 )
 from ingest.telemetry.kinds.declare import is_component
 
-LONGEST_SUMMARY = 1_024
 LONGEST_KEY = 255
 LARGEST = 512 * 1_024
 """Bytes of an event."""

@@ -32,7 +32,7 @@ from tests.browser.snapshot import Snapshot
 from tests.places import ROOT
 
 PASSWORD = "correct horse battery staple"
-START = 60  # seconds
+START = 180  # seconds
 # Playwright keeps an event loop in this thread, which makes Django refuse queries that block nobody here.
 ALLOWED = "DJANGO_ALLOW_ASYNC_UNSAFE"
 expect.set_options(timeout=20_000)  # a busy machine is slow, and what comes at once is not waited for

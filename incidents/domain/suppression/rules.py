@@ -142,11 +142,6 @@ def each_matcher(value: object) -> tuple[Matcher, ...]:
     return tuple(_matcher(f"matchers[{place}]", one) for place, one in enumerate(value))
 
 
-def matchers_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Matcher, ...]:
-    """Matchers as they are kept, which were read once before."""
-    return tuple(Matcher(one["name"], one["value"], one["isRegex"], one["isEqual"]) for one in stored)
-
-
 def _matcher(field: str, value: object) -> Matcher:
     if not isinstance(value, Mapping):
         raise InvalidValueError(field, 'must be an object {"name", "value", "isRegex", "isEqual"}')
