@@ -151,8 +151,8 @@ class ChatWorkspacesView(Catalog):
 class ChatWorkspaceFileSerializer(ChatWorkspaceSerializer):
     """Token and signing secret are given, or variables are named that hold them; neither is ever shown."""
 
-    token = s.CharField(max_length=600)
-    signing_secret = s.CharField(max_length=200)
+    token = s.CharField(max_length=600)  # type: ignore[assignment]  # its pattern holds for what the variable has
+    signing_secret = s.CharField(max_length=200)  # type: ignore[assignment]
 
     class Meta(ChatWorkspaceSerializer.Meta):
         fields = ("name", "token", "signing_secret", "channel", "rooms", "least", "active")  # type: ignore[assignment]

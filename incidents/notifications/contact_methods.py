@@ -242,7 +242,7 @@ def check_address(kind: Kind, given: object) -> str:
             validate_email(address)
         except ValidationError:
             raise InvalidValueError("address", "must be an e-mail address") from None
-    elif kind == "webhook":
+    elif kind in ("webhook", "teams"):
         try:
             outbound.check_literal(address, settings.OUTBOUND_ALLOWED_NETWORKS)
         except outbound.AddressRefusedError as error:

@@ -17,6 +17,7 @@ CALL, OVER = "call", "over"
 KINDS = (
     ("email", "e-mail"),
     ("webhook", "webhook"),
+    ("teams", "Microsoft Teams"),
     ("apprise", "service"),
     ("push", "push on a device"),
     ("sms", "SMS"),

@@ -89,8 +89,8 @@ def queue_key(kind: str, address: str) -> str:
     """
     if kind == "email":
         return "email"
-    if kind == "webhook":
-        return f"webhook {_host(address)}"
+    if kind in ("webhook", "teams"):
+        return f"{kind} {_host(address)}"
     if kind in ("sms", "voice"):
         return f"twilio {kind}"
     if kind == "push":
@@ -121,8 +121,8 @@ def _push_host(address: str) -> str:
 
 
 def masked(row: ContactMethod) -> str:
-    """Part of an address that may be shown: of a mail all of it, of a number its end, of a webhook or a push service
-    the host, of a service its name."""
+    """Part of an address that may be shown: of a mail all of it, of a number its end, of a webhook, Teams or a push
+    service the host, of a service its name."""
     if not row.address:
         return "cannot be read: enter it again"
     if row.kind == "email":
@@ -132,7 +132,7 @@ def masked(row: ContactMethod) -> str:
     if row.kind == "push":
         return _push_host(row.address)
     scheme, _, _ = row.address.partition("://")
-    return f"{scheme[:30]}://{_host(row.address) if row.kind == 'webhook' else ''}…"
+    return f"{scheme[:30]}://{_host(row.address) if row.kind in ('webhook', 'teams') else ''}…"
 
 
 # Result events

@@ -30,7 +30,8 @@ SHOWN = 20
 BLANK_RULES = 2
 KINDS = (
     ("email", "E-mail"),
-    ("apprise", "Chat, push and others (Apprise)"),
+    ("apprise", "Chat and others (Apprise)"),
+    ("teams", "Microsoft Teams (Workflows)"),
     ("sms", "SMS (this installation's provider)"),
     ("voice", "Phone call (this installation's provider)"),
     ("webhook", "Webhook"),

@@ -37,7 +37,7 @@ from incidents.domain.values import (
 # ----------------------------------------------------------------------------------------------------------
 # Rules
 # ----------------------------------------------------------------------------------------------------------
-Kind = Literal["email", "webhook", "apprise", "push", "sms", "voice"]
+Kind = Literal["email", "webhook", "teams", "apprise", "push", "sms", "voice"]
 Source = Literal["method", "account", "direct"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 

@@ -10,6 +10,7 @@ import smtplib
 from collections.abc import Callable, Mapping
 from email.errors import MessageError
 from functools import partial
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -19,6 +20,7 @@ from django.core.mail.message import BadHeaderError
 
 from incidents.domain.notifications import delivery
 from incidents.domain.notifications.delivery import Reply, no_answer, refused, unreadable
+from incidents.domain.notifications.teams_card import teams_message
 from incidents.domain.webhooks import sign
 from incidents.notifications.channels.apprise import send_service
 from incidents.notifications.channels.twilio import send_sms, send_voice
@@ -37,7 +39,15 @@ TIMEOUT = 10.0
 
 
 def send_hook(outgoing: Outgoing) -> Reply:
-    body = json.dumps(outgoing.message.body, ensure_ascii=False, sort_keys=True).encode()
+    return _posted(outgoing, outgoing.message.body)
+
+
+def send_teams(outgoing: Outgoing) -> Reply:
+    return _posted(outgoing, teams_message(outgoing.message))
+
+
+def _posted(outgoing: Outgoing, content: Mapping[str, Any]) -> Reply:
+    body = json.dumps(content, ensure_ascii=False, sort_keys=True).encode()
     headers = {
         "Content-Type": "application/json",
         # The same when it is sent again, so that the receiver can drop the second.
@@ -103,6 +113,7 @@ log = structlog.get_logger("deliver")
 _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
     "email": send_mail,
     "webhook": send_hook,
+    "teams": send_teams,
     "apprise": send_service,
     "push": send_push,
     "sms": send_sms,

@@ -80,6 +80,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("email", "e-mail"),
                             ("webhook", "webhook"),
+                            ("teams", "Microsoft Teams"),
                             ("apprise", "service"),
                             ("push", "push on a device"),
                             ("sms", "SMS"),
