@@ -55,7 +55,7 @@ ALERTS = 100
 """Alerts on one page of the list."""
 FEW_ALERTS, ALERTS_AT_ONCE = 4, 3
 """So many are shown without a fold; of more, so many above it."""
-RECENT = 6
+RECENT = 5
 """Timeline entries above the fold."""
 MOST_MOMENTS = 2_000
 LONGEST = 140
