@@ -9,7 +9,7 @@ from django.test import Client
 from incidents.domain.escalation.policy import steps_from
 from incidents.escalation.models import EscalationPolicy
 from incidents.follower import follower
-from incidents.teams.models import Team
+from incidents.teams.models import Membership, Team
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.api import keys
@@ -31,6 +31,8 @@ def test_what_fired_most_has_a_silence_and_its_replay() -> None:
     client = Client(headers={"authorization": f"Bearer {key}"})
     assert client.get("/api/v1/noise").json()["alerts"] == []
     team = Team.objects.get(is_default=True)
+    user = get_user_model().objects.create(username="alice")
+    Membership.objects.create(team=team, user=user, role="responder")
     steps = [one.as_json() for one in steps_from([{"after": 0, "actions": [{"team": team.slug}]}])]
     EscalationPolicy.objects.update_or_create(team=team, defaults={"slug": "p", "name": "P", "steps": steps})
     for _ in range(4):
