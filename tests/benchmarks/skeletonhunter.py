@@ -180,6 +180,7 @@ JOBS = (
     Job(tp=8, pp=1, dp=16),
     Job(tp=8, pp=2, dp=8),
     Job(tp=4, pp=4, dp=8),
+    Job(tp=4, pp=4, dp=8, beside=True),
     Job(tp=4, pp=8, dp=4),
     Job(tp=8, pp=16, dp=2),
 )

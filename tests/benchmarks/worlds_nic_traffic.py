@@ -16,7 +16,7 @@ from tests.benchmarks.script import script
 from tests.worlds.nic_traffic import CASES, degrees, make
 
 FIRST_SEED, TRIALS = 8_000, 3
-FINE = ("fine", "fine_data_parallel", "fine_zero")
+FINE = ("fine", "fine_data_parallel", "fine_zero", "fine_two_groups")
 """Dense cases whose counters are read often enough for stages of a quarter of a second."""
 Row = dict[str, Any]
 

@@ -32,6 +32,8 @@ _STEADY = 5.0
 _SMALL = 3
 _LOADED = 1.1
 """Ratio to the bytes of its peers from which a rank has more to do."""
+_LIKE = 0.25
+"""Share of the present lateness from which an earlier one is like it; scatter about the bar is not."""
 _CHRONIC = 2.0
 """Factor on the bar for a rank that was as late before: it may have more to do."""
 
@@ -218,10 +220,11 @@ def _is_steady(shares: Floats, members: int) -> bool:
 
 
 def _is_usual(usual: Floats, now: float, before: float, bar: float, members: int) -> bool:
-    """Whether the rank was as late before without harm: always so and little, or now and then, as beside a job."""
+    """Whether the rank was as late before without harm: always so and little, or now and then, as beside a job. What is
+    less than `_LIKE` of the present lateness is no such time."""
     if not len(usual):
         return False
-    on = usual > bar / 2
+    on = usual > max(bar / 2, _LIKE * now)
     if not on[0] and on[1:].any():
         return True
     if on.any() and not on.all():

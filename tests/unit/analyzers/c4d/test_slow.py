@@ -53,6 +53,17 @@ def test_a_connection_that_is_always_a_little_slower_is_no_fault() -> None:
     assert named(verdict_of(transfers({(2, 3): 1.4}))) == []
 
 
+def test_a_rank_that_was_a_little_late_now_and_then_before_is_named_once_it_is_late() -> None:
+    by_span = (0.0, 0.04, 0.0, 0.04, 0.4, 0.4)
+    parts = [
+        part
+        for place, late in enumerate(by_span)
+        for part in iterations(RANKS, 60, late={3: late})
+        if part.seq // 10 == place
+    ]
+    assert named(verdict_of(parts)) == ["rank/3"]
+
+
 @pytest.mark.parametrize(("of", "late"), [(3, ["rank/0", "rank/1"]), (4, [])])
 def test_ranks_that_are_late_together_are_not_named_if_others_of_their_communicator_are_not_seen(
     of: int, late: list[str]
