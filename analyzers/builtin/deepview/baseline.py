@@ -15,7 +15,8 @@ Then three figures, all from medians over components and windows:
 - `spread`: the variance over the mean of witnesses where few fail (clumps: one host takes several units down);
 - `noise`: the standard deviation of the logarithm of a component's rate, which no number of attempts makes smaller;
 - `lift`: a component's own usual level against the others, within what is usual between components. What lies beyond
-  that is no habit, however long it lasts.
+  that is no habit, however long it lasts. Where history shows that components of a kind fail more while they carry
+  more than their usual share (a load shock of some clients), it holds what their load of this window promises, too.
 
 Evidence for a component is then what remains after the most likely such deviation: with E failures expected, O seen,
 spread p and noise t it is `min over z >= 0 of z^2 / 2 t^2 + (O log(O / E') - O + E') / p` with `E' = E exp(z)`, the
@@ -24,6 +25,8 @@ Poisson log-likelihood ratio where t = 0, and `log(O / E)^2 / 2 t^2` where E is 
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,6 +163,10 @@ _OFTEN = 0.25  # of the windows, from which on a component's clumps are its faul
 _HOST = (
     25.0  # failures of the largest clump that is learnt: faults of history teach no more caution than that
 )
+_CELLS = 30  # components and windows that tell whether rates follow load
+_SURELY = 3.0  # standard errors from which on they do
+_STEEPEST = 5.0  # power of the load that a rate may follow
+_DOUBT = 0.25  # standard deviation of what load promises, as a share of it
 _FEW = 2.0  # expected failures as which a dispersion of 2 is taken for granted
 
 
@@ -174,10 +181,13 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Failures and what was expected, by window and component, nan where a component stood out or was absent."""
+    """Failures and what was expected, by window and component, nan where a component stood out or was absent; `load` is
+    the logarithm of the share of all units that it carried, nan where it was absent.
+    """
 
     failed: Floats
     expected: Floats
+    load: Floats
 
 
 def still(count: int) -> Noise:
@@ -188,19 +198,23 @@ def still(count: int) -> Noise:
 def cells(windows: list[tuple[Observed, Remains]], names: tuple[str, ...]) -> Cells:
     """Failures of components beside those expected by the window's own rate; shape (windows, components)."""
     shape = len(windows), len(names)
-    failed, expected = np.full(shape, np.nan), np.full(shape, np.nan)
+    failed, expected, load = (np.full(shape, np.nan) for _ in range(3))
     number = {name: i for i, name in enumerate(names)}
     for at, (one, left) in enumerate(windows):
         place = np.array([number.get(name, -1) for name in one.names])
+        here = (place >= 0) & (one.carried > 0)
+        load[at, place[here]] = np.log(one.carried[here] / one.total)
         known = (place >= 0) & (left.carried > 0)
         known[left.columns] = False
         failed[at, place[known]] = one.per_component(left.weight)[known]
         expected[at, place[known]] = left.rate * left.carried[known]
-    return Cells(failed, expected)
+    return Cells(failed, expected, load)
 
 
-def learn(table: Cells, names: tuple[str, ...], spread: Floats) -> Noise:
-    """Noise and habits of the components, drawn towards those of all kinds together."""
+def learn(table: Cells, names: tuple[str, ...], spread: Floats, now: Floats | None = None) -> Noise:
+    """Noise and habits of the components, drawn towards those of all kinds together; `now` is the logarithm of the
+    share of all units that each carries in the window to be judged, shape (components,), nan for none.
+    """
     kind_of = kinds_of(names)[1]
     counted = table.expected >= _COUNTED
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -211,13 +225,46 @@ def learn(table: Cells, names: tuple[str, ...], spread: Floats) -> Noise:
     level, error = _levels(table, log, often)
     known = bool(often.any())  # else there are no windows that could stray from others
     moved = log - level if known else np.full_like(log, np.nan)
+    promised = np.zeros(len(kind_of))
+    if now is not None and known:
+        follows, load, at_now = _by_load(table, moved, kind_of, now)
+        moved = moved - np.where(np.isfinite(load), follows * load, 0.0)
+        promised = follows * at_now
     within = _by_kind(moved, 1 / np.where(counted, table.expected, np.nan), kind_of)
     between = _by_kind(level[None, :], error[None, :] ** 2, kind_of, upwards=not known)
     finite = np.isfinite(level)
     pull = between**2 / (between**2 + np.where(finite, error, 1.0) ** 2)
     habit = np.where(finite, np.clip(pull * np.where(finite, level, 0.0), 0.0, _HABIT * between), 0.0)
     own = np.where(finite, np.sqrt(1 - pull) * between, between)
-    return Noise(spread, _TAIL * np.hypot(within, own), np.exp(habit))
+    return Noise(spread, np.hypot(_TAIL * np.hypot(within, own), _DOUBT * promised), np.exp(habit + promised))
+
+
+def _by_load(
+    table: Cells, moved: Floats, kind_of: NDArray[np.int64], now: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """The power of its load that a component's rate follows, by kind, 0 where history shows none; the logarithm of the
+    load over its usual one, beside that of its peers, in the windows before, and what of it is above the usual now.
+    """
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # components that were in no window have no median
+        every = np.vstack([table.load, now]) - np.nanmedian(table.load, axis=0)
+    every -= _shift(every, kind_of)
+    load, at_now = every[:-1], np.maximum(np.nan_to_num(every[-1]), 0.0)
+    power = np.zeros(len(kind_of))
+    for kind in range(int(kind_of.max(initial=-1)) + 1):
+        mine = kind_of == kind
+        x, y = load[:, mine], moved[:, mine]
+        known = np.isfinite(x) & np.isfinite(y)
+        weight = 1 / (1 / np.maximum(table.expected[:, mine][known], _COUNTED) + PRIOR**2)
+        x, y = x[known], y[known]
+        moment = float(weight @ x**2)
+        if len(x) < _CELLS or moment <= 0:
+            continue
+        slope = float(weight @ (x * y)) / moment
+        error = math.sqrt(float(weight**2 @ (x * (y - slope * x)) ** 2)) / moment
+        if slope > _SURELY * error:
+            power[mine] = min(slope, _STEEPEST)
+    return power, load, at_now
 
 
 def _shift(log: Floats, kind_of: NDArray[np.int64]) -> Floats:
@@ -387,7 +434,9 @@ def from_history(seen: Observed, window: Window) -> Baseline | None:
     spread = np.ones(len(seen.names))
     if seen.testimony is None:
         spread = clumps(usable, seen.names, together)
-    known = learn(cells(left, seen.names), seen.names, spread)
+    with np.errstate(divide="ignore"):
+        load = np.where(seen.carried > 0, np.log(seen.carried / seen.total), np.nan)
+    known = learn(cells(left, seen.names), seen.names, spread, load)
     return Baseline(
         moved * _more([one for one, _ in left], rests),
         moved,

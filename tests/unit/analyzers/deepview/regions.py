@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -25,6 +26,8 @@ HOUR = timedelta(hours=1)
 Floats = NDArray[np.float64]
 Faults = Mapping[str, float]
 """The share of the attempts that each component at fault fails."""
+
+NOBODY: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass
@@ -68,17 +71,26 @@ class Region:
             self.recorded[at] = tuple(said)
 
     def hour(
-        self, number: int, faults: Faults, times: float = 1.0, *, rough: bool = False
+        self,
+        number: int,
+        faults: Faults,
+        times: float = 1.0,
+        *,
+        rough: bool = False,
+        load: Mapping[str, float] = NOBODY,
     ) -> list[dict[str, Any]]:
         """The rows of one hour; `times` multiplies attempts and the share of them that fails in health. A `rough` fault
-        fails its paths unevenly (gamma, shape 2).
+        fails its paths unevenly (gamma, shape 2). The `load` of a component multiplies attempts, and its cube the share
+        of them that fails in health.
         """
         rows = []
         for at, path in enumerate(self.paths):
-            tried = int(self.rng.poisson(self.size[at] * times))
+            busy = float(np.prod([load.get(name, 1.0) for name in path]))
+            tried = int(self.rng.poisson(self.size[at] * times * busy))
             rate = (
                 self.usual
                 * times
+                * busy**3
                 * float(np.prod([self.level[name] for name in path]))
                 * self.rng.gamma(4, 0.25)
             )

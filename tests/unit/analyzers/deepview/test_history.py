@@ -259,6 +259,24 @@ def test_rates_that_move_together_seldom_blame_and_never_surely() -> None:
     assert stated < 0.95
 
 
+@pytest.mark.parametrize("shock", [True, False])
+def test_failures_that_follow_the_load_of_some_clients_are_no_fault_and_others_are(shock: bool) -> None:
+    """Loads of compute clusters swing, and failures with them; at last one fails eight times as often as usual."""
+    right = 0
+    for seed in range(4):
+        region = Region(120 + seed, attempts=1000.0, usual=2e-3)
+        clients = [name for name in region.names if name.startswith("compute")]
+        hours = []
+        for at in range(CALM + 1):
+            load = {name: float(np.exp(0.08 * region.rng.standard_t(4))) for name in clients}
+            load[clients[0]] = 2.0 if shock and at == CALM else min(load[clients[0]], 1.2)
+            fault = {clients[0]: 0.014} if not shock and at == CALM else {}
+            hours.append(region.hour(at, fault, load=load))
+        verdict = verdicts(hours, 1)[0]
+        right += (clients[0] in named(verdict)) is not shock
+    assert right == 4
+
+
 def test_a_load_peak_blames_nobody_and_is_told() -> None:
     region = Region(80)
     hours = [region.hour(at, {}, times=3.0 if at == CALM else 1.0) for at in range(CALM + 1)]
