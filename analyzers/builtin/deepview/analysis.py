@@ -88,6 +88,13 @@ def verdict_of(window: Window, outcome: Outcome, measures: Mapping[str, Any]) ->
     evidence = (*_tables(outcome, noun), *shown, *([others] if others else []), account)
     if reason is not None:
         return Verdict("inconclusive", (), reason, figures, evidence, outcome.assumptions)
+    if outcome.lasting and not blamed:
+        names = listed(tuple(one.name for one in outcome.lasting)).replace(" or ", " and ")
+        reason = (
+            f"{names} {'fails' if len(outcome.lasting) == 1 else 'fail'} as in most of the {base.windows} windows "
+            f"before: that is usual there, or a failure that is older than the history."
+        )
+        return Verdict("inconclusive", (), reason, figures, evidence, outcome.assumptions)
     if not blamed:
         return quiet(figures, evidence, outcome.assumptions)
     when = show.spans(window, {charge.name: charge.expected for charge in outcome.charges})

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -397,6 +398,8 @@ _DRIFT = 2.0  # standard deviations that the rate may have moved since
 _EVERYWHERE = 8  # such components that show whether failures rose everywhere
 _PEAK = 5.0  # times the usual rate that a peak may raise it
 _STEADY = 0.05  # the least of them
+_LONG = 6  # windows that tell what lasts
+_NEARLY_ALL = 0.8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -404,7 +407,8 @@ class Baseline:
     """Failures of units and of witnesses per unit and window, and how unevenly components fail.
 
     `excluded` are the components taken out of one of the `windows`, and `faulty` is how many of these held any.
-    `risen` is how many times the usual rate nearly all components fail in the window itself.
+    `risen` is how many times the usual rate nearly all components fail in the window itself. `stood_out` has for each
+    of the windows, oldest first, the share of its units that each component failed that was taken out.
     """
 
     units: float
@@ -414,6 +418,25 @@ class Baseline:
     excluded: tuple[str, ...] = ()
     faulty: int = 0
     risen: float = 1.0
+    stood_out: tuple[Mapping[str, float], ...] = ()
+
+    def lasting(self, names: Collection[str]) -> float | None:
+        """The share of its units that one of `names` usually failed, if some stood out in half of the windows before,
+        the oldest third of them included: a habit, or a failure that is older than the history. None otherwise.
+        """
+        found = [
+            max((share for name, share in one.items() if name in names), default=0.0)
+            for one in self.stood_out
+        ]
+        out = [share for share in found if share > 0]
+        if len(found) < _LONG or 2 * len(out) < len(found) or not any(found[: len(found) // 3]):
+            return None
+        return float(np.median(out))
+
+    def restless(self, names: Collection[str]) -> bool:
+        """Whether others than `names` stood out in nearly all windows before, so that nothing tells what is usual."""
+        others = sum(not one.keys() <= set(names) for one in self.stood_out)
+        return len(self.stood_out) >= _LONG and others >= _NEARLY_ALL * len(self.stood_out)
 
 
 def from_history(seen: Observed, window: Window) -> Baseline | None:
@@ -445,6 +468,10 @@ def from_history(seen: Observed, window: Window) -> Baseline | None:
         tuple(sorted({one.names[j] for one, rest in left for j in rest.columns})),
         sum(bool(rest.columns) for _, rest in left),
         max(1.0, risen / most),
+        tuple(
+            {one.names[j]: share for j, share in zip(rest.columns, rest.shares, strict=True)}
+            for one, rest in left
+        ),
     )
 
 

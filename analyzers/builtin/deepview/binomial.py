@@ -26,6 +26,7 @@ from scipy.special import erfc
 
 from analyzers.builtin.deepview.baseline import (
     ENOUGH_HISTORY,
+    TOTAL,
     Baseline,
     Noise,
     cells,
@@ -62,6 +63,12 @@ _SHARED = (
 )
 
 _COLD = 5  # times the evidence that makes one window enough, as long as history is too short to know normal
+
+_LITTLE, _WORSE = 0.1, 2.0
+"""Share of units up to which a failure as old as the history is no fault that can be told from a habit; times the usual
+share from which on it is worse than that habit."""
+
+_AS_BEFORE = "it has failed so in most of the windows before"
 
 _SHORTEST = timedelta(minutes=1)
 """Shorter windows are counted as this long: a file whose rows are of one moment is not one of millions a day."""
@@ -112,6 +119,8 @@ class Outcome:
     charges: tuple[Charge, ...]
     runners: tuple[Runner, ...]
     assumptions: tuple[Assumption, ...]
+    lasting: tuple[Charge, ...] = ()
+    """What fails as it has failed in all of the history, and too little to tell a fault from a habit."""
 
 
 def blame(window: Window, params: Params) -> Outcome:
@@ -129,7 +138,61 @@ def blame(window: Window, params: Params) -> Outcome:
     charges = _charges(
         judges, blamed, parts, rules, baseline, params, alike(component_sets(window.sums["paths"])), checked
     )
-    return Outcome(seen, baseline, rules.threshold, charges, _runners(judges, blamed, rules), checked)
+    runners = _runners(judges, blamed, rules)
+    return _without_habits(Outcome(seen, baseline, rules.threshold, charges, runners, checked))
+
+
+def _without_habits(outcome: Outcome) -> Outcome:
+    """The outcome without charges of components that fail little and as they did in all of the history: a fault that is
+    older than the history cannot be told from a habit. More than little is charged all the same, with less certainty;
+    and anybody where others stood out in nearly all of the history.
+    """
+    base = outcome.baseline
+    usual = {one.name: base.lasting({one.name, *one.ambiguous}) for one in outcome.charges}
+    lasting = {
+        one.name: share
+        for one in outcome.charges
+        if (share := usual[one.name]) is not None and one.estimate.low <= min(_WORSE * share, TOTAL)
+    }
+    doubted = {
+        one.name for one in outcome.charges if base.restless({one.name, *one.ambiguous})
+    } | lasting.keys()
+    if not doubted:
+        return outcome
+    little = tuple(one for one in outcome.charges if one.name in lasting and one.estimate.low < _LITTLE)
+    charges = tuple(
+        replace(one, score=min(one.score or 0.0, FOLLOWING), sure=False) if one.name in doubted else one
+        for one in outcome.charges
+        if one not in little
+    )
+    assumptions = tuple(
+        Assumption("history", False, _too_much_before(base, lasting)) if one.name == "history" else one
+        for one in outcome.assumptions
+    )
+    cleared = (
+        Runner(one.component, one.name, one.lost, one.carried, one.evidence, one.evidence, _AS_BEFORE)
+        for one in little
+    )
+    return replace(
+        outcome,
+        charges=charges,
+        runners=(*cleared, *outcome.runners),
+        assumptions=assumptions,
+        lasting=little,
+    )
+
+
+def _too_much_before(base: Baseline, lasting: Mapping[str, float]) -> str:
+    if not lasting:
+        return (
+            f"Components stood out in {base.faulty} of {base.windows} windows: nothing tells what is usual."
+        )
+    first = min(lasting, key=lambda name: (-lasting[name], name))
+    also = f" and {so_many(len(lasting) - 1, 'other')}" if len(lasting) > 1 else ""
+    return (
+        f"{first}{also} stood out in most of the {base.windows} windows before, too, failing "
+        f"{percent(lasting[first])}: usual there, or older than the history."
+    )
 
 
 def from_window(seen: Observed, rules: Rules) -> Baseline:
@@ -657,7 +720,7 @@ CAPS: Mapping[str, float] = MappingProxyType(
 
 FOLLOWING = 0.5
 """The most that is stated of a suspect that does not lead where topology or noise is not as assumed: it may be what the
-leading one leaves unexplained."""
+leading one leaves unexplained. And of one that has failed so in all of the history."""
 
 
 def probability(

@@ -61,6 +61,36 @@ def test_different_outages_before_it_do_not_silence_an_outage(before: int) -> No
     assert found == 6
 
 
+@pytest.mark.parametrize(("share", "status"), [(0.04, "inconclusive"), (0.2, "named"), (1.0, "named")])
+def test_a_failure_as_old_as_the_history_is_no_certain_fault_unless_much_fails(
+    share: float, status: str
+) -> None:
+    region = Region(5)
+    verdict = verdicts([region.hour(at, {"storage_cluster/s5": share}) for at in range(CALM + 1)], 1)[0]
+    assert verdict["status"] == status
+    assert "history" in unmet(verdict)
+    assert "storage_cluster/s5" in (verdict["reason"] or named(verdict))
+    assert all((one["score"] <= 0.5) is (share < 0.25) for one in verdict["suspects"])
+
+
+def test_a_small_failure_that_began_in_the_history_is_named() -> None:
+    region = Region(6)
+    hours = [region.hour(at, {"storage_cluster/s5": 0.04} if at >= 5 else {}) for at in range(CALM + 1)]
+    suspects = verdicts(hours, 1)[0]["suspects"]
+    assert [one["component"] for one in suspects] == ["storage_cluster/s5"]
+    assert suspects[0]["score"] > 0.9
+
+
+def test_where_others_stood_out_in_all_of_the_history_nobody_is_certain() -> None:
+    region = Region(7)
+    names = region.rng.permutation([name for name in region.names if "t2" not in name]).tolist()
+    hours = [region.hour(at, {names[at]: 0.05}) for at in range(CALM + 1)]
+    verdict = verdicts(hours, 1)[0]
+    assert named(verdict) == {names[CALM]}
+    assert verdict["suspects"][0]["score"] <= 0.5
+    assert "history" in unmet(verdict)
+
+
 def test_with_half_of_the_hours_faulty_faults_are_found_and_calm_hours_are_quiet() -> None:
     right, wrong, missed = 0, 0, 0
     for seed in range(3):
