@@ -139,13 +139,14 @@ def blame(window: Window, params: Params) -> Outcome:
         judges, blamed, parts, rules, baseline, params, alike(component_sets(window.sums["paths"])), checked
     )
     runners = _runners(judges, blamed, rules)
-    return _without_habits(Outcome(seen, baseline, rules.threshold, charges, runners, checked))
+    outcome = Outcome(seen, baseline, rules.threshold, charges, runners, checked)
+    return _without_habits(outcome) if window.input == "path_outcome" else outcome
 
 
 def _without_habits(outcome: Outcome) -> Outcome:
-    """The outcome without charges of components that fail little and as they did in all of the history: a fault that is
-    older than the history cannot be told from a habit. More than little is charged all the same, with less certainty;
-    and anybody where others stood out in nearly all of the history.
+    """The outcome without charges of components that fail few attempts and as they did in all of the history: a fault
+    that is older than the history cannot be told from a habit (a unit that fails is none). Less than a quarter is
+    charged with less certainty then, and anybody so where others stood out in nearly all of the history.
     """
     base = outcome.baseline
     usual = {one.name: base.lasting({one.name, *one.ambiguous}) for one in outcome.charges}
@@ -155,7 +156,9 @@ def _without_habits(outcome: Outcome) -> Outcome:
         if (share := usual[one.name]) is not None and one.estimate.low <= min(_WORSE * share, TOTAL)
     }
     doubted = {
-        one.name for one in outcome.charges if base.restless({one.name, *one.ambiguous})
+        one.name
+        for one in outcome.charges
+        if one.estimate.low < TOTAL and base.restless({one.name, *one.ambiguous})
     } | lasting.keys()
     if not doubted:
         return outcome
