@@ -132,6 +132,17 @@ def test_one_bad_link_is_named_though_most_of_some_hundred_failing_flows_are_not
         assert "noise" in unmet(verdict)
 
 
+@pytest.mark.parametrize("seed", [11005, 11007])
+def test_losses_that_come_several_at_once_do_not_pass_for_a_fair_sample(seed: int) -> None:
+    """Some 30 failing flows that lost two packets each: flows that lost one are hardly missing, those that lost none
+    are."""
+    *_, last = voting_drawn.make(seed, "bad1_failing").windows(VOTING)
+    (fault,) = voting_drawn.make(seed, "bad1_failing").faults_between(last.start, last.end)
+    verdict = judge(VOTING, last, {})
+    assert {one["component"] for one in verdict["suspects"]} == {fault.component}
+    assert "sampling" in unmet(verdict)
+
+
 def test_a_suspect_has_no_loss_rate_where_what_it_carried_is_not_known() -> None:
     (suspect,) = judge(VOTING, only_failing(3, 1).window, {})["suspects"]
     assert suspect["estimate"] is None
