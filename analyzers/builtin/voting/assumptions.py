@@ -34,9 +34,9 @@ THERE = 1.0
 the loss behind it is that of failing flows, at its upper end. On fair samples of tuning seeds 2.6 to 26 times as many
 were there, where only failing flows name their path 0 to .5.
 """
-THERE_IN_DOUBT = 2.0
-"""The same where most packets are of failing flows and paths lose more than those of healthy networks: losses that come
-several at once make failing flows look as if few others were missing (1.1 to 1.7 on tuning seeds).
+THERE_IN_DOUBT, FEW = 2.0, 100
+"""The same where most packets are of failing flows, fewer than `FEW`, and paths lose more than those of healthy networks:
+losses that come several at once make so few look as if hardly any others were missing (1.1 to 1.7 on tuning seeds).
 """
 RATIO = 5.0
 """Largest ratio of the loss of rows with a path to that of rows without."""
@@ -156,12 +156,12 @@ def _unexplained_flows(seen: Observed, found: Outvoting) -> str:
 
 def only_failing(seen: Observed, noise: Assumption) -> Assumption | None:
     """The assumption `sampling`, failed, where most packets are of failing flows and paths without a blamed component
-    lose more than healthy networks do, unless flows without a loss are there twice as often as expected: where flows
-    are long, most packets are of failing ones anyway.
+    lose more than healthy networks do, unless flows without a loss are there as expected, twice as many beside a
+    few failing ones: where flows are long, most packets are of failing ones anyway.
     """
     share = float(seen.failing.sent.sum()) / max(seen.sent, 1.0)
     there, missing = _present(seen)
-    known = missing > 0 and there >= THERE_IN_DOUBT
+    known = missing > 0 and (seen.failing.rows >= FEW or there >= THERE_IN_DOUBT)
     if noise.holds or share < _MOSTLY or seen.lost > _LITTLE * seen.sent or known:
         return None
     detail = f"{percent(share)} of the packets with a path are of failing flows. {noise.detail}"
