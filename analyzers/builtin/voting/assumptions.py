@@ -35,8 +35,9 @@ the loss behind it is that of failing flows, at its upper end. On fair samples o
 were there, where only failing flows name their path 0 to .5.
 """
 THERE_IN_DOUBT, FEW = 2.0, 100
-"""The same where most packets are of failing flows, fewer than `FEW`, and paths lose more than those of healthy networks:
-losses that come several at once make so few look as if hardly any others were missing (1.1 to 1.7 on tuning seeds).
+"""The same where most packets are of failing flows, fewer than `FEW`, and paths lose more than those of healthy
+networks: losses that come several at once make so few look as if hardly any others were missing (1.1 to 1.7 on tuning
+seeds).
 """
 RATIO = 5.0
 """Largest ratio of the loss of rows with a path to that of rows without."""
