@@ -43,7 +43,7 @@ class Unreachable:
 def why_unreachable(methods: Sequence[MethodStatus]) -> Unreachable | None:
     """None where one of the methods works."""
     if not methods:
-        return Unreachable(NO_METHOD, f"add a phone number, e-mail address or chat {_PAGE}")
+        return Unreachable(NO_METHOD, f"add a phone number, e-mail address or chat, or enable push {_PAGE}")
     problems = [one for method in methods if (one := _problem(method)) is not None]
     if len(problems) < len(methods):
         return None
