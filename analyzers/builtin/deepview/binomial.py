@@ -120,7 +120,7 @@ class Outcome:
     runners: tuple[Runner, ...]
     assumptions: tuple[Assumption, ...]
     lasting: tuple[Charge, ...] = ()
-    """What fails as it has failed in all of the history, and too little to tell a fault from a habit."""
+    """Charges that were dropped: as old as the history, and of too few attempts to tell a fault from a habit."""
 
 
 def blame(window: Window, params: Params) -> Outcome:
