@@ -50,7 +50,7 @@ def test_a_rule_that_wakes_for_nothing_has_a_proposal_and_a_useful_one_has_none(
     assert client.get("/api/v1/alert_rules").json()["rules"] == []
     assert "No alert fired" in bob.get("/reports/alert-rules").content.decode()
     team = Team.objects.get(is_default=True)
-    steps = [one.as_json() for one in steps_from([{"after": 0, "actions": [{"team": team.slug}]}])]
+    steps = [one.as_json() for one in steps_from([{"after": 0, "actions": [{"person": "alice"}]}])]
     EscalationPolicy.objects.update_or_create(team=team, defaults={"slug": "p", "name": "P", "steps": steps})
     with hook_sink() as sink:
         hook(person(bundle_seconds=0), sink.url)
@@ -79,7 +79,7 @@ def test_a_rule_that_wakes_for_nothing_has_a_proposal_and_a_useful_one_has_none(
     assert (best["change"], best["minutes"], best["calls_before"], best["calls_after"]) == ("for", 5, 5, 0)
     assert (best["missed"], best["replayed"]) == (0, False)
     (deleted,) = (one for one in noise["alternatives"] if one["change"] == "delete")
-    assert deleted["replayed"]  # five incidents, each of which would call the team by its policy
+    assert deleted["replayed"]  # five incidents, each of which would call Alice by the policy
     assert (deleted["calls_before"], deleted["calls_after"]) == (5, 0)
     for wrong in ("days=0", "days=91", "end=now", "weeks=3"):
         assert client.get(f"/api/v1/alert_rules?{wrong}").status_code == 400
