@@ -50,8 +50,8 @@ from incidents.notifications.results import (
     save_locked,
     shown,
 )
-from ingest.commands import lease, retrying
-from ingest.db.database import columns, insert, insert_new
+from ingest.commands import retrying
+from ingest.db.database import columns, insert, insert_new, lease_is_over
 from ingest.queries import Context
 
 # Planner
@@ -260,7 +260,7 @@ def _stop_answered(now: datetime) -> int:
 @transaction.atomic
 def _claim(now: datetime, full: Collection[str], room: Room, holder: int | None) -> list[Outgoing]:
     due = NotificationDelivery.objects.filter(state="waiting", next_at__lte=now).exclude(queue__in=full)
-    free = due.filter(Q(lease_until__isnull=True) | lease.is_over(now, LEASE))
+    free = due.filter(Q(lease_until__isnull=True) | lease_is_over(now, LEASE))
     return _Judging(_locked(free.order_by("next_at")), now).claim(room, holder)
 
 

@@ -39,6 +39,7 @@ from django.db import (
     connections,
     models,
 )
+from django.db.models import Q
 
 TRUSTED_FOR = 1.0
 """Seconds for which a connection that was used is taken to be alive."""
@@ -391,3 +392,9 @@ class Backoff:
             self._until[id_] = self._clock() + self._seconds
         for error in failed.values():
             raise error
+
+
+def lease_is_over(now: datetime, span: timedelta) -> Q:
+    """Rows whose lease of at most `span` has ended."""
+    # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
+    return Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * span)

@@ -24,6 +24,8 @@ from django.db.models import BooleanField, F, Model, Q, QuerySet
 from django.db.models.expressions import RawSQL
 from kombu.exceptions import OperationalError as BrokerAway
 
+from ingest.db.database import lease_is_over
+
 RESEND = timedelta(seconds=30)
 """A row that nobody took up for so long is announced again: the broker may have lost the message."""
 M = TypeVar("M", bound=Model)
@@ -99,13 +101,7 @@ def _rows(model: type[M]) -> QuerySet[M]:
 
 
 def _free(now: datetime) -> Q:
-    return Q(state="queued") | Q(is_over(now, lease()) | Q(is_lost=True), state="running")
-
-
-def is_over(now: datetime, span: timedelta) -> Q:
-    """Rows whose lease of at most `span` has ended."""
-    # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
-    return Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * span)
+    return Q(state="queued") | Q(lease_is_over(now, lease()) | Q(is_lost=True), state="running")
 
 
 T = TypeVar("T")

@@ -9,36 +9,13 @@ one `stretch` at a time: those before it have no later event, those behind it no
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-
 from django.conf import settings
 from django.db import connection, transaction
-
-from ingest.db import database
-from ingest.log.types import Position
 
 SIZE = 10_000_000
 """Numbers of a part, unless DOSSIER_LOG_PART says otherwise: about 10 GB of alerts and incidents."""
 AHEAD = 2
 """Empty parts behind the one that is being written."""
-REMEMBERED = 60.0
-"""Seconds until a process looks again which parts are closed; one that was closed since is read in vain."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Numbers from `first` on, below `until`. Once it is closed, `last` is its last position, and no event up to there
-    has a higher number than `reach`."""
-
-    first: int
-    until: int
-    last: Position | None
-    reach: int
-
-    @property
-    def table(self) -> str:
-        return f"log_event_p{self.first}"
 
 
 def size() -> int:
@@ -84,55 +61,8 @@ def _close() -> None:
         )
 
 
-def parts() -> list[Part]:
-    """All of them, the oldest first."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT first, until, last_epoch, last_txid::text, last_seq, reach FROM log_part ORDER BY first"
-        )
-        return [
-            Part(first, until, None if reach is None else Position(epoch, int(txid), seq), reach or 0)
-            for first, until, epoch, txid, seq, reach in cursor.fetchall()
-        ]
-
-
 def empty() -> int:
     """Number of parts that have not been begun."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM log_part, log_event_number WHERE first > last_value")
         return int(cursor.fetchone()[0])
-
-
-_known: dict[str, tuple[float, list[Part]]] = {}  # by database
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """A piece of the total order, from a position up to `end` (inclusive; None: to the end of the log): its events have
-    numbers from `low` to `high`."""
-
-    low: int
-    high: int | None
-    end: Position | None
-
-
-def stretch(after: Position) -> Stretch:
-    """The piece that follows a position."""
-    known_as, now = database.name(), time.monotonic()
-    looked, closed = _known.get(known_as, (float("-inf"), []))
-    if now - looked > REMEMBERED:
-        closed = [part for part in parts() if part.last is not None]
-        _known[known_as] = (now, closed)
-    low = 0
-    for part in closed:
-        if part.first != low or part.last is None:
-            break
-        if part.last > after:
-            return Stretch(low, part.reach, part.last)
-        low = part.until
-    return Stretch(low, None, None)
-
-
-def floor(after: Position) -> int:
-    """A number below which no event stands after this position."""
-    return stretch(after).low

@@ -32,7 +32,7 @@ from prometheus_client import Counter
 
 from ingest import heartbeat
 from ingest.db import database
-from ingest.log import parts, takeover
+from ingest.log import takeover
 from ingest.log.append import CHANNEL
 from ingest.log.types import Event, Head, Position, find, read_body, upcast
 
@@ -133,6 +133,76 @@ def _until(upto: Position | None) -> tuple[str, list[Any]]:
     return " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)" if place else "", place
 
 
+# Parts of the log (`parts` makes and closes them)
+# ----------------------------------------------------------------------------------------------------------
+REMEMBERED = 60.0
+"""Seconds until a process looks again which parts are closed; one that was closed since is read in vain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Numbers from `first` on, below `until`. Once it is closed, `last` is its last position, and no event up to there
+    has a higher number than `reach`."""
+
+    first: int
+    until: int
+    last: Position | None
+    reach: int
+
+    @property
+    def table(self) -> str:
+        return f"log_event_p{self.first}"
+
+
+def parts() -> list[Part]:
+    """All of them, the oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT first, until, last_epoch, last_txid::text, last_seq, reach FROM log_part ORDER BY first"
+        )
+        return [
+            Part(first, until, None if reach is None else Position(epoch, int(txid), seq), reach or 0)
+            for first, until, epoch, txid, seq, reach in cursor.fetchall()
+        ]
+
+
+_known: dict[str, tuple[float, list[Part]]] = {}  # by database
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of the total order, from a position up to `end` (inclusive; None: to the end of the log): its events have
+    numbers from `low` to `high`."""
+
+    low: int
+    high: int | None
+    end: Position | None
+
+
+def stretch(after: Position) -> Stretch:
+    """The piece that follows a position."""
+    known_as, now = database.name(), time.monotonic()
+    looked, closed = _known.get(known_as, (float("-inf"), []))
+    if now - looked > REMEMBERED:
+        closed = [part for part in parts() if part.last is not None]
+        _known[known_as] = (now, closed)
+    low = 0
+    for part in closed:
+        if part.first != low or part.last is None:
+            break
+        if part.last > after:
+            return Stretch(low, part.reach, part.last)
+        low = part.until
+    return Stretch(low, None, None)
+
+
+def floor(after: Position) -> int:
+    """A number below which no event stands after this position."""
+    return stretch(after).low
+
+
+# Events in the total order
+# ----------------------------------------------------------------------------------------------------------
 def read_transaction(epoch: int, txid: int) -> list[Event]:
     """All that one transaction recorded, in order; also above the watermark."""
     sql = f"SELECT {COLUMNS} FROM log_event WHERE epoch = %s AND log_event.txid = %s::text::xid8 {IN_ORDER}"
@@ -148,7 +218,7 @@ def read_all(
     """
     found: list[Event] = []
     while True:
-        piece = parts.stretch(after)
+        piece = stretch(after)
         last = upto if piece.end is None or (upto is not None and upto <= piece.end) else piece.end
         found += _read_piece(after, last, (piece.low, piece.high), limit - len(found), types)
         if len(found) == limit or last == upto:
@@ -386,7 +456,7 @@ def _due(follower: Follower) -> int | None:
         cursor.execute(
             "SELECT EXISTS (SELECT 1 FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s)"
             f" AND {BELOW_WATERMARK} AND seq >= %s)",
-            (epoch, txid, seq, parts.floor(Position(epoch, int(txid), seq))),
+            (epoch, txid, seq, floor(Position(epoch, int(txid), seq))),
         )
         return int(attempts) if cursor.fetchone()[0] else None
 

@@ -20,7 +20,7 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from ingest.db import database
-from ingest.log import append, parts, read
+from ingest.log import append, read
 from ingest.log.events import SEALED
 from ingest.log.inclusion import MOST_LATER, STREAM, Cover, Inclusion, Line, Link, StoredEvent
 from ingest.log.types import (
@@ -109,7 +109,7 @@ def links(after: Position, upto: Position, limit: int) -> Iterator[Link]:
                 upto.epoch,
                 str(upto.txid),
                 upto.seq,
-                parts.floor(after),
+                read.floor(after),
                 limit,
             ),
         )
