@@ -14,6 +14,7 @@ ONLY_POST = {
     "change_outcome",
     "keep_view",
     "bulk_action",
+    "notification_device",
     "notification_rules",
     "on_call_calendar",
     "put_back",
@@ -21,12 +22,14 @@ ONLY_POST = {
 }
 NO_PAGE = {
     "api-live",
+    "app_manifest",
     "find_incidents",
     "inbox_matching",
     "inbox_rows",
     "inbox_suggest",
     "live",
     "palette",
+    "service_worker",
     "silence_preview",
 }
 NOT_ALONE = {
