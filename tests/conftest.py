@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported stays: the collector of garbage need not walk over it in every test."""
+    """Imported modules stay: the collector of garbage need not walk over them in every test."""
     gc.freeze()
     gc.enable()
 

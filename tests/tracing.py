@@ -1,4 +1,4 @@
-"""Which files of the product a piece of work runs through: `make trace`, and the test that holds the figures."""
+"""Files of the product that a piece of work runs through: `make trace`, and the test that holds the figures."""
 
 from __future__ import annotations
 

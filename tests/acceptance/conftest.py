@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def web_processes() -> int:
-    """How many serve; a module whose senders have to meet several says so with a fixture of this name."""
+    """Number of web processes; a module whose senders have to meet several says so with a fixture of this name."""
     return 1
 
 

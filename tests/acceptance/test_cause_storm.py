@@ -47,7 +47,7 @@ def fire(names: list[str], rule: str) -> None:
 
 
 def homes() -> Counter[str]:
-    """How many open incidents each alert that fires is a member of."""
+    """Number of open incidents that each alert that fires is a member of."""
     members = MemberAlert.objects.filter(resolved=False).exclude(incident__state="resolved")
     return Counter(str(alert) for alert in members.values_list("alert", flat=True))
 

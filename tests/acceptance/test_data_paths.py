@@ -1,4 +1,4 @@
-"""How many files the two data paths run through. `make trace` prints them by stage.
+"""Number of files that the two data paths run through. `make trace` prints them by stage.
 
 A path that grows beyond its ceiling is a reason to look, and to lower it again.
 """

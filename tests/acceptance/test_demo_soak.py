@@ -40,7 +40,7 @@ def notes(demo: Stack) -> Notes:
 
 
 def blamed(demo: Stack) -> set[str]:
-    """What analyzers blame; the incidents of the demo's past were opened by people and have no verdict."""
+    """Components that analyzers blame; the incidents of the demo's past were opened by people and have no verdict."""
     found = demo.get("/api/v1/incidents", notes(demo).key)["results"]
     return {ticket["component"] for ticket in found if ticket["verdict"] is not None}
 

@@ -85,7 +85,7 @@ class Story:
 
 
 def paged() -> list[str | None]:
-    """Who was sent a page, in the order of the calls."""
+    """People who were sent a page, in the order of the calls."""
     return list(
         Notification.objects.filter(outcome="sent").order_by("made_at").values_list("person", flat=True)
     )

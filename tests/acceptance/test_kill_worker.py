@@ -139,7 +139,7 @@ def test_a_worker_that_is_asked_to_stop_finishes_its_run_or_gives_it_back(
 
 
 def limit_tasks_to(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever sends a task says how long it may take. Celery reads that off the task once and keeps it."""
+    """The sender of a task says how long it may take. Celery reads that off the task once and keeps it."""
     task: Any = execute
     monkeypatch.setattr(task, "_exec_options", {**task._get_exec_options(), "time_limit": seconds})
 

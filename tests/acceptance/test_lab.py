@@ -109,7 +109,7 @@ class Site:
         return self.client.get(f"/api/v1/{path}").json()
 
     def run_requested(self) -> int:
-        """What an agent does: poll the list, send the packets, report the rows. How many probes that were."""
+        """Work of an agent: poll the list, send the packets, report the rows. Returns the number of probes."""
         asked = self.get("pinglists")["requested"]
         for one in asked:
             path, *_ = [  # below one leaf the planes are one path

@@ -75,7 +75,7 @@ def test_the_instance_is_named_from_files_as_soon_as_its_fault_begins(fault: Fau
 
 
 def shifted_by_whole_hours(fault: Fault) -> datetime:
-    """When the last row should be: within the past hour, at the minute and second of the recording."""
+    """Time of the last row: within the past hour, at the minute and second of the recording."""
     before, after = split(fault)
     last = instant(max(trace.root.start for trace in (*before, *after)))
     return last + (datetime.now(UTC) - last) // timedelta(hours=1) * timedelta(hours=1)

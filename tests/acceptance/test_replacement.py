@@ -62,7 +62,7 @@ def alert(stack: Stack, key: str, number: int) -> None:
 
 
 def greeting(port: int, _number: int) -> None:
-    """What a mail server does first; `smtplib` raises OSError where it is not welcome."""
+    """Greeting of a mail server; `smtplib` raises OSError where it is not welcome."""
     with smtplib.SMTP("127.0.0.1", port, timeout=60) as server:
         server.noop()
 

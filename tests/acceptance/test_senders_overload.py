@@ -30,7 +30,7 @@ SENT = 13
 
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a key may send in the web process of the test."""
+    """Limit of what a key may send in the web process of the test."""
     monkeypatch.setenv("DOSSIER_INGEST_RATE_PER_KEY", "1")
 
 

@@ -145,7 +145,7 @@ def test_no_process_of_either_node_is_missed(pair: Pair, tmp_path: Path) -> None
 
 
 def whereabouts(pair: Pair, missing: list[str]) -> list[str]:
-    """What the database knows of alerts without a message."""
+    """State in the database of alerts without a message."""
     query = (
         "SELECT i.number, i.title, i.alerts, n.state, d.state, d.lease_until, d.holder, d.why FROM incident i"
         " LEFT JOIN notifications_notification n ON n.incident = i.id"

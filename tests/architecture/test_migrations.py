@@ -74,7 +74,7 @@ def is_ours(app: str) -> bool:
 
 
 def complaints(migration: Migration, state: ProjectState) -> Iterator[str]:
-    """What in it breaks a version that knows the schema as of `state`."""
+    """Operations that break a version that knows the schema as of `state`."""
     for operation in migration.operations:
         before = state.clone()
         operation.state_forwards(migration.app_label, state)

@@ -19,7 +19,7 @@ TIERS = {
     "pages": "frontend/views",
     "templates": "frontend/templates/frontend",
 }
-"""Where a concept of incidents stands, under the same noun."""
+"""Folders in which a concept of incidents stands, under the same noun."""
 PACKAGES_PER_CONCEPT = 2
 """Packages of a tier that have files of one concept: its own, and that of the aggregate (`incident`)."""
 SHOWN_WITH_OTHERS = {

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tests.architecture.reading import sources, statements
-from tests.places import ROOT
+from tests.places import ROOT, TESTS
 
 BANNED = re.compile(
     r"\b(tickets?|whoever|whomever|held back|(?:is|are|was|were) taken back|(?:was|were) not told|(?:is|are) told by"
@@ -70,6 +70,8 @@ def test_no_sentence_of_the_console_has_a_banned_word() -> None:
 
 CLAUSE = re.compile(r"(What|Who|Whom|Whose|Whoever|Which|How|That|When|Where|If|Why)\b")
 """Words that begin a clause where a docstring has to begin with its noun; `Whether` begins the answer of a test."""
+OPENED = re.compile(f'"""{CLAUSE.pattern}')
+"""Text of a file that is worth parsing."""
 
 
 def docstrings(tree: ast.Module) -> Iterator[str]:
@@ -84,7 +86,8 @@ def docstrings(tree: ast.Module) -> Iterator[str]:
 def test_a_docstring_begins_with_its_noun() -> None:
     assert [
         (str(path.relative_to(ROOT)), text.splitlines()[0])
-        for path in sources()
-        for text in docstrings(ast.parse(path.read_text()))
+        for path in (*sources(), *TESTS.rglob("*.py"))
+        if OPENED.search(source := path.read_text())
+        for text in docstrings(ast.parse(source))
         if CLAUSE.match(text)
     ] == []

@@ -32,7 +32,7 @@ def test_nothing_else_stands_at_the_top() -> None:
 
 
 def test_nothing_holds_two_versions_at_once() -> None:
-    """What a merge left standing is text to a template, and goes out to people."""
+    """Marks of a merge are text to a template, and go out to people."""
     marks = ["git", "grep", "-nE", "^(<{7} |>{7} )"]
     found = subprocess.run(marks, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     assert found.splitlines() == []

@@ -1,4 +1,4 @@
-"""How often Deepview is right, and how often it cries wolf, on simulated regions of 159 components.
+"""Shares of right answers and of false alarms of Deepview on simulated regions of 159 components.
 
 python -m tests.benchmarks.accuracy [--trials N] [--days D] [--calibrate]
 
@@ -115,7 +115,7 @@ class Count:
 
 @dataclass
 class Day:
-    """What one simulated day of runs every five minutes gave."""
+    """Counts of one simulated day of runs every five minutes."""
 
     at_once: int = 0
     with_rule: int = 0

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 def rows_of(name: str, *sizes: int) -> list[Row]:
-    """What `python -m tests.benchmarks.NAME inside SIZES` writes last: its rows as JSON."""
+    """Rows that `python -m tests.benchmarks.NAME inside SIZES` writes last, as JSON."""
     home = Home(Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute() / "bench" / name)
     home.forget()
     server = start_postgres(home)

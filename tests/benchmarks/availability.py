@@ -1,4 +1,4 @@
-"""How right the availability calculators are: intervals that hold the truth, culprits named, nobody else named.
+"""Accuracy of the availability calculators: intervals that hold the truth, culprits named, nobody else named.
 
 python -m tests.benchmarks.availability [--trials N] [--first SEED]
 
@@ -66,7 +66,7 @@ def judged(analyzer: Analyzer, window: Window, **params: object) -> Verdict:
 
 
 def tally_of(verdict: Verdict, truth: set[str]) -> Tally:
-    """Who was named against who should have been, and whether the verdict abstains."""
+    """Tally of who was named against who should have been, and whether the verdict abstains."""
     tally = Tally.of([suspect.component for suspect in verdict.suspects], truth)
     tally.undecided = int(verdict.status == "inconclusive")
     return tally

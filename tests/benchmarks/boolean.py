@@ -108,7 +108,7 @@ def probed(fabric: Fabric, routes: Routes, rng: np.random.Generator, failed: Int
 
 
 def run_trial(job: Job) -> dict[str, Tally]:
-    """What each method says of one window; whether the analyzer would say that it cannot tell is asked with PLL."""
+    """Answer of each method on one window; whether the analyzer would say that it cannot tell is asked with PLL."""
     fabric, routes, _, _ = tree()
     rng = np.random.default_rng([job.seed, job.failed])
     failed = draw_links(fabric, rng, job.failed, ("tor-t1", "t1-t2"))
@@ -188,7 +188,7 @@ def largest() -> Iterator[Row]:
 
 
 def cost() -> Iterator[Row]:
-    """How the analyzer's time grows with the paths, and its memory."""
+    """Growth of the analyzer's time with the paths, and its memory."""
     fabric, rng = build(fat_tree(18, hosts=1), directed=False), np.random.default_rng(FIRST_REPORTING_SEED)
     params, rows, seconds = check_params(ANALYZER, {"method": "pll"}), [], []
     for count in (10_000, 30_000, 90_000, 270_000):

@@ -1,4 +1,4 @@
-"""How right c4d is about simulated training jobs: hangs, slow communication, slow computation, and no fault.
+"""Accuracy of c4d on simulated training jobs: hangs, slow communication, slow computation, and no fault.
 
     python -m tests.benchmarks.c4d [--trials N] [--first SEED] [--calibrate]
 

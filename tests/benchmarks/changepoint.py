@@ -1,4 +1,4 @@
-"""How soon and how often changes of level are found beside CUSUM and PELT, and how often tests of changes are right.
+"""Delay and recall of changes of level beside CUSUM and PELT, and accuracy of the tests of changes.
 
 python -m tests.benchmarks.changepoint [--trials N] [--first SEED]
 
@@ -196,7 +196,7 @@ def _median(delays: Floats) -> str:
 
 @dataclass(frozen=True)
 class Story:
-    """What happens to one of 24 services, and the change beside it, from the onset on in minutes."""
+    """Course of one of 24 services, and the change beside it, from the onset on in minutes."""
 
     kind: str
     event: str

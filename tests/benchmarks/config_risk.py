@@ -96,7 +96,7 @@ def run_trial(job: Job) -> Result:
 
 
 def regression(model: Model, facts: Sequence[Facts]) -> Floats:
-    """What logistic regression says, with the ridge of least log loss in the folds of the tree."""
+    """Answer of logistic regression, with the ridge of least log loss in the folds of the tree."""
     from sklearn.linear_model import LogisticRegression
 
     columns, values = columns_of(model.facts, fine=True)

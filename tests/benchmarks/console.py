@@ -181,7 +181,7 @@ def _end(turn: int) -> datetime:
 
 
 def _sums(turn: int) -> object:
-    """What Postgres does for a grid that nobody asked for before."""
+    """Work of Postgres for a grid that nobody asked for before."""
     from ingest.telemetry.windows.pair_grid import Steps
     from ingest.telemetry.windows.path_sums import _failed, _placed
     from ingest.telemetry.windows.sql import region_number

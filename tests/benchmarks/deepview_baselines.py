@@ -17,7 +17,7 @@ SURE = 12.0
 """Nats of Poisson surprise that the ratio asks for."""
 
 TIMES = 3.0
-"""How many times the usual rate a component must fail to be blamed by the ratio; the regression asks for odds."""
+"""Multiple of the usual rate at which a component must fail to be blamed by the ratio; the regression asks for odds."""
 
 
 def poisson_ratio(window: Window) -> list[str]:

@@ -168,7 +168,7 @@ def trial(seed: int, case: Case) -> tuple[set[str], Window] | None:
 
 
 def judged(case: Case, trials: int, first: int = 0) -> tuple[Tally, list[tuple[float, bool]]]:
-    """What came of a case, and evidence above what was needed of each suspect with whether it was right."""
+    """Tally of a case, and evidence above what was needed of each suspect with whether it was right."""
     tally, pairs, params = Tally(), list[tuple[float, bool]](), check_params(ANALYZER, {})
     for seed in range(first, first + trials):
         made = trial(seed, case)

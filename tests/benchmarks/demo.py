@@ -1,4 +1,4 @@
-"""How long `make demo` takes on a machine that has nothing, and on one that has the packages; and how much disk.
+"""Time that `make demo` takes on a machine that has nothing, and on one that has the packages; and its disk space.
 
 The last commit is cloned twice into a fresh directory. The first clone installs with empty package caches, the second
 with those that the first has filled; then its demo runs until all stories have their incidents.

@@ -55,7 +55,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Story:
-    """Who was at fault, and the minute in which its incident was resolved. `ends` are the minutes at which windows end,
+    """Faulty component, and the minute in which its incident was resolved. `ends` are the minutes at which windows end,
     `most` how many of them after the resolution are looked at.
     """
 

@@ -1,4 +1,4 @@
-"""What several analyzers on one incident are worth: top-1 alone and fused, and whether the fused number keeps its word.
+"""Worth of several analyzers on one incident: top-1 alone and fused, and whether the fused number keeps its word.
 
 python -m tests.benchmarks.fusion [--trials N] [--tune]
 
@@ -66,7 +66,7 @@ NAMES = {
 }
 GIVEN = {"netbouncer": {"min_loss": 5e-4}}
 LOWERED = {"netbouncer": {"alpha": 2.6e-3}}
-"""What lowers the bar by 3 nats where there is no `margin`."""
+"""Parameters that lower the bar by 3 nats where there is no `margin`."""
 KINDS = ("faint", "healthy", "gray", "healthy")
 DISCOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 END = 780.0
@@ -100,7 +100,7 @@ Trial = tuple[set[str], tuple[list[Said], list[Said]]]
 
 
 def run_trial(job: Job) -> Trial:
-    """What was at fault, and whom each of the two analyzers blames, best first."""
+    """Components at fault, and those that each of the two analyzers blames, best first."""
     rng = np.random.default_rng([job.seed, WORLDS.index(job.world), len(job.kind)])
     if job.world == "probes":
         truth, windows = _fabric(rng, job.kind)
@@ -325,7 +325,7 @@ def _calibration(world: str, found: Sequence[Trial]) -> Iterator[Row]:
 
 
 def lone_blames(world: str, trials: Sequence[Trial]) -> list[DisputedBlame]:
-    """What one of the two names and the other does not."""
+    """Blames by one of the two that the other does not share."""
     return [
         DisputedBlame(one.component.partition("/")[0], one.score, False, (NAMES[world][1 - n],), one.right)
         for _, said in trials

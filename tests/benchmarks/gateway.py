@@ -1,4 +1,4 @@
-"""What the gateway in front of the application costs one client: a web process as `manage.py up` starts it, beside the
+"""Cost of the gateway in front of the application for one client: a web process as `manage.py up` starts it, beside the
 same application served by Granian's own threads, without a gateway.
 
 Both run at the same time on one database. One client with one open connection to each sends the same requests to both

@@ -134,7 +134,7 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""Why a cell has no figure, by analyzer."""
+"""Reason for a cell without a figure, by analyzer."""
 
 
 def told(analyzer: str, fault: str = "", **cells: object) -> Row:
@@ -286,7 +286,7 @@ def _of_stated(analyzers: Mapping[str, Cells]) -> Iterator[Iterator[str]]:
 
 
 def _bins(counts: Sequence[float], most: float) -> Iterator[str]:
-    """How much more was stated than true in each bin, of how many; in bold where that is above `most` of enough."""
+    """Excess of stated over true shares in each bin, of how many; in bold where that is above `most` of enough."""
     for said, right, of in zip(counts[::3], counts[1::3], counts[2::3], strict=True):
         if not of:
             yield "–"

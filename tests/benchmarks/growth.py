@@ -1,4 +1,4 @@
-"""What an analyzer costs as its window grows: seconds of the processor, memory, and the exponent of growth."""
+"""Cost of an analyzer as its window grows: seconds of the processor, memory, and the exponent of growth."""
 
 from __future__ import annotations
 

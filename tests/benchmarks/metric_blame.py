@@ -1,4 +1,4 @@
-"""How often `metric_blame` names the right service, on simulated applications and on PetShop, beside BARO.
+"""Accuracy of `metric_blame` on simulated applications and on PetShop, beside BARO.
 
 python -m tests.benchmarks.metric_blame [--trials N] [--first SEED] [--calibrate]
 

@@ -141,7 +141,7 @@ PUBLISHED = "no false positive and a few false negatives in three years (product
 
 
 def _at_once(label: str, job: Job, seen: Sequence[Seen]) -> Row:
-    """What the analyzers at a glance show of it: a fault of ours, or another method beside one."""
+    """Row of the analyzers at a glance: a fault of ours, or another method beside one."""
     truly, named = sum(one.truly for one in seen), sum(one.named for one in seen)
     precision = [named - sum(one.wrong for one in seen), named]
     recall = [truly - sum(one.missed for one in seen), truly]

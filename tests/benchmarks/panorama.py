@@ -1,4 +1,4 @@
-"""How fast Panorama names gray failures, and whom it names wrongly, on simulated systems of 10 to 50 processes.
+"""Delay of Panorama in naming gray failures, and its false names, on simulated systems of 10 to 50 processes.
 
 python -m tests.benchmarks.panorama [--trials N] [--first SEED] [--calibrate] [--param K=V ...]
 
@@ -75,7 +75,7 @@ class Job:
 
 @dataclass
 class Seen:
-    """What one trial gave. `steps[i]` are the suspects of the i-th window: name, score, evidence, context right."""
+    """Result of one trial. `steps[i]` are the suspects of the i-th window: name, score, evidence, context right."""
 
     truth: frozenset[str]
     allowed: frozenset[str]
@@ -196,7 +196,7 @@ def _ask_rivals(seen: Seen, reports: Reports, now: float) -> None:
 
 
 def tickets(seen: Seen, phase: int) -> set[str]:
-    """Who would get an incident from runs every five seconds: sure at once, else named in two of three runs."""
+    """Processes with an incident from runs every five seconds: sure at once, else named in two of three runs."""
     runs = seen.named["weighted"][phase::5]
     sure = seen.sure[phase::5]
     opened: set[str] = set().union(*sure) if sure else set()

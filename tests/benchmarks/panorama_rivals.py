@@ -1,4 +1,4 @@
-"""What simpler detectors say of the same reports: last value, any negative, heartbeat, phi-accrual.
+"""Answers of simpler detectors on the same reports: last value, any negative, heartbeat, phi-accrual.
 
 Each takes what was known at a moment and gives the subjects that it holds unhealthy, as indices of processes.
 """

@@ -21,7 +21,7 @@ FEWEST = 4
 
 
 def fewer(main: Callable[..., Any], share: float) -> dict[str, int | float]:
-    """What `main` is to be called with so that it tries this share of what it usually does; not more."""
+    """Arguments with which `main` tries this share of what it usually does; not more."""
     if share >= 1:
         return {}
     usual = {name: one.default for name, one in inspect.signature(main).parameters.items()}

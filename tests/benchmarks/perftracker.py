@@ -1,4 +1,4 @@
-"""How often `perftracker` names the right worker and function first, and how many healthy workers it names.
+"""Accuracy of `perftracker`: right worker and function named first, and healthy workers named.
 
 python -m tests.benchmarks.perftracker [--trials N] [--first SEED] [--calibrate]
 

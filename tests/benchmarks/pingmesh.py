@@ -1,4 +1,4 @@
-"""How right pingmesh is about simulated networks of servers that probe each other: patterns, black holes, alerts.
+"""Accuracy of pingmesh on simulated networks of servers that probe each other: patterns, black holes, alerts.
 
     python -m tests.benchmarks.pingmesh [--trials N] [--first SEED] [--calibrate] [--param K=V ...]
 
@@ -109,7 +109,7 @@ def patterns(trials: int, first: int, params: tuple[tuple[str, Any], ...]) -> li
 
 
 def _stated(what: str, done: Sequence[Done]) -> list[Row]:
-    """What was stated of each suspect, and whether it was right."""
+    """Probability stated of each suspect, and whether it was right."""
     pairs = [
         (stated, bool(entry & one.truth))
         for one in done

@@ -51,7 +51,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What was planted and what was named (each entry with those alike), the pattern, alerts, and the rivals' answers.
+    """Faults planted and named (each entry with those alike), the pattern, alerts, and the rivals' answers.
 
     `evidence` holds the surplus (nats above the bar) of each suspect, `stated` its probability.
     """

@@ -1,4 +1,4 @@
-"""What probes chosen by expected information are worth beside probes chosen at random and by degree.
+"""Worth of probes chosen by expected information beside probes chosen at random and by degree.
 
 python -m tests.benchmarks.questions [--trials N] [--first SEED]
 
@@ -196,7 +196,7 @@ def played(one: Trial, policy: str, seed: int) -> Outcome:
 
 
 def play(job: tuple[str, int, bool]) -> tuple[int, str, list[Outcome]] | None:
-    """How many suspects there were, the culprit, and each policy's outcome."""
+    """Number of suspects, the culprit, and each policy's outcome."""
     world, seed, outside = job
     one = trial(world, seed, outside)
     if one is None:

@@ -1,4 +1,4 @@
-"""Where Deepview ranks the true instance on spans recorded from real applications with injected faults.
+"""Rank that Deepview gives the true instance on spans recorded from real applications with injected faults.
 
 Reads the data that `TRACES_DIR` points to (spans and faults of Yu et al., *Nezha*, FSE 2023); the project
 does not hold it. Every fault is one window: the traces that start after the injection, in the minutes that
@@ -35,7 +35,7 @@ ENOUGH = 20
 
 
 def directory() -> Path | None:
-    """Where the recorded traces are, if anywhere."""
+    """Directory of the recorded traces, if there is one."""
     return Path(os.environ["TRACES_DIR"]) if os.environ.get("TRACES_DIR") else None
 
 
@@ -53,7 +53,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the verdict on one window said about the true instance.
+    """Answer of the verdict on one window about the true instance.
 
     `place` is its rank if it leads its entry, else None. `shared` is the rank of the entry that names it,
     be it beside others that the data cannot tell apart, and `group` the size of that entry.
@@ -147,7 +147,7 @@ def outcome(verdict: dict[str, Any], rows: Rows, true: str | None) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How spans are converted, and whether the fault-free minute is given to the method as history."""
+    """Conversion of spans, and whether the fault-free minute is given to the method as history."""
 
     operations: spans.Operations = "entry"
     history: bool = False
@@ -198,7 +198,7 @@ def _windows(root: Path, choice: Choice) -> Iterator[tuple[Fault, Halves, Judge]
 
 
 def tally(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    """How often the true instance came first, in the first three, shared an entry, or was missed."""
+    """Counts of faults whose true instance came first, in the first three, shared an entry, or was missed."""
     return {
         "faults": len(outcomes),
         "first": sum(one.place == 1 for one in outcomes),

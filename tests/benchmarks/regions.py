@@ -1,4 +1,4 @@
-"""What regions cost each other: the sums of a window beside those of a database that holds that region alone, the rate
+"""Cost of regions for each other: sums of a window beside those of a database that holds that region alone, the rate
 of bodies beside that of tables with the index by time that they had before, and windows at a position beside those
 without one.
 

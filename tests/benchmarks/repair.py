@@ -1,4 +1,4 @@
-"""How often the proof of repair is wrong, and how many rows it takes.
+"""Error rates of the proof of repair, and the number of rows that it takes.
 
 python -m tests.benchmarks.repair [--trials N]
 
@@ -60,7 +60,7 @@ class World:
     before: int = BEFORE
     """Rows before the hand-over."""
     assumption: str = ""
-    """Why the promised error does not hold here; empty where it must."""
+    """Reason why the promised error does not hold here; empty where it must."""
 
 
 HEALTHY = 0.01

@@ -1,4 +1,4 @@
-"""How benchmarks of accuracy count: intervals, calibrated shares, and trials spread over the cores."""
+"""Counting in benchmarks of accuracy: intervals, calibrated shares, and trials spread over the cores."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Tally:
 
 
 def windows_until(told: Sequence[tuple[bool, bool]]) -> int | None:
-    """How many windows it takes until an incident: `told` says of each whether it names the culprit, and
+    """Number of windows until an incident: `told` says of each whether it names the culprit, and
     whether surely.
 
     One that is sure is enough, else two of the last three.

@@ -75,7 +75,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a policy came to: node hours of work, incidents, node hours of benchmarks and of repair."""
+    """Totals of a policy: node hours of work, incidents, node hours of benchmarks and of repair."""
 
     up: float
     incidents: int
@@ -109,7 +109,7 @@ def learn(seed: int, rates: Rates) -> tuple[Model, tuple[Step, ...], tuple[int, 
 
 
 def _past(trace: Trace) -> Past:
-    """Which defects each benchmark showed in the rounds that all nodes take."""
+    """Defects that each benchmark showed in the rounds that all nodes take."""
     found: dict[str, frozenset[tuple[str, int]]] = {}
     for b, benchmark in enumerate(BENCHMARKS):
         found[benchmark] = frozenset(
@@ -119,7 +119,7 @@ def _past(trace: Trace) -> Past:
 
 
 def state_of(fleet: Fleet, seen: Floats, order: tuple[int, ...], step: int) -> State:
-    """What is known of the nodes, as the model has it."""
+    """Knowledge of the nodes, as the model has it."""
     covariates = np.column_stack([np.log1p(fleet.incidents), seen])[:, list(order)]
     return State(covariates, fleet.since, np.full(len(seen), (step + 1) * STEP_HOURS), fleet.incidents.copy())
 
@@ -261,7 +261,7 @@ def calibration_rows(results: list[Result]) -> Iterator[Row]:
 
 
 def warning_rows(results: list[Result]) -> Iterator[Row]:
-    """Whom the probabilities pick, where nobody acts on them: nodes before an incident, and before none."""
+    """Nodes that the probabilities pick, where nobody acts on them: before an incident, and before none."""
     said = np.concatenate([one.predicted for one in results])
     happened = np.concatenate([one.happened for one in results])
     usual = float(happened.mean())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """How many requests were accepted in how many seconds, and what each waited, in milliseconds."""
+    """Number of requests that were accepted, the seconds that they took, and the wait of each in milliseconds."""
 
     requests: int
     seconds: float

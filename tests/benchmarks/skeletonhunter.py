@@ -1,4 +1,4 @@
-"""How often skeletonhunter is right about faults of training networks and skeletons of jobs, and how fast it is.
+"""Accuracy of skeletonhunter on faults of training networks and skeletons of jobs, and its speed.
 
 python -m tests.benchmarks.skeletonhunter [--trials N] [--first SEED] [--calibrate]
 
@@ -123,7 +123,7 @@ def share_row(name: str, hits: int, tries: int, bar: str | None) -> Row:
 
 
 def located(label: str, outcomes: Sequence[Outcome]) -> Iterator[Row]:
-    """How many faults lead a suspect, and how many stand in one. Without underlay probes a host and its virtual switch
+    """Faults that lead a suspect, and those that stand in one. Without underlay probes a host and its virtual switch
     are passed by the same probes, so that which of them leads is a guess: both layers have a row of their own.
     """
     layers = {

@@ -144,7 +144,7 @@ def _body(chance: np.random.Generator) -> bytes:
 
 
 def partitions(database_url: str) -> int:
-    """How many partitions there are."""
+    """Number of partitions."""
     with psycopg2.connect(database_url) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_inherits WHERE inhparent = 'telemetry_unit_failure'::regclass"

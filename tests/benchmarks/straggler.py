@@ -1,4 +1,4 @@
-"""How often `straggler` names the right node of a simulated training job, and how often it names a healthy one.
+"""Accuracy of `straggler` on simulated training jobs: right nodes named, and healthy ones.
 
 python -m tests.benchmarks.straggler [--trials N] [--first SEED] [--calibrate]
 
@@ -46,7 +46,7 @@ USUAL = Preset(step=10)
 AUTHORS = "precision .904, F1 .893 (Minder, a year of production); > .99 of fail-slows (GREYHOUND)"
 SLOW = tuple(kind for kind in FAULTS if kind not in STOPS)
 IN_BURSTS = ("throttle", "slow_nic")
-"""What comes and goes by itself: a GPU that is too hot, a link that flaps."""
+"""Faults that come and go by themselves: a GPU that is too hot, a link that flaps."""
 
 
 @dataclass(frozen=True)

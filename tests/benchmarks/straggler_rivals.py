@@ -1,4 +1,4 @@
-"""What is commonly done in the straggler's place: a limit, a robust z and a local outlier factor of means of nodes."""
+"""Common methods in the straggler's place: a limit, a robust z and a local outlier factor of means of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often `trace_blame` is right: on recorded traces with injected faults, and on simulated ones.
+"""Accuracy of `trace_blame` on recorded traces with injected faults, and on simulated ones.
 
     python -m tests.benchmarks.trace_blame [--trials N] [--first SEED] [--calibrate]
 
@@ -56,7 +56,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one simulated window gave; `evidence` are (log odds, at fault) of everything named."""
+    """Result of one simulated window; `evidence` are (log odds, at fault) of everything named."""
 
     found: bool = False
     exact: bool = False
@@ -103,7 +103,7 @@ def run(job: Job) -> Told:
 
 
 def beside(seen: Sequence[Told], place: int) -> str:
-    """How often each simpler method names the faulty service (1), or another one (2), with intervals."""
+    """Rate at which each simpler method names the faulty service (1), or another one (2), with intervals."""
     found = []
     for name in SIMPLE:
         hits = sum(one[place] is True for each in seen for one in each.beside if one[0] == name)

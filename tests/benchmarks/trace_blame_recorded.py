@@ -1,4 +1,4 @@
-"""How often `trace_blame` is right on recorded traces with injected faults.
+"""Accuracy of `trace_blame` on recorded traces with injected faults.
 
 Needs `TRACES_DIR` (Yu et al., *Nezha*, FSE 2023). Every fault is one window, the traces that start
 after the injection; the history is the one fault-free minute of the application. The method was made on those
@@ -34,7 +34,7 @@ PUBLISHED = {"online-boutique": 0.929, "train-ticket": 0.867}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a verdict said about the true service: its rank among the suspects, None if it is not named."""
+    """Place of the true service in a verdict: its rank among the suspects, None if it is not named."""
 
     fault: Fault
     status: str
@@ -129,7 +129,7 @@ def _recorded_row(places: Sequence[Place], name: str, bar: str | None) -> Row:
 
 
 def _recorded_cells(places: Sequence[Place], name: str) -> Row:
-    """What the analyzers at a glance show: each application, on its recorded faults."""
+    """Rows of the analyzers at a glance: each application, on its recorded faults."""
     if name not in PUBLISHED:
         return {}
     first, others = sum(one.rank == 1 for one in places), sum(one.others for one in places)

@@ -37,7 +37,7 @@ TIMED = ("cpu_contention", "cpu_consumed", "network_delay")
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What was recorded before a fault was injected (None: too little), and after it; with logs or without."""
+    """Windows recorded before a fault was injected (None: too little), and after it; with logs or without."""
 
     fault: Fault
     calm: Window | None
@@ -46,7 +46,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was said of one window: the service that comes first with what was stated, all others, and the truth (empty:
+    """Answer on one window: the service that comes first with what was stated, all others, and the truth (empty:
     fault-free).
     """
 

@@ -1,4 +1,4 @@
-"""What composed arrivals do to an integration that Poisson arrivals of the same mean do not: delay, lag, refusals.
+"""Effects of composed arrivals on an integration that Poisson arrivals of the same mean lack: delay, lag, refusals.
 
 Alerts come to a real server at the moments that `analyzers.simulators.traffic` draws, whatever it does meanwhile (an
 open loop), at `UTILISATION` of the rate that a closed loop reached in the same run. Both kinds have the same clients

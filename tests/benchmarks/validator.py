@@ -1,4 +1,4 @@
-"""How often the validator is right about simulated fleets of GPU nodes, and how often it blames healthy ones.
+"""Accuracy of the validator on simulated fleets of GPU nodes: defects found, and healthy nodes blamed.
 
 python -m tests.benchmarks.validator [--fleets N] [--calibrate]
 
@@ -322,7 +322,7 @@ def main(fleets: int = 120) -> list[Row]:
 
 
 def cells_of(fleets: int, first: int = FIRST_REPORTING_SEED) -> dict[str, list[Job]]:
-    """What is tried: names that begin with `-` or a method hold defects, the others are healthy fleets."""
+    """Jobs by name of the cell: names that begin with `-` or a method hold defects, the others are healthy fleets."""
     few = max(10, fleets // 6)
     cells: dict[str, list[Job]] = {}
     for name, preset in WORLDS.items():

@@ -1,4 +1,4 @@
-"""What is commonly done in the validator's place, for its benchmark."""
+"""Common methods in the validator's place, for its benchmark."""
 
 from __future__ import annotations
 

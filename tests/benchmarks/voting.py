@@ -1,4 +1,4 @@
-"""How often voting names the right links on the network of 007, beside what simpler methods say of the same windows.
+"""Accuracy of voting on the network of 007, beside what simpler methods say of the same windows.
 
 python -m tests.benchmarks.voting [--share S] [--calibrate] [--first SEED] [--param K=V ...]
 
@@ -62,7 +62,7 @@ def link_rows(label: str, tally: Tally, bars: bool) -> Iterator[Row]:
 
 
 def seen_at_once(fault: str, sums: dict[str, Tally], **more: str) -> Row:
-    """What the analyzers at a glance show of a fault, with the methods that were asked beside `explain`."""
+    """Row of the analyzers at a glance for a fault, with the methods that were asked beside `explain`."""
     beside = {name: other(sums[name]) for name in ("007 as published", "007", "coverage") if name in sums}
     return told("voting", fault, **counts(sums["explain"]), beside=beside, **more)
 

@@ -51,7 +51,7 @@ class Job:
 
 @dataclass
 class Trial:
-    """What each method said of one window; `surplus` are nats over the threshold at margin 0 with the truth."""
+    """Answer of each method on one window; `surplus` are nats over the threshold at margin 0 with the truth."""
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     surplus: list[tuple[float, bool]] = field(default_factory=list)

@@ -42,7 +42,7 @@ class Job:
 
 @dataclass
 class Judged:
-    """What came of worlds of one case: windows with a fault, windows without, the same of each baseline, and what was
+    """Results of worlds of one case: windows with a fault, windows without, the same of each baseline, and what was
     stated of each suspect with whether it was right."""
 
     faulty: Tally = field(default_factory=Tally)
@@ -200,7 +200,7 @@ def figures(
 
 
 ALL = "all cases"
-"""What bars on the sums over all cases begin with."""
+"""Beginning of the names of bars on the sums over all cases."""
 
 
 def _of_all(label: str, cases: Collection[Judged], bars: Mapping[str, str]) -> Iterator[Row]:

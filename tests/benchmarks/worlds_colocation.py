@@ -1,4 +1,4 @@
-"""How often the interval of `colocation` holds the true ratio on its second generator, beside a bare ratio of rates.
+"""Coverage of the interval of `colocation` on its second generator, beside a bare ratio of rates.
 
 python -m tests.benchmarks.worlds_colocation [--trials N] [--first SEED]
 

@@ -69,7 +69,7 @@ def published_votes(window: Window) -> list[str]:
 
 
 def ratio(window: Window) -> list[str]:
-    """Whoever loses improbably more than the rate of all, the worst first, its paths then taken away."""
+    """Components that lose improbably more than the rate of all, the worst first; paths of each are then taken away."""
     return ratio_of(seen_of(window))
 
 

@@ -43,7 +43,7 @@ TARGET = next(float(one.default) for one in ANALYZER.params if one.name == "targ
 
 @dataclass(frozen=True)
 class Stated:
-    """What was stated of each node by each method, and whether it had an incident; windows without an answer."""
+    """Probability of each node by each method, and whether it had an incident; windows without an answer."""
 
     stated: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in METHODS})
     happened: list[bool] = field(default_factory=list)
@@ -156,7 +156,7 @@ def rows(trials: int, first: int) -> Iterator[Row]:
 
 
 def _cells(case: str, found: list[Stated], happened: NDArray[np.bool_], undecided: list[int]) -> Row:
-    """What the analyzers at a glance show: who is above the default target, and whether an incident followed."""
+    """Row of the analyzers at a glance: who is above the default target, and whether an incident followed."""
     pairs = {}
     for name in METHODS:
         above = np.array([p for one in found for p in one.stated[name]]) >= TARGET

@@ -90,7 +90,7 @@ def rows(trials: int, first: int, cases: Sequence[str] = tuple(CASES)) -> Iterat
 
 
 def _together(judged: dict[str, Judged], method: str) -> Iterator[Row]:
-    """What the bars are on: all calm windows, all that is named, and faults by what they change."""
+    """Figures that the bars are on: all calm windows, all that is named, and faults by what they change."""
     label = f"trace_blame{f' ({method})' if method else ''}"
     calm, faulty = Tally(), Tally()
     for one in judged.values():

@@ -1,4 +1,4 @@
-"""What the browser tests look at: incidents made by real commands, findings judged by the real analyzer."""
+"""Contents of the browser tests: incidents made by real commands, findings judged by the real analyzer."""
 
 from __future__ import annotations
 

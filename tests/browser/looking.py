@@ -1,4 +1,4 @@
-"""What a page keeps from people: found by axe-core, by sticking out of the screen, by missing its heading."""
+"""Barriers of a page to people: found by axe-core, by sticking out of the screen, by missing its heading."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def addresses() -> list[str]:
 
 
 def violations(page: Page, *rules: str) -> list[str]:
-    """What axe finds, a line each: the rule, where, and the markup. All of its rules, unless some are named."""
+    """Findings of axe, a line each: the rule, where, and the markup. All of its rules, unless some are named."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     # Style sheets are of the page's own origin: axe need not fetch them a second time.

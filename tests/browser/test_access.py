@@ -24,7 +24,7 @@ def test_a_page_keeps_nobody_out(console: Console, path: str) -> None:
 
 
 def test_a_status_page_with_notices_keeps_nobody_out(console: Console) -> None:
-    """That of strangers, and the form with a preview beside it."""
+    """The page that strangers see, and the form with a preview beside it."""
     slug, notice = content.publish_notices()
     for path in (f"/status/{slug}", f"/status_updates/{notice}", f"/settings/status_pages?edit={slug}"):
         page = console.open(path)

@@ -1,4 +1,4 @@
-"""What the page of an incident fetches beside its first screen: comes by itself, is on paper, says when it is lost."""
+"""Parts of the page of an incident fetched beside its first screen: by themselves, on paper, with a word when lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is on call in a real browser: seen, taken over, and given back."""
+"""People on call in a real browser: seen, taken over, and given back."""
 
 from __future__ import annotations
 

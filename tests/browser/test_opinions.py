@@ -1,4 +1,4 @@
-"""What an incident says: its analyzers, its moments, whose it is; in a real browser."""
+"""The page of an incident: its analyzers, its moments, whose it is; in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page looks like at work: panels and dialogs open, a form refused, nothing found, no connection."""
+"""Looks of a page at work: panels and dialogs open, a form refused, nothing found, no connection."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def arrived(console: Console, story: str) -> tuple[Page, list[int]]:
 
 
 def read(page: Page, number: int, cause: str) -> None:
-    """What a person decides by: the suspect, the evidence, and why it is with this team."""
+    """Grounds for a decision: the suspect, the evidence, and why it is with this team."""
     page.wait_for_url(f"**/incidents/{number}**")
     expect(page.locator(".candidates .own").filter(has_text=cause)).to_be_visible()
     expect(page.locator("[data-chart]").first).to_be_attached()

@@ -1,4 +1,4 @@
-"""What a page costs whoever opens it: the weight of its scripts, and whether anything moves once it is there."""
+"""Cost of opening a page: the weight of its scripts, and whether anything moves once it is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several tests need: installed, or listening."""
+"""Needs of several tests: installed, or listening."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which screens the book shows. An address with a place in braces is filled in from what the demo made."""
+"""Screens that the book shows. An address with a place in braces is filled in from what the demo made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a screen is looked at. Zoom is what a browser does at 200 %: half the width, everything twice as large."""
+    """A way to look at a screen. Zoom is what a browser does at 200 %: half the width, everything twice as large."""
 
     name: str
     width: int

@@ -1,4 +1,4 @@
-"""What the pictures show: an empty Dossier, and one after the demo's stories, in which people have worked."""
+"""World of the pictures: an empty Dossier, and one after the demo's stories, in which people have worked."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PROMETHEUS, ALERTMANAGER, AMTOOL = "prometheus", "prometheus-alertmanager", "amt
 
 
 def missing(*programs: str) -> str:
-    """Why tests with these programs skip; empty when all are there."""
+    """Reason why tests with these programs skip; empty when all are there."""
     absent = [program for program in programs if which(program) is None]
     return f"needs {', '.join(absent)} (deploy/install-senders.sh)" if absent else ""
 

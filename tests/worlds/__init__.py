@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is broken from `start` until `end`: a component, and in one word how.
+    """A fault from `start` until `end`: a component, and in one word how.
 
     `acceptable` are further components that a careful person would accept as the answer, because the rows cannot tell
     them from it.

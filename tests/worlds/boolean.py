@@ -39,7 +39,7 @@ _EVERY = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a case sets: how many links and switches fail, what they fail, and what disturbs."""
+    """Settings of a case: how many links and switches fail, what they fail, and what disturbs."""
 
     links: int = 0
     switches: int = 0
@@ -92,7 +92,7 @@ _PLANS: dict[str, tuple[_Plan, str]] = {
     "always": (_Plan(links=1, calm=0), "a link passes nothing from the first row on"),
 }
 CASES: dict[str, str] = {name: text for name, (_, text) in _PLANS.items()}
-"""What each case is, in one sentence."""
+"""Each case in one sentence."""
 
 
 def make(seed: int, case: str) -> World:
@@ -187,7 +187,7 @@ def _normal(rng: np.random.Generator, plan: _Plan, net: _Net) -> tuple[Ints, Int
 
 
 def _broken(rng: np.random.Generator, plan: _Plan, net: _Net, attempts: Ints) -> list[tuple[int, float]]:
-    """What fails and how much; such as has rows enough to show."""
+    """Components that fail, and how much; such as have rows enough to show."""
     rows = (net.crosses * (attempts > 0).mean(axis=0)[:, None]).sum(axis=0)
     carried = attempts.mean(axis=0) @ net.crosses
     chosen: list[tuple[int, float]] = []

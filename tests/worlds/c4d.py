@@ -291,7 +291,7 @@ def _run(job: Job) -> list[dict[str, Any]]:
 
 
 def _pauses(plan: Plan, rng: np.random.Generator) -> list[tuple[float, float, str]]:
-    """When the job pauses, for how long, and whether it begins anew."""
+    """Pauses of the job: when, for how long, and whether it begins anew."""
     middle = (HISTORY + 1) * WINDOW + float(rng.uniform(0, 100))
     if plan.benign == "checkpoints":
         starts = np.arange(float(rng.uniform(20, 100)), LENGTH - 80, 155.0)

@@ -262,7 +262,7 @@ def _shift(
 
 
 def _benign(plan: Plan, rng: np.random.Generator, series: list[Series], times: Floats) -> list[str]:
-    """What happens that is no fault of a component."""
+    """Events that are no fault of a component."""
     names = sorted({one.component for one in series if one.component.startswith("service/")})
     one_of = str(rng.choice(names))
     begin = LAST + float(rng.uniform(300, 1_800))

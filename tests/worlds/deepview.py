@@ -71,7 +71,7 @@ CASES: dict[str, str] = {
     "placed_gray": "placement and unit_failure rows with hosts: components fail 3 to 30 % of their machines",
     "placed_healthy": "placement and unit_failure rows with hosts; nothing is broken",
 }
-"""What each case is, in one sentence."""
+"""Each case in one sentence."""
 
 MOST_FAINT = 12
 """Failures that a fault leaves in a window at least, for it to be planted there."""
@@ -82,7 +82,7 @@ _HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a case sets. `windows` and `judged` count windows; `volume` is attempts a path and hour."""
+    """Settings of a case. `windows` and `judged` count windows; `volume` is attempts a path and hour."""
 
     every: timedelta = _HOUR
     windows: int = 36
@@ -264,7 +264,7 @@ def _compute(rng: np.random.Generator, groups: int, racks: int) -> tuple[list[in
 
 @dataclass(frozen=True)
 class _Lies:
-    """Where the inventory puts a rack (its cluster) or a storage cluster (its group) wrongly."""
+    """Wrong entries of the inventory: the cluster of a rack, the group of a storage cluster."""
 
     cluster: dict[int, int]
     home: dict[int, int]
@@ -345,7 +345,7 @@ def _traffic(rng: np.random.Generator, plan: _Plan, region: _Region) -> _Traffic
 
 
 def _lost(rng: np.random.Generator, plan: _Plan, region: _Region) -> Flags:
-    """Which (window, path) have no row: their rack was silent for 3 to 12 windows, or the row was lost."""
+    """Flags of the (window, path) without a row: their rack was silent for 3 to 12 windows, or the row was lost."""
     lost = rng.random((plan.windows, len(region.paths))) < plan.lost_rows
     for rack in np.unique(region.rack) if plan.silent else ():
         if rng.random() < plan.silent:
@@ -370,7 +370,7 @@ def _ar1(
 def _benign(
     rng: np.random.Generator, plan: _Plan, region: _Region, load: Floats, failing: Floats, absent: Flags
 ) -> tuple[Floats, Floats, Flags]:
-    """What harmless events make of load, failures and presence of the paths."""
+    """Load, failures and presence of the paths after harmless events."""
     judged = plan.judged
     if plan.benign == "drain":
         for cluster in rng.choice(np.unique(region.cluster), 2, replace=False):
@@ -472,7 +472,7 @@ def _fault(
 
 @dataclass(frozen=True)
 class _Left:
-    """What a fault left: its failures (windows, paths), and the windows in which it was planted."""
+    """Traces of a fault: its failures (windows, paths), and the windows in which it was planted."""
 
     failures: Ints
     seen: Flags
@@ -576,7 +576,7 @@ def _acceptable(
 
 
 def _unlike(plan: _Plan) -> list[str]:
-    """What is unlike a textbook in this case, by the settings."""
+    """Differences of this case from a textbook, by the settings."""
     said: list[tuple[object, str]] = [
         (plan.wrong_incidences, "5 % of the recorded incidences are wrong, the same ones in all windows"),
         (plan.wrong_parents, "5 % of the racks and storage clusters are recorded below a wrong parent"),
@@ -594,7 +594,7 @@ def _unlike(plan: _Plan) -> list[str]:
 
 @dataclass(frozen=True)
 class _Units:
-    """Where each machine is: (windows, machines), the number of its path or -1, constant within a window."""
+    """Places of machines: (windows, machines), the number of its path or -1, constant within a window."""
 
     path: Ints
 

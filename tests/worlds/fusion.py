@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 
 RIGHT, WRONG = 4.0, 2.0
-"""What a calibrated analyzer states is Beta(4, 2), two thirds in the mean."""
+"""Parameters of what a calibrated analyzer states: Beta(4, 2), two thirds in the mean."""
 WINDOWS, JUDGED_FROM = 120, 40
 RACKS, NODES = 6, 4
 

@@ -43,7 +43,7 @@ _EPOCH = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a case sets. `windows`, `calm` and `judged` count epochs; counts are of faults of each kind."""
+    """Settings of a case. `windows`, `calm` and `judged` count epochs; counts are of faults of each kind."""
 
     style: str = "core"
     windows: int = 8
@@ -131,7 +131,7 @@ _PLANS: dict[str, tuple[_Plan, str]] = {
     ),
 }
 CASES: dict[str, str] = {name: text for name, (_, text) in _PLANS.items()}
-"""What each case is, in one sentence."""
+"""Each case in one sentence."""
 
 
 def make(seed: int, case: str) -> World:
@@ -173,7 +173,7 @@ def make(seed: int, case: str) -> World:
 
 @dataclass(frozen=True)
 class _Net:
-    """What may be named, and the paths: (paths, names) whether a path crosses it, its prober included.
+    """Names that may be blamed, and the paths: (paths, names) whether a path crosses it, its prober included.
 
     `hops` are the names that a row of the path carries; `within` the device that a link ends at, as (links, devices).
     """
@@ -288,7 +288,7 @@ def _pairs(rng: np.random.Generator, above: _Cables) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class _Broken:
-    """What fails: its number, the kind of the fault, the share of probes that it loses."""
+    """A failing component: its number, the kind of the fault, the share of probes that it loses."""
 
     component: int
     kind: str
@@ -308,7 +308,7 @@ class _Seen:
 
 
 def _planned(rng: np.random.Generator, plan: _Plan, net: _Net, sent: Ints) -> list[list[_Broken]]:
-    """What is broken in each epoch, the worst first; such as usual rows would show."""
+    """Faults of each epoch, the worst first; such as usual rows would show."""
     rows = net.crosses.sum(axis=0) * (1 - plan.missing)
     passed = (sent @ net.crosses) * (1 - plan.missing)
     hosts = np.array([one.startswith("host/") for one in net.names])
@@ -380,7 +380,7 @@ def _alike(net: _Net, one: _Broken, sent: Ints, shown: Ints) -> frozenset[str]:
 
 
 def _kept(rng: np.random.Generator, plan: _Plan, net: _Net) -> Flags:
-    """Which (epoch, path) have a row."""
+    """Flags of the (epoch, path) that have a row."""
     kept = rng.random((plan.windows, len(net.src))) >= plan.missing
     racks = np.array(net.rack)
     for rack in sorted(set(net.rack)) if plan.silent else ():

@@ -188,7 +188,7 @@ class _Job:
         self.add(self.received, host, start, took, size)
 
     def pipeline(self, begin: float, column: int, group: int, slow: Floats) -> tuple[Floats, Floats]:
-        """When each stage ends and begins its last backward; sends on the way are noted."""
+        """Times at which each stage ends and begins its last backward; sends on the way are noted."""
         pp, micro = self.plan.pp, self.plan.micro
         order = [_one_f_one_b(stage, pp, micro) for stage in range(pp)]
         free, place = np.full(pp, begin), [0] * pp
@@ -216,7 +216,7 @@ class _Job:
         return free, began
 
     def operate(self, kind: str, stage: int, column: int, group: int, start: float, took: float) -> None:
-        """What an operation sends: activations or their gradients to the neighbour, tokens to other experts."""
+        """Bytes that an operation sends: activations or their gradients to the neighbour, tokens to other experts."""
         target, host = stage + (1 if kind == "f" else -1), self.host(stage, column)
         if 0 <= target < self.plan.pp:
             moved = self.activations / RATE
@@ -241,7 +241,7 @@ class _Job:
             self.received[host] += 0.3 * size
 
     def rows(self) -> list[dict[str, Any]]:
-        """What the agent of each host reads off the counters."""
+        """Rows that the agent of each host reads off the counters."""
         plan, rng = self.plan, self.rng
         names = rng.permutation(self.hosts) if plan.shuffled else np.arange(self.hosts)
         quiet = rng.gamma(2.0, 2e4, (self.hosts, CARDS, 1)) * CELL

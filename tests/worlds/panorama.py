@@ -157,7 +157,7 @@ class System:
     since: Floats = field(default_factory=lambda: np.zeros(0))
 
     def beats(self) -> NDArray[np.bool_]:
-        """Which pairs are heartbeats."""
+        """Flags of the pairs that are heartbeats."""
         return np.asarray([self.contexts[i].startswith("heartbeat") for i in self.context])
 
     def calls(self) -> Floats:

@@ -39,7 +39,7 @@ _EVERY = timedelta(minutes=10)
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a case sets: kinds of the faults, how they hit, what is missing, and what harmless goes on."""
+    """Settings of a case: kinds of the faults, how they hit, what is missing, and what harmless goes on."""
 
     faults: tuple[str, ...] = ()
     windows: int = 5
@@ -121,7 +121,7 @@ _PLANS["several_agents"] = (
     "a black hole, a lossy podset and a dead server while 20 % of the agents send nothing",
 )
 CASES: dict[str, str] = {name: text for name, (_, text) in _PLANS.items()}
-"""What each case is, in one sentence."""
+"""Each case in one sentence."""
 
 SPINE = "spine_tier/dc1"
 """The spine tier of the data centre `dc1`: probes without hops cannot tell its switches apart."""
@@ -208,7 +208,7 @@ def _site(rng: np.random.Generator) -> _Site:
 
 
 def _topology(rng: np.random.Generator, plan: _Plan, site: _Site) -> list[Row]:
-    """Where the inventory puts each component, known a day before the first probe."""
+    """Inventory rows of each component, known a day before the first probe."""
     when = int((_START - timedelta(days=1)).timestamp()) * 10**9
     rows: list[Row] = [
         {"time": when, "component": "datacenter/dc1"},
@@ -230,7 +230,7 @@ def _topology(rng: np.random.Generator, plan: _Plan, site: _Site) -> list[Row]:
 
 @dataclass(frozen=True)
 class _Noise:
-    """What differs between pairs and servers in normal times: medians, late answers, drops, and silent agents."""
+    """Differences of pairs and servers in normal times: medians, late answers, drops, and silent agents."""
 
     median: Floats
     late: Floats

@@ -121,7 +121,7 @@ def _break(
     draw: random.Random, fault: str, before: Mapping[str, Paths], planned: dict[str, Paths], touched: set[str],
     links: Mapping[tuple[str, str], int],
 ) -> tuple[dict[str, Paths], frozenset[str]] | None:  # fmt: skip
-    """What came of the plan, and the classes in which it differs; None where the fault cannot be had here."""
+    """Outcome of the plan, and the classes in which it differs; None where the fault cannot be had here."""
     if fault == "none":
         return planned, frozenset()
     others = sorted(name for name in before if name not in touched and before[name])

@@ -293,7 +293,7 @@ def _endpoints(fabric: Fabric) -> list[dict[str, Any]]:
 
 
 def _absences(fabric: Fabric, end: End) -> list[tuple[float, float]]:
-    """When an endpoint was taken out and came back."""
+    """Times at which an endpoint was taken out and came back."""
     benign, hosts = fabric.plan.benign, sum(fabric.plan.pods)
     if benign == "resize" and end.host >= hosts - max(1, hosts // 4):
         return [((HISTORY + 1) * WINDOW + 40.0, (HISTORY + 2) * WINDOW + 70.0)]

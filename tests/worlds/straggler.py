@@ -296,7 +296,7 @@ def _strike(
 
 
 def _benign(plan: Plan, rng: np.random.Generator, job: Job) -> None:
-    """What may happen to a job while nothing is broken."""
+    """Events that may happen to a job while nothing is broken."""
     nodes, second = len(job.nodes), np.arange(LENGTH)
     if plan.benign == "checkpoints":
         for begin in range(int(rng.integers(60, 900)), LENGTH - 90, int(rng.integers(700, 1500))):

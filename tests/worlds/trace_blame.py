@@ -136,7 +136,7 @@ CASES = {name: plan.says for name, plan in PLANS.items()}
 
 @dataclass
 class Effect:
-    """What a pod of a service does between two times (microseconds since the start); `hits` counts what it reached."""
+    """Effect on pods of a service between two times (microseconds since the start); `hits` counts what it reached."""
 
     kind: str
     service: str
@@ -176,7 +176,7 @@ class Application:
     load: list[float] = field(default_factory=list)
     group: str = ""
     surge: dict[str, float] = field(default_factory=dict)
-    """How many times as much is asked of a service while one group of clients asks for `SURGE` times as much."""
+    """Multiple of the load of a service while one group of clients asks for `SURGE` times as much."""
     cold: set[str] = field(default_factory=set)
     spans: list[dict[str, Any]] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
@@ -218,7 +218,7 @@ class Application:
         return float(2.718281828 ** (sigma * self._normal.pop()))
 
     def slower(self, service: str, at: float) -> float:
-        """How much longer things take because of load: a single queue, relative to a load of 1."""
+        """Factor by which things take longer because of load: a single queue, relative to a load of 1."""
         usual, window = self.busy[service], min(WINDOWS - 1, int(at / WINDOW_US))
         more = self.surge.get(service, 1.0) if FAULT_FROM <= window < FAULT_UNTIL else 1.0
         return (1 - usual) / (1 - min(0.9, usual * self.load[window] * more))
@@ -391,7 +391,7 @@ class Application:
         return found
 
     def _warm(self, at: float) -> float:
-        """How well the caches are filled."""
+        """Share to which the caches are filled."""
         if self.plan.benign != "cache_flush":
             return 1.0
         since = at - FAULT_FROM * WINDOW_US

@@ -209,7 +209,7 @@ CASES = {name: plan.says for name, plan in PLANS.items()}
 
 @dataclass
 class Fleet:
-    """What a world is built from. `factor` (node, metric, day) is above 1 where a node is better than usual."""
+    """Parts that a world is built from. `factor` (node, metric, day) is above 1 where a node is better than usual."""
 
     plan: Plan
     rng: np.random.Generator
@@ -308,7 +308,7 @@ def _gray(fleet: Fleet) -> None:
 
 
 def _resources(fleet: Fleet, depth: float) -> list[str]:
-    """Where a defect of this depth shows. Without labels a SKU must be further away than the defect."""
+    """Resources in which a defect of this depth shows. Without labels a SKU must be further away than the defect."""
     plan, found = fleet.plan, set()
     for one in fleet.suite:
         runs = 1 if plan.one_value else one.runs
@@ -443,7 +443,7 @@ def _results(
 
 
 def _run_for_faults(fleet: Fleet, ran: NDArray[np.bool_], benchmarks: list[str]) -> None:
-    """What shows a planted defect was run."""
+    """Benchmarks that show a planted defect are noted as run."""
     for node, resource in fleet.sick.items():
         for one in fleet.suite:
             if one.resource == resource:

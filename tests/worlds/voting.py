@@ -42,7 +42,7 @@ _EPOCH = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a case sets. `windows`, `calm` and `judged` count epochs; `noise` is the mean loss of good links."""
+    """Settings of a case. `windows`, `calm` and `judged` count epochs; `noise` is the mean loss of good links."""
 
     bad: int = 0
     windows: int = 7
@@ -117,7 +117,7 @@ CASES: dict[str, str] = {
     for sampling, how in _SAMPLINGS.items()
     if sampling != "all" or plan.limit >= 300
 }
-"""What each case is, in one sentence: a plan and a sampling."""
+"""Each case in one sentence: a plan and a sampling."""
 
 
 def make(seed: int, case: str) -> World:

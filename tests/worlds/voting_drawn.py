@@ -47,7 +47,7 @@ CASES = {
     for plan, bad in _PLANS.items()
     for sampling, how in _SAMPLINGS.items()
 }
-"""What each case is, in one sentence."""
+"""Each case in one sentence."""
 
 
 def make(seed: int, case: str) -> World:
@@ -219,7 +219,7 @@ def _bad(rng: np.random.Generator, net: _Net, flows: _Flows, count: int) -> dict
 
 
 def _least(rates: Floats) -> float:
-    """What a bad component loses at least."""
+    """Least loss of a bad component."""
     return max(1e-3, 20 * float(np.median(rates)))
 
 

@@ -1,4 +1,4 @@
-"""What the selector learns of fleets whose hazards are known."""
+"""Fits of the selector on fleets whose hazards are known."""
 
 from dataclasses import replace
 from typing import Any

@@ -22,7 +22,7 @@ CLIENT, SECRET = "dossier", "oidc-secret"
 
 @dataclass
 class Provider:
-    """Who signs in there next, and with which claims."""
+    """A provider of identities: who signs in there next, and with which claims."""
 
     address: str
     claims: dict[str, Any] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Provider:
         }
 
     def authorize(self, asked: dict[str, str]) -> str:
-        """Where the browser is sent back to."""
+        """Address that the browser is sent back to."""
         assert asked["client_id"] == CLIENT
         code = f"code-{len(self.codes)}"
         self.codes[code] = asked

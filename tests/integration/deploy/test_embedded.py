@@ -42,7 +42,7 @@ def fresh() -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def empty_cluster() -> Iterator[Path]:
-    """What `initdb` makes, once for the tests that are about what comes after it."""
+    """A cluster as `initdb` makes it, once for the tests that are about what comes after it."""
     home = Home(Path(tempfile.mkdtemp(prefix="dossier-c-")))
     home.root.chmod(0o755)
     stop(start_postgres(home))

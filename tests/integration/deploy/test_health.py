@@ -1,4 +1,4 @@
-"""What machines ask: is it alive, is it ready, what are its figures."""
+"""Questions of machines: is it alive, is it ready, what are its figures."""
 
 import os
 import re

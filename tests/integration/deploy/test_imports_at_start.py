@@ -1,4 +1,4 @@
-"""What a process that takes alerts imports before it serves."""
+"""Imports of a process that takes alerts, before it serves."""
 
 from __future__ import annotations
 

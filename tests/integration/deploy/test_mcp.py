@@ -155,7 +155,7 @@ def test_an_assistant_reads_incidents_and_runs_with_what_they_rest_on(url: str) 
 
 
 def _refusals(url: str) -> None:
-    """What a key may not, or cannot mean, is one line."""
+    """A refusal, of what a key may not do or what has no meaning, is one line."""
     reader = keys.create("reader", READ)
 
     async def asked() -> None:

@@ -34,7 +34,7 @@ def provider(settings: Settings) -> Iterator[Provider]:
 
 
 def sign_in(client: Client) -> Any:
-    """What a browser does: to the provider, and back with its code."""
+    """Way of a browser: to the provider, and back with its code."""
     there = client.get("/accounts/oidc/oidc/login/?process=login")
     assert there.status_code == 302
     return client.get(_back(there["Location"]))

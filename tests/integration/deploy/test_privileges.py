@@ -31,7 +31,7 @@ def home() -> Iterator[Home]:
 
 
 def in_child(act: Callable[[], object]) -> str:
-    """What `act` returns, as text, in a process of its own: this one stays root."""
+    """Result of `act`, as text, in a process of its own: this one stays root."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         try:

@@ -1,4 +1,4 @@
-"""What-if pages and their API: the address carries the inputs, and what cannot be computed says so."""
+"""Pages of what-if and their API: the address carries the inputs, and what cannot be computed says so."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 
 @pytest.fixture(autouse=True)
 def forgotten() -> None:
-    """What another test's process remembers of keys and refusals."""
+    """No memory of the keys and refusals of another test."""
     keys._seen.clear()
     rejections._noted.clear()
 
@@ -54,7 +54,7 @@ def post_alert(address: str, body: Any) -> int:
 
 
 def post_text(address: str) -> int:
-    """What is neither JSON nor a form."""
+    """Status of a body that is neither JSON nor a form."""
     return Client().post(address, "disk is slow", content_type="text/plain").status_code
 
 

@@ -49,7 +49,7 @@ def today() -> datetime:
 
 
 def later() -> datetime:
-    """When today is over, and its report is due."""
+    """Time at which today is over, and its report is due."""
     return today() + 2 * DAY
 
 

@@ -1,4 +1,4 @@
-"""What happens to that which names, belongs to or waits for something that is removed."""
+"""Removals, and what named, belonged to or waited for the removed thing."""
 
 from __future__ import annotations
 

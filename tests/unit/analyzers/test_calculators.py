@@ -1,4 +1,4 @@
-"""What-if calculators: the talk's example, what the inputs mean, and what cannot be taken."""
+"""Calculators of what-if: the talk's example, what the inputs mean, and what cannot be taken."""
 
 from __future__ import annotations
 

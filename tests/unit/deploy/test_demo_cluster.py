@@ -39,7 +39,7 @@ class Answers(Sender):
 
 
 def operated(demo: Demo, monkeypatch: pytest.MonkeyPatch, *tickets: dict[str, Any]) -> str:
-    """What the operator says until it ends."""
+    """Output of the operator until it ends."""
     monkeypatch.setattr(cluster, "PERIOD", 0.0)
     out, sender = StringIO(), Answers(*tickets)
     ClusterOperator(sender, sender, Screen(out), demo, lambda: demo.minutes).run()

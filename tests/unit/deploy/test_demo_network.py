@@ -1,4 +1,4 @@
-"""What the demo tells besides Deepview's stories: a month of outages, a lossy link, last week's incidents."""
+"""Stories of the demo besides Deepview's: a month of outages, a lossy link, last week's incidents."""
 
 import threading
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Where the servers are to listen is looked at before anything starts."""
+"""Ports of the servers are looked at before anything starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong around a command is one line; a mistake of ours keeps its traceback."""
+"""Faults around a command are one line; a mistake of ours keeps its traceback."""
 
 from __future__ import annotations
 

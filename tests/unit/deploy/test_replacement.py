@@ -1,4 +1,4 @@
-"""What `manage.py up --replace` refuses before anything is replaced, and what it keeps."""
+"""Refusals of `manage.py up --replace` before anything is replaced, and what it keeps."""
 
 from __future__ import annotations
 

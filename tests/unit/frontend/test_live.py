@@ -24,7 +24,7 @@ def change(place: int) -> Change:
 
 
 def told(hub: Hub, after: str = "") -> list[bytes]:
-    """What a browser that joins now is told at once."""
+    """Messages that a browser gets at once when it joins."""
     client = hub.join(after)
     return [client.waiting.get_nowait() for _ in range(client.waiting.qsize())]
 

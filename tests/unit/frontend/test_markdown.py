@@ -42,7 +42,7 @@ def test_a_table_is_a_table() -> None:
 
 
 class Seen(HTMLParser):
-    """What a browser would find in a page."""
+    """Parts of a page that a browser would find."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

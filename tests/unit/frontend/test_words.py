@@ -1,4 +1,4 @@
-"""How the console writes times, shares, figures and spans."""
+"""Times, shares, figures and spans as the console writes them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

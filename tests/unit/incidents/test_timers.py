@@ -1,4 +1,4 @@
-"""What time alone does, and when the silence of senders means something. A clock that the tests move."""
+"""Effects of time alone, and when the silence of senders means something. A clock that the tests move."""
 
 from __future__ import annotations
 

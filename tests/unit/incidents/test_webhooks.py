@@ -1,4 +1,4 @@
-"""What webhooks get, how it is signed, what answers mean and when an endpoint is given up."""
+"""Bodies of webhooks, how they are signed, what answers mean and when an endpoint is given up."""
 
 import hashlib
 import hmac

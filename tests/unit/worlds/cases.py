@@ -1,4 +1,4 @@
-"""What tests of `tests.worlds` share: which cases the fast suite runs, and a sample of rows for the wire format."""
+"""Parts shared by tests of `tests.worlds`: cases that the fast suite runs, and a sample of rows for the wire format."""
 
 from __future__ import annotations
 

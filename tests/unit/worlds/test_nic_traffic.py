@@ -43,7 +43,7 @@ def test_experts_receive_different_amounts_and_dense_cards_alike(case: str) -> N
 
 
 def spread(case: str) -> float:
-    """How much the bytes differ that cards of one rail receive, over a minute; the first card reads data, too."""
+    """Spread of the bytes that cards of one rail receive over a minute; the first card reads data, too."""
     totals: dict[tuple[int, str], float] = defaultdict(float)
     for row in make(1, case).rows["nic_traffic"]:
         totals[row["rail"], row["nic"]] += row["rx_bytes"]

@@ -130,7 +130,7 @@ def own_times(world: World) -> tuple[list[float], list[float]]:
 
 
 def gaps(world: World) -> tuple[list[float], list[float]]:
-    """What a call of the faulty service takes longer than its work there, before and during the fault."""
+    """Time of a call of the faulty service beyond its work there, before and during the fault."""
     fault = world.faults[0]
     service = fault.component.partition("/")[2]
     served = {

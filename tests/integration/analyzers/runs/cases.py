@@ -1,4 +1,4 @@
-"""What the tests of runs share: a small analyzer that is installed as a plugin, and telemetry for it."""
+"""Shared parts of the tests of runs: a small analyzer that is installed as a plugin, and telemetry for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a schedule has not run yet, and when it will: what is said is what the tick then does."""
+"""Reasons why a schedule has not run yet, and when it will: what is said is what the tick then does."""
 
 from __future__ import annotations
 

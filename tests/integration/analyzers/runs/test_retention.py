@@ -1,4 +1,4 @@
-"""What runs keep goes some time after its last use; what they concluded stays."""
+"""Data that runs keep goes some time after its last use; what they concluded stays."""
 
 from __future__ import annotations
 

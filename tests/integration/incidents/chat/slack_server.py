@@ -102,7 +102,7 @@ def send(
 
 
 def typed(text: str, user: str = "U1", **kwargs: Any) -> str:
-    """What `/dossier TEXT` of a chat account is answered with."""
+    """Answer to `/dossier TEXT` of a chat account."""
     fields = {
         "command": "/dossier",
         "text": text,

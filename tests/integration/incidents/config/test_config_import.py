@@ -57,7 +57,7 @@ LABELS = {
 
 
 def imported(*arguments: str) -> str:
-    """What the command says beside the file."""
+    """Messages of the command beside the file."""
     told = StringIO()
     call_command("config", "import", *arguments, stdout=StringIO(), stderr=told)
     return told.getvalue()

@@ -1,4 +1,4 @@
-"""What tests of escalations need in the database: Alice and Bob in Storage, and a policy that calls them in turn."""
+"""Rows that tests of escalations need: Alice and Bob in Storage, and a policy that calls them in turn."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ STEPS: tuple[str, ...] = (
 
 
 _SEVERAL_TRANSACTIONS = frozenset({"deliver", "deliver_and_die", "fires", "rests"})
-"""Whose parts commit one after the other: a follower reads only what was committed, a sender only what it claimed."""
+"""Acts whose parts commit one by one: a follower reads only what was committed, a sender only what it claimed."""
 
 
 def happens(world: World, history: list[tuple[str, int, str]]) -> None:

@@ -1,4 +1,4 @@
-"""What other analyzers say about an incident, from runs in the log to opinions, misses and score-cards."""
+"""Opinions of other analyzers about an incident, from runs in the log to opinions, misses and score-cards."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_two_analyzers_on_one_ticket_raise_its_confidence_each_with_its_own_scor
 
 
 def test_a_row_from_before_opinions_is_folded_from_the_log() -> None:
-    """What the migration leaves behind: version 0, nothing in the new columns."""
+    """Rows as the migration leaves them: version 0, nothing in the new columns."""
     run("deepview", suspect(T1))
     IncidentRow.objects.update(version=0, opinions={}, reported_at=None, missed_by={})
     run("voting", suspect(T1, 0.8))

@@ -69,7 +69,7 @@ class MailSink:
 
 
 class _AnyPort(Controller):
-    """Where the port is 0, the one that the system gave."""
+    """A controller on the port that the system gave, where 0 was asked for."""
 
     def _trigger_server(self) -> None:
         self.port = self.server.sockets[0].getsockname()[1]  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""How people are reached, over the API."""
+"""Ways to reach people, over the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever was told of an incident hears when it is over."""
+"""People who were told of an incident hear when it is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to an incident, to a person or to a way to reach them between a call and its message."""
+"""Changes of an incident, a person or a way to reach them between a call and its message."""
 
 from __future__ import annotations
 

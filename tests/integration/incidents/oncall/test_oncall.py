@@ -1,4 +1,4 @@
-"""Who is on call, out of the tables."""
+"""People on call, out of the tables."""
 
 from __future__ import annotations
 

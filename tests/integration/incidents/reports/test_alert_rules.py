@@ -38,7 +38,7 @@ def send(name: str, host: str, status: str = "firing") -> None:
 
 
 def incident(name: str) -> str:
-    """That of the last firing."""
+    """Id of the incident of the last firing."""
     return str(IncidentRow.objects.filter(labels__alertname=name).latest("number").pk)
 
 

@@ -36,7 +36,7 @@ def id_of(number: int) -> str:
 
 
 def row_address(client: Client, list_: str, number: int) -> str:
-    """Where the row of an incident leads in the inbox."""
+    """Address that the row of an incident leads to in the inbox."""
     body = client.get(f"/?{list_}").content.decode()
     found = re.search(rf'href="(/incidents/{number}\?[^"]*)"', body)
     assert found is not None

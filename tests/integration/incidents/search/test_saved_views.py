@@ -33,7 +33,7 @@ def alice(log_database: str) -> Client:  # noqa: ARG001
 
 
 def keep(client: Client, name: str, query: str = "search=severity%3Acritical", **fields: str) -> str:
-    """What the page says afterwards."""
+    """Text of the page afterwards."""
     form = {"name": name, "query": query, **fields}
     return client.post("/inbox/views", form, follow=True).content.decode()
 

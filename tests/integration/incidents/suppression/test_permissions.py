@@ -1,4 +1,4 @@
-"""What fires at a team is silenced by its responders and by staff."""
+"""Alerts of a team are silenced by its responders and by staff."""
 
 from __future__ import annotations
 

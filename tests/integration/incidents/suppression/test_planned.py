@@ -1,4 +1,4 @@
-"""What holds alerts back by plan: inhibition rules and maintenance windows."""
+"""Planned suppression of alerts: inhibition rules and maintenance windows."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from tests.unit.ingest.integrations.test_any_body import ALERT, ANY, BODIES, EVE
 pytestmark = pytest.mark.usefixtures("log_database")
 EXAMPLES = int(os.environ.get("ANY_REQUEST_EXAMPLES", "8"))
 TABLES = ("log_event", "alert", "alert_delivery", "alert_heartbeat", "reported_change", "telemetry_receipt")
-"""What an endpoint writes to; of telemetry only the receipts, without which no row is read."""
+"""Tables that an endpoint writes to; of telemetry only the receipts, without which no row is read."""
 
 # Requests
 # ----------------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ RIGHT: dict[str, Any] = {
     },
     "/v1/logs": {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"severityNumber": 17, "body": {}}]}]}]},
 }
-"""What each endpoint takes."""
+"""Bodies that each endpoint takes."""
 OF_ITS_OWN = {
     "/integrations/cloudevents/{key}": "application/cloudevents+json",
     "/api/v1/telemetry/path_outcome": "application/x-ndjson",
@@ -249,7 +249,7 @@ OF_DOSSIER = {
     "alert": "key LIKE 'dossier:%%'",
     "alert_delivery": "content_type = ''",
 }
-"""What Dossier itself says of a sender that it refuses is no part of the request."""
+"""Rows in which Dossier itself tells of a sender that it refuses: no part of the request."""
 
 
 def counted() -> dict[str, int]:
@@ -283,7 +283,7 @@ def key() -> str:
 
 
 def can_all_be_shown() -> None:
-    """What is stored becomes incidents, and everything that lists it lists it."""
+    """Alerts that are stored become incidents, and everything that lists them lists them."""
     follow_to_the_end(follower())
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))

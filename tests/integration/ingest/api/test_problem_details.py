@@ -1,4 +1,4 @@
-"""What is asked for in a way that cannot be answered: the answer says what would be right."""
+"""Answers to requests that cannot be answered: they say what would be right."""
 
 from __future__ import annotations
 

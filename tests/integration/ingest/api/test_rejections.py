@@ -1,4 +1,4 @@
-"""What a sender with a good key was refused, remembered for the page of its integration: at endpoints of every kind."""
+"""Refusals of a sender with a good key, remembered for the page of its integration: at endpoints of every kind."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 
 @pytest.fixture
 def port(log_database: str) -> Iterator[int]:  # noqa: ARG001
-    """Where mail is received."""
+    """Port at which mail is received."""
     loop, endpoint = asyncio.new_event_loop(), mail.SmtpHandler()
     server = loop.run_until_complete(mail.listen(("127.0.0.1", 0), endpoint))
     thread = threading.Thread(target=loop.run_forever)
@@ -76,7 +76,7 @@ def a_mail(subject: str, text: str = "98 % of /var", **headers: str) -> EmailMes
 
 
 def send(port: int, address: str, message: EmailMessage, tls: ssl.SSLContext | None = None) -> str:
-    """What the server said of it."""
+    """Answer of the server to a message."""
     with smtplib.SMTP("localhost", port, timeout=20) as server:
         server.ehlo()
         if tls is not None:

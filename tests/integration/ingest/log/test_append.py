@@ -129,7 +129,7 @@ NO_EVENTS = {
     "stream": "''", "version": "-1", "actor": "''", "cause": "''", "trace": "''", "schema": "0",
     "hash": "'\\\\x00'",
 }  # fmt: skip
-"""What no event has, by what is wrong, as SQL; of one that continues a stream the version is that before it."""
+"""Values that no event has, by what is wrong, as SQL; of one that continues a stream the version is that before it."""
 
 
 OF_NO_EVENT = {
@@ -138,7 +138,7 @@ OF_NO_EVENT = {
     "1": "SELECT log_begin(now(), ARRAY[{stream}], ARRAY[{version}], ARRAY[{actor}], ARRAY[{cause}], ARRAY[{trace}],"
     " ARRAY['test.said'], ARRAY[{schema}], '{{}}', ARRAY[now()], {hash})",
 }
-"""What continues a stream and what begins one, by the version that is right there."""
+"""Calls that continue a stream and that begin one, by the version that is right there."""
 
 
 @pytest.mark.parametrize("wrong", NO_EVENTS)

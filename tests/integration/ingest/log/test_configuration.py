@@ -1,4 +1,4 @@
-"""What configures Dossier is kept as it was and as it is, with who changed it."""
+"""Configuration of Dossier is kept as it was and as it is, with who changed it."""
 
 from __future__ import annotations
 

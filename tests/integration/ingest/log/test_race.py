@@ -55,7 +55,7 @@ class Race:
             connection.close()
 
     def run(self, enough: Callable[[Race], bool]) -> list[Event]:
-        """What a reader got that went on from its last position each time, a few events at a time."""
+        """Events that a reader got who went on from the last position each time, a few events at a time."""
         delivered: list[Event] = []
         for thread in self.threads:
             thread.start()

@@ -180,7 +180,7 @@ def test_the_command_fails_with_the_name_of_the_first_bad_event() -> None:
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where seals are noted; nothing may be older than a moment without one."""
+    """File in which seals are noted; nothing may be older than a moment without one."""
     monkeypatch.setattr(checking, "UNSEALED", 0.0)
     return tmp_path / "seals.jsonl"
 

@@ -58,7 +58,7 @@ from tests.places import ROOT
 pytestmark = pytest.mark.usefixtures("cold")
 
 LATER = datetime.now(UTC) + timedelta(hours=2)
-"""When nothing has come for a while; what is tested happened at START, whose retention is not over."""
+"""Time at which nothing has come for a while; what is tested happened at START, whose retention is not over."""
 HOT = timedelta(hours=1)
 FAILURE = KINDS["unit_failure"]
 regions_used = itertools.count()
@@ -299,7 +299,7 @@ def test_a_place_that_cannot_be_written_leaves_the_rows_where_they_are(
 
 
 def test_doctor_and_the_metrics_tell_of_rows_that_should_have_moved(settings: Settings) -> None:
-    """Which they should have 7 hours ago."""
+    """Rows that should have moved 7 hours ago."""
     fail()
     ((_, until),) = tables.existing(FAILURE)
     settings.TELEMETRY_HOT = datetime.now(UTC) - datetime.fromtimestamp(until, UTC) - timedelta(hours=7)

@@ -1,4 +1,4 @@
-"""What contains a component and what it needs, as in force at a time."""
+"""Containers and needs of a component, as in force at a time."""
 
 from __future__ import annotations
 

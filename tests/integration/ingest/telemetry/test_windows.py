@@ -1,4 +1,4 @@
-"""What belongs to a window: intervals that overlap it, what had come when it was read, and what came late."""
+"""Rows of a window: intervals that overlap it, what had come when it was read, and what came late."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_one_that_is_down_again_and_again_is_named() -> None:
 
 
 def named_beside_long_outages(*mine: tuple[float, float]) -> list[str]:
-    """Who is named of a unit with outages at (minute, length) and a thousand others, a tenth of them out for hours."""
+    """Suspects among a unit with outages at (minute, length) and a thousand others, a tenth of them out for hours."""
     others: list[Outage] = [
         (f"vm/{i:04d}", 40.0 * i, 40.0 * i + (250 if i % 10 == 0 else 10), "soft") for i in range(1000)
     ]

@@ -1,4 +1,4 @@
-"""Who is named when a training job stands still, from records written by hand."""
+"""Ranks that are named when a training job stands still, from records written by hand."""
 
 from __future__ import annotations
 

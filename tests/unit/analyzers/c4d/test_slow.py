@@ -1,4 +1,4 @@
-"""Who is named when a training job is slow, from records written by hand and from simulated jobs."""
+"""Ranks that are named when a training job is slow, from records written by hand and from simulated jobs."""
 
 from __future__ import annotations
 

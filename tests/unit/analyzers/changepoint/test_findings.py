@@ -1,4 +1,4 @@
-"""Which changes name a component, and which are for the better or follow the load of all."""
+"""Changes that name a component, and those that are for the better or follow the load of all."""
 
 from __future__ import annotations
 

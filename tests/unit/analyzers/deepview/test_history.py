@@ -1,4 +1,4 @@
-"""What Deepview learns from a history that is not healthy, and from rows that are not as it assumes."""
+"""Deepview on a history that is not healthy, and on rows that are not as it assumes."""
 
 from collections.abc import Mapping
 from dataclasses import replace

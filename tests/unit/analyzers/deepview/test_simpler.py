@@ -1,4 +1,4 @@
-"""What Boolean methods would have said stands beside Deepview's verdict."""
+"""Answers of Boolean methods stand beside Deepview's verdict."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What Deepview says: the right component, its figures, and evidence that stands alone."""
+"""Verdicts of Deepview: the right component, its figures, and evidence that stands alone."""
 
 from dataclasses import replace
 from typing import Any

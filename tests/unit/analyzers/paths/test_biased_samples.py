@@ -81,7 +81,7 @@ def test_bad_switches_are_named_and_not_the_hosts_behind_them_where_only_failing
 
 
 def test_long_flows_over_known_paths_are_not_taken_for_a_biased_sample() -> None:
-    """Where flows are long and much is lost, most packets are of failing flows although all flows are there."""
+    """Most packets are of failing flows, although all flows are there, if flows are long and much is lost."""
     rng = np.random.default_rng(11)
     traffic = draw_traffic(FABRIC, rng, Load(flows=25))
     traffic = replace(
@@ -113,7 +113,7 @@ def test_nobody_is_named_where_failing_flows_failed_by_chance(rows_without_path:
 def test_busy_links_are_not_accused_where_good_links_lose_much_and_only_failing_flows_name_their_path(
     case: str,
 ) -> None:
-    """Where healthy links lose a packet in a thousand, the busiest of them fail as many flows as a bad one."""
+    """The busiest healthy links fail as many flows as a bad one, if healthy links lose a packet in a thousand."""
     (_, first, *_) = make(5100, case).windows(VOTING)
     verdict = judge(VOTING, first, {})
     assert verdict["suspects"] == []

@@ -37,7 +37,7 @@ def random_paths(seed: int) -> list[Path]:
 
 
 def reference(method: str, paths: Sequence[Path], hit_ratio: float = 0.6) -> list[tuple[str, int, int]]:
-    """Who is blamed, of how many bad paths and failures, found by plain loops over names."""
+    """Components blamed, with their bad paths and failures, found by plain loops over names."""
     number, marks = seen_of(paths).number(), seen_of(paths).mark
     names = sorted({name for members, _, _ in paths for name in members})
     bad = {members: failures for members, attempts, failures in paths if failures > 0}

@@ -1,4 +1,4 @@
-"""What Pingmesh assumes, and faults that only rows of a whole window, or all blocks of a pattern together, show."""
+"""Assumptions of Pingmesh, and faults that only rows of a whole window, or all blocks of a pattern together, show."""
 
 from __future__ import annotations
 

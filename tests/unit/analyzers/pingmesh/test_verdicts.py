@@ -1,4 +1,4 @@
-"""What pingmesh concludes from windows of simulated probes, and from odd ones."""
+"""Verdicts of pingmesh on windows of simulated probes, and on odd ones."""
 
 from __future__ import annotations
 

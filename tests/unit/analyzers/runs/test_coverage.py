@@ -1,4 +1,4 @@
-"""Which components a window held."""
+"""Components that a window held."""
 
 from __future__ import annotations
 

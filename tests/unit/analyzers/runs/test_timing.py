@@ -1,4 +1,4 @@
-"""When windows are due."""
+"""Times at which windows are due."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What skeletonhunter takes for an anomaly, and what it does not."""
+"""Anomalies of skeletonhunter, and what it does not take for one."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which skeleton skeletonhunter reads off the traffic of a job, and when it states none."""
+"""Skeletons that skeletonhunter reads off the traffic of a job, and when it states none."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What skeletonhunter says: who is named, how, and when nobody is."""
+"""Verdicts of skeletonhunter: who is named, how, and when nobody is."""
 
 from dataclasses import replace
 from datetime import timedelta

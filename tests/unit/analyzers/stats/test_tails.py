@@ -1,4 +1,4 @@
-"""How far off the healthy may be by chance."""
+"""Tails: the distance from normal that the healthy may have by chance."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How analyzers write figures in sentences."""
+"""Figures in the sentences of analyzers."""
 
 import pytest
 

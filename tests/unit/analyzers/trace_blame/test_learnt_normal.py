@@ -1,4 +1,4 @@
-"""What is learnt from the history: how much times vary, what load does, and when a fault began."""
+"""Lessons from the history: how much times vary, what load does, and when a fault began."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `trace_blame` says about simulated systems."""
+"""Verdicts of `trace_blame` on simulated systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What voting says: who is named and how, when it keeps quiet, and when it does not know."""
+"""Verdicts of voting: who is named and how, when it keeps quiet, and when it does not know."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a dependent component rests on and what, gathered and drawn."""
+"""Dependents of a component, gathered and drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in a tree of components the open incidents are."""
+"""Places of the open incidents in a tree of components."""
 
 from incidents.domain.components.incidents_below import incidents_below
 

@@ -23,7 +23,7 @@ ALICE, BOB, CHARLIE = "alice@example.com", "bob@example.com", "charlie@example.c
 
 
 def on_call(draft: Draft, slug: str, *moments: str) -> list[str | None]:
-    """Who is on call at local times of the schedule's zone."""
+    """People on call at local times of the schedule's zone."""
     (one,) = [item for item in draft.file()["schedules"] if item["slug"] == slug]
     zone = ZoneInfo(one["time_zone"])
     schedule = Schedule(read_layers(one["layers"], zone))

@@ -55,7 +55,7 @@ class Ticket:
         return [new.type for new in made]
 
     def sweep(self) -> list[str]:
-        """What is due now; the types of its events."""
+        """Types of the events that are due now, which it makes."""
         types: list[str] = []
         while made := self._once():
             types += made

@@ -102,7 +102,7 @@ def word(
     score: float | None = None,
     dissent: Dissent = NO_DISSENT,
 ) -> Stance:
-    """What a window that blames no incident says: nothing, or that something else is at fault."""
+    """Stance of a window that blames no incident: nothing, or that something else is at fault."""
     return Stance(
         analyzer=analyzer,
         version="1.0.0",

@@ -1,4 +1,4 @@
-"""What a dissent is worth: nothing without a record, much where lone blames were wrong."""
+"""Worth of a dissent: nothing without a record, much where lone blames were wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was once recorded is read for ever: the goldens fold, and read as sentences."""
+"""Events once recorded are read for ever: the goldens fold, and read as sentences."""
 
 from __future__ import annotations
 

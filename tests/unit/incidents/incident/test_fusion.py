@@ -1,4 +1,4 @@
-"""Which open incident of another component a finding is about, by the topology."""
+"""The open incident of another component that a finding is about, by the topology."""
 
 from __future__ import annotations
 

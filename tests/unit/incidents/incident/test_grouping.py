@@ -1,4 +1,4 @@
-"""Which alerts share an incident, as their route says."""
+"""Alerts that share an incident, as their route says."""
 
 from __future__ import annotations
 

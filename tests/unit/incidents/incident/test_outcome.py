@@ -1,4 +1,4 @@
-"""How analyzers stand on a resolved incident."""
+"""Stances of analyzers on a resolved incident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What incidents read of an event `alert.reported`."""
+"""Fields of an event `alert.reported` that incidents read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of thing a line of the timeline tells of."""
+"""Kinds of lines of the timeline."""
 
 from __future__ import annotations
 

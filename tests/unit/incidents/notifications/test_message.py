@@ -1,4 +1,4 @@
-"""What a message says of many incidents: some are described, the others are named to machines and counted for
+"""Messages about many incidents: some are described, the others are named to machines and counted for
 people.
 """
 

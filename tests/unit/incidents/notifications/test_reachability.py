@@ -1,4 +1,4 @@
-"""Why no message can reach a person, in words, and what to do about it."""
+"""Reasons why no message can reach a person, in words, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a message goes, waits, stops or is given up."""
+"""States of a message: it goes, waits, stops or is given up."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def weekly(*people: str, start: str = "2026-03-02T09:00", turn: timedelta = WEEK
 
 
 def obvious(schedule: Schedule, at: datetime) -> str | None:
-    """Who is on call: by trying, from the override that was made last down to the first layer."""
+    """The person on call: by trying, from the override that was made last down to the first layer."""
     for override in reversed(schedule.overrides):
         if override.start <= at < override.end and override.person not in schedule.gone:
             return override.person

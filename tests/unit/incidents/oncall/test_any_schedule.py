@@ -106,7 +106,7 @@ def test_turns_begin_when_a_calendar_says_so(
 def _calendar(
     first: datetime, zone: ZoneInfo, freq: str, interval: int, start: datetime, end: datetime
 ) -> set[datetime]:
-    """When an event of a calendar with this rule begins."""
+    """Times at which an event of a calendar with this rule begins."""
     event = icalendar.Event()
     event.add("uid", "turn")
     event.add("dtstart", first.replace(tzinfo=zone))

@@ -1,4 +1,4 @@
-"""Who is on call, by rotations, times of the week, absences and overrides."""
+"""People on call, by rotations, times of the week, absences and overrides."""
 
 from __future__ import annotations
 

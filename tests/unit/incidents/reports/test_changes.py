@@ -1,4 +1,4 @@
-"""What a report says is different, and how spans of time are summed up."""
+"""Differences that a report states, and how spans of time are summed up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says of runs."""
+"""Runs in a report."""
 
 from datetime import UTC, datetime, timedelta
 

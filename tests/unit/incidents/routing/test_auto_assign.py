@@ -1,4 +1,4 @@
-"""When an incident goes on by itself to the team that is suggested for it."""
+"""Conditions under which an incident goes by itself to the team that is suggested for it."""
 
 from __future__ import annotations
 

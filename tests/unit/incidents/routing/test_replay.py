@@ -1,4 +1,4 @@
-"""What is recorded through other rules."""
+"""Recorded alerts through other rules."""
 
 from __future__ import annotations
 

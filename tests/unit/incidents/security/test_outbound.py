@@ -1,4 +1,4 @@
-"""Where Dossier may send to, when a person typed the address."""
+"""Addresses that Dossier may send to, when a person typed them."""
 
 from ipaddress import ip_address, ip_network
 

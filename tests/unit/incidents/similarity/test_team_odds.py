@@ -1,4 +1,4 @@
-"""Whose incident it probably is, as far as analyzers can say."""
+"""Teams whose incident it probably is, as far as analyzers can say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What incidents say of silences, windows and rules that could not be read."""
+"""Lines of incidents about silences, windows and rules that could not be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an alert that comes in changes, by everything that may be known of it."""
+"""Changes by an alert that comes in, by everything that may be known of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a process takes at once: what is refused, whom it meets, and what is never refused."""
+"""Limits of what a process takes at once: what is refused, whom it meets, and what is never refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is as good as a password is taken out of what people and logs get to see."""
+"""Secrets as good as a password are taken out of what people and logs get to see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever could not go on, and for how long they are passed over."""
+"""Items whose work failed, and for how long they are passed over."""
 
 from __future__ import annotations
 

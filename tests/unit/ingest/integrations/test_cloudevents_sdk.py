@@ -1,4 +1,4 @@
-"""What the CloudEvents SDK writes is read here as it was meant."""
+"""Events that the CloudEvents SDK writes are read here as they were meant."""
 
 from __future__ import annotations
 

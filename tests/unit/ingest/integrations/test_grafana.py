@@ -1,4 +1,4 @@
-"""What Grafana's webhook sends."""
+"""Bodies of Grafana's webhook."""
 
 from __future__ import annotations
 

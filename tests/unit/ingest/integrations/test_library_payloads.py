@@ -1,4 +1,4 @@
-"""What real libraries sent (tests/golden/payloads), read by their endpoints: CloudEvents, OTLP and remote write."""
+"""Bodies of real libraries (tests/golden/payloads), read by their endpoints: CloudEvents, OTLP and remote write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client of Opsgenie's Alert API sends, as an alert."""
+"""Requests of a client of Opsgenie's Alert API, as alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of PagerDuty's Events API v2 send, and what they are answered."""
+"""Requests of clients of PagerDuty's Events API v2, and the answers to them."""
 
 from __future__ import annotations
 

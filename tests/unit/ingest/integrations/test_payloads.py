@@ -1,4 +1,4 @@
-"""What real senders sent (tests/golden/payloads), read by their endpoints."""
+"""Bodies that real senders sent (tests/golden/payloads), read by their endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus and Alertmanager send, and which of it is taken."""
+"""Bodies of Prometheus and Alertmanager, and which of it is taken."""
 
 from __future__ import annotations
 

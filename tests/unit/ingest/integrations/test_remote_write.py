@@ -114,7 +114,7 @@ def test_a_label_that_refers_to_nothing_refuses_its_series() -> None:
 # The fast way through 1.0 against protobuf alone
 # ----------------------------------------------------------------------------------------------------------
 def slowly(body: bytes) -> list[tuple[str, str, float, int]]:
-    """What a request holds, read field by field."""
+    """Samples of a request, read field by field."""
     found = []
     for told in V1["WriteRequest"].FromString(body).timeseries:
         one = V1["TimeSeries"].FromString(told)

@@ -53,7 +53,7 @@ metadata: {name: payments-team}
 
 
 def rows(found: Graph) -> dict[str, dict[str, Any]]:
-    """What each component has beside its name and time."""
+    """Columns of each component beside its name and time."""
     made = {}
     for row in found.rows(AT):
         assert row.pop("time") == "2026-03-01T12:00:00Z"
@@ -300,7 +300,7 @@ def test_bad_neighbours_are_refused_with_the_place(value: object, message: str) 
 # Command
 # ----------------------------------------------------------------------------------------------------------
 def converted(*words: str) -> str:
-    """What the command writes beside its rows, and its exit code if there is one."""
+    """Messages of the command beside its rows, and its exit code if there is one."""
     written = StringIO()
     try:
         call_command("convert", "topology", *words, stderr=written)

@@ -1,4 +1,4 @@
-"""Which kinds are kept for how long."""
+"""Retention of the kinds."""
 
 from datetime import UTC, datetime, timedelta
 
