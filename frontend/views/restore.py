@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from analyzers.api import schedules as analysis
 from analyzers.api.schedules import KIND as ANALYSIS
 from analyzers.api.serializers import ScheduleSerializer
-from frontend.permissions import rights
+from frontend.rights import rights
 from frontend.views.pages import context_of, page
 from incidents.api.config.restore import RESTORABLE, RestoreError, made_again, restore
 from incidents.reports.views import ReportSchedulesView

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.time_input import field_value, parse_moment
-from frontend.views.listing import address
+from frontend.views.inbox.listing import address
 from frontend.views.pages import page, show, staff_only
 from incidents import queries
 from incidents.commands import InvalidValueError

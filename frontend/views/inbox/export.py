@@ -8,8 +8,8 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from frontend.views.inbox.listing import Listing, listing_of, page_of
 from frontend.views.incident.downloads import csv_file
-from frontend.views.listing import Listing, listing_of, page_of
 from frontend.views.pages import page
 from incidents import queries
 from incidents.commands import InvalidValueError

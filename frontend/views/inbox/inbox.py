@@ -14,9 +14,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.time_input import field_value, parse_moment
 from frontend.views.inbox.figures import row_figures
-from frontend.views.inbox.saved import opened_with, shown
-from frontend.views.incident.incident import SNOOZES, of_list
-from frontend.views.listing import (
+from frontend.views.inbox.listing import (
     ORDERS,
     PAGE,
     QUICK,
@@ -30,6 +28,8 @@ from frontend.views.listing import (
     page_of,
     shortcut,
 )
+from frontend.views.inbox.saved import opened_with, shown
+from frontend.views.incident.incident import SNOOZES, of_list
 from frontend.views.oncall.context import active_people
 from frontend.views.pages import page, show, user_name
 from frontend.views.suppression.silences import SPANS

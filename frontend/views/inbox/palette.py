@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.fuzzy import best, rank
-from frontend.permissions import rights
+from frontend.rights import rights
 from frontend.settings_map import GROUPS
 from frontend.templatetags.dossier import SECTIONS, component_url
 from frontend.views.pages import page, user_name

@@ -11,8 +11,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from frontend.views.inbox.listing import Listing
 from frontend.views.incident.actions import safe_next
-from frontend.views.listing import Listing
 from frontend.views.pages import context_of, page, user_name
 from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.saved_views import commands, queries

@@ -19,8 +19,8 @@ from django.views.decorators.http import require_safe
 
 from frontend.views.inbox.figures import row_figures
 from frontend.views.inbox.inbox import counts_of, mine_of, tabs_of
+from frontend.views.inbox.listing import PAGE, Listing, listing_of
 from frontend.views.incident.incident import of_list
-from frontend.views.listing import PAGE, Listing, listing_of
 from frontend.views.pages import page, user_name
 from incidents import queries
 from incidents.domain.incident.alerts import Storm

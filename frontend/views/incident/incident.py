@@ -16,8 +16,8 @@ from django.views.decorators.http import require_safe
 
 from frontend.incident_page import IncidentPage, incident_page
 from frontend.times import exact
+from frontend.views.inbox.listing import ORDERS, PAGE, Listing, address, listing_of
 from frontend.views.incident.remediation import remediation_context
-from frontend.views.listing import ORDERS, PAGE, Listing, address, listing_of
 from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.commands import Happened, InvalidValueError, without_team

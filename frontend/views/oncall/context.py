@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from frontend import rota
-from frontend.permissions import rights
+from frontend.rights import rights
 from frontend.views.pages import show, user_name
 from incidents.domain.oncall import rotations
 from incidents.domain.oncall.spans import Span, wall

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend.permissions import configurers_only, own_teams, rights
+from frontend.rights import configurers_only, own_teams, rights
 from frontend.time_input import parse_span
 from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from rest_framework.serializers import ModelSerializer
 
 from frontend import schedule_form, times
-from frontend.permissions import configurers_only, own_teams, rights
+from frontend.rights import configurers_only, own_teams, rights
 from frontend.views.oncall.context import active_people
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.restore import removed

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from frontend import rota
-from frontend.permissions import rights
+from frontend.rights import rights
 from frontend.time_input import parse_span
 from frontend.views.oncall.context import schedule_context, shown
 from frontend.views.pages import context_of, page, show, user_name

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 from rest_framework.exceptions import ValidationError
 
-from frontend.permissions import Rights, configurers_only, own_teams, rights
+from frontend.rights import Rights, configurers_only, own_teams, rights
 from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed
 from frontend.views.restore import removed

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend.permissions import configurers_only, own_teams, rights
+from frontend.rights import configurers_only, own_teams, rights
 from frontend.views.pages import context_of, page, show
 from frontend.views.restore import removed
 from incidents.api.incident.views import ConflictError

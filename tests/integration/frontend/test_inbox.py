@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from frontend.views.listing import PAGE
+from frontend.views.inbox.listing import PAGE
 from incidents import commands, queries
 from incidents.commands import Report
 from incidents.search.filters import GROUPINGS, group_of

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.views.listing import TABS
+from frontend.views.inbox.listing import TABS
 from incidents import commands
 from incidents.commands import Report
 from incidents.saved_views import commands as commands_of_views
