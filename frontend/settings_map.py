@@ -81,7 +81,9 @@ GROUPS: Final = (
                 "silences", "Silences", "Suppress matching alerts for a time; list of suppressed alerts."
             ),
             Section(
-                "noisiest", "Noisiest sources", "What fired most, and what a silence of it would have done."
+                "noisiest",
+                "Noisiest sources",
+                "Most frequent alerts, and the effect that a silence would have had.",
             ),
             Section("maintenance", "Maintenance", "Planned work that suppresses its alerts."),
             Section("inhibitions", "Inhibition", "Alerts that suppress other alerts while firing."),

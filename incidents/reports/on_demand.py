@@ -37,10 +37,10 @@ def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> st
         raise InvalidPeriodError(f"{period.words} is not over yet; look at the report so far")
     due = period.end + max(PAUSE, timedelta(hours=schedule.hour))
     if schedule.enabled and now < due:
-        raise InvalidPeriodError(f"the report of {period.words} is made at {due:%-d %b %H:%M} UTC")
+        raise InvalidPeriodError(f"the report of {period.words} is generated at {due:%-d %b %H:%M} UTC")
     first = read_all(Position.START, 1)
     if not first or period.end <= first[0].recorded_at:
-        raise InvalidPeriodError(f"nothing had been recorded yet in {period.words}")
+        raise InvalidPeriodError(f"no data was recorded in {period.words}")
     name = period_name(schedule.name, period)
     if ProducedReport.objects.filter(pk=name).exists():
         return name

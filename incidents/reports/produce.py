@@ -110,7 +110,7 @@ def reproduce(id_: str) -> dict[str, Any]:
     """A recorded report computed anew from what the log held when it was made. Raises ReportNotFoundError."""
     report = ProducedReport.objects.filter(pk=id_).first()
     if report is None or not report.body["position"]:
-        raise ReportNotFoundError(f"no report {id_[:80]} was recorded that can be made again")
+        raise ReportNotFoundError(f"no recorded report {id_[:80]} can be generated again")
     schedule, period = find(id_)
     body = compose(schedule, period, Position.parse(report.body["position"]))
     # The report before may have been made since.

@@ -1,7 +1,7 @@
 """References by name: a policy calls a channel, a webhook tells of a team, though no row refers to another.
 
-Nothing that is named is removed: what names it is told, to be changed first. Whoever names things registers here how to
-find out.
+An object with references is not removed; the error lists them. Modules with references register a function here that
+finds them.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ COLUMNS: Final = (
     Column("incidents", "Incidents"),
     Column("calls", "Calls", hint="messages that reached a person"),
     Column("acted", "Acted on", hint="a person did more than acknowledge or snooze"),
-    Column("ignored", "Ignored", hint="called somebody, and ended by itself"),
-    Column("false_alarms", "False alarms", hint="resolved by a person with the cause none"),
+    Column("ignored", "Ignored", hint="paged someone, and resolved automatically"),
+    Column("false_alarms", "False alarms", hint="resolved by a person as a false alarm"),
     Column("flapped", "Flapped", hint="reopened by an alert, or an alert fired three times"),
     Column("wasted_calls", "Wasted calls", hint="of incidents that were ignored or a false alarm"),
 )

@@ -137,7 +137,7 @@ def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
         else:
             commands.remove(row, context)
             messages.success(
-                request, f"{row.name} removed. Its messages stay in the chat and change no more."
+                request, f"{row.name} removed. Its messages remain in the chat but are no longer updated."
             )
     except SlackError as error:
         messages.error(request, f"Not sent: {error}.")

@@ -118,7 +118,7 @@ def status_notice_act(request: HttpRequest, id: str, verb: str) -> HttpResponse:
         match verb:
             case "withdraw":
                 commands.withdraw_notice(slug, about.notice.id, by)
-                done = "Withdrawn: the page no longer has it."
+                done = "Withdrawn: removed from the page."
             case "edit":
                 number = request.POST.get("number", "")
                 text = _lines(request.POST.get("text", ""))

@@ -169,7 +169,7 @@ def _receivers(reader: _Reader) -> None:
 
 def _channel(reader: _Reader, receiver: str, kind: str, path: Path, config: Mapping[str, Any]) -> str:
     if kind not in SAME:
-        reader.leave(path, f"there is no channel like {kind}; add one under Settings, Channels")
+        reader.leave(path, f"no channel type for {kind}; add a channel under Settings, Channels")
         return ""
     channel, address, form = SAME[kind]
     name = reader.draft.name("channels", f"{receiver}-{kind.removesuffix('_configs')}")
@@ -186,7 +186,7 @@ def _channel(reader: _Reader, receiver: str, kind: str, path: Path, config: Mapp
     )
     if not given:
         what = (
-            f"{address} stands in a file or in `global`"
+            f"{address} is in a file or in `global`"
             if address
             else "the service has an address of its own form"
         )
@@ -225,7 +225,7 @@ def _variable(channel: str) -> str:
 def _policy(reader: _Reader, receiver: str, repeat: int, path: Path) -> str | None:
     """The policy that tells a receiver; None where the receiver tells nobody."""
     if receiver not in reader.channels:
-        raise InvalidImportError(f"{reader.at((*path, 'receiver'))}: there is no receiver {receiver!r}")
+        raise InvalidImportError(f"{reader.at((*path, 'receiver'))}: no receiver {receiver!r}")
     if not (channels := reader.channels[receiver]):
         return None
     key = (receiver, repeat)
@@ -368,7 +368,7 @@ def _note_mutes(reader: _Reader, route: Mapping[str, Any], path: Path, matchers:
             continue
         if not matchers:
             reader.leave(
-                (*path, name), "it would mute every alert; plan maintenance on the components it is meant for"
+                (*path, name), "it would mute every alert; plan maintenance of the affected components"
             )
             continue
         reader.muted.setdefault((name, *intervals), []).append(matchers)
@@ -383,7 +383,7 @@ def _mutes(reader: _Reader) -> None:
     for (kind, *intervals), users in reader.muted.items():
         missing = [one for one in intervals if one not in named]
         if missing:
-            raise InvalidImportError(f"line 1: {kind}: there is no time interval {missing[0]!r}")
+            raise InvalidImportError(f"line 1: {kind}: no time interval {missing[0]!r}")
         try:
             weeks = [week for one in intervals for week in _weeks(reader, *named[one])]
         except _NotWeeklyError as error:

@@ -94,11 +94,11 @@ def sorted_by_kind(
         kind = kind_of(one)
         if kind is None:
             raise InvalidImportError(
-                f"{where}: is no {what}; it has the fields {', '.join(sorted(one))[:200]}"
+                f"{where}: is not a {what}; its fields are {', '.join(sorted(one))[:200]}"
             )
         found.setdefault(kind, []).append((where, one))
     if not found:
-        raise InvalidImportError(f"there is nothing in the files: expected {what}")
+        raise InvalidImportError(f"the files are empty: expected {what}")
     return found
 
 

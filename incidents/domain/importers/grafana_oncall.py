@@ -89,7 +89,8 @@ def _schedule(reader: _Reader, where: str, one: Object) -> None:
     name = text(one, "name")
     if text(one, "type") == "ical":
         reader.draft.leave(
-            where, f"schedule {name} is a calendar from elsewhere; make it of layers, absences from .ics"
+            where,
+            f"schedule {name} is an external calendar; define layers instead, and import absences from .ics",
         )
         return
     zone = zone_of(text(one, "time_zone") or "UTC", where)
@@ -215,7 +216,7 @@ def _chain(reader: _Reader, where: str, one: Object) -> None:
                 steps.append({"after": wait, "actions": actions})
             wait = 0
     if not steps:
-        reader.draft.leave(where, f"escalation chain {name} pages nobody that is in the files")
+        reader.draft.leave(where, f"escalation chain {name} pages no person or schedule of the files")
         return
     reader.draft.add(
         "escalation_policies",

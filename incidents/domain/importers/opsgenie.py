@@ -245,7 +245,7 @@ def _escalation(reader: _Reader, where: str, one: Object) -> None:
             steps.append({"after": at - before, "actions": list({str(a): a for a in actions}.values())})
             before = at
     if not steps:
-        reader.draft.leave(where, f"escalation {name} pages nobody that is in the files")
+        reader.draft.leave(where, f"escalation {name} pages no person or schedule of the files")
         return
     team = _owner(reader, where, one)
     if team and any(

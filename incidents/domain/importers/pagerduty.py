@@ -160,7 +160,7 @@ def _layer(reader: _Reader, where: str, layer: Object, zone: ZoneInfo) -> dict[s
     length = turn(seconds) if isinstance(seconds, int) else None
     if not people or length is None:
         reason = (
-            "nobody is in it" if not people else f"a turn of {seconds} seconds is no whole number of hours"
+            "it has no members" if not people else f"a turn of {seconds} seconds is no whole number of hours"
         )
         reader.draft.leave(where, f"the layer is left out: {reason}")
         return None
@@ -204,7 +204,7 @@ def _policy(reader: _Reader, where: str, one: Object) -> None:
             wait = 0
         wait += delay
     if not steps:
-        reader.draft.leave(where, f"escalation policy {name} tells nobody that is in the files")
+        reader.draft.leave(where, f"escalation policy {name} pages no person or schedule of the files")
         return
     slug = reader.draft.name("escalation_policies", name)
     reader.policies[text(one, "id")] = slug

@@ -220,7 +220,7 @@ def _one_of(field: str, value: object, known: Mapping[str, object]) -> str | Non
     if value is None or value == "":
         return None
     if not isinstance(value, str) or value not in known:
-        raise InvalidValueError(field, f"no such {field}; use {', '.join(sorted(known)) or 'none'}"[:500])
+        raise InvalidValueError(field, f"unknown {field}; use {', '.join(sorted(known)) or 'none'}"[:500])
     return value
 
 

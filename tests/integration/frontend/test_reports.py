@@ -109,7 +109,7 @@ def test_a_period_that_cannot_be_reported_is_refused(daily: ReportSchedule) -> N
 def test_a_report_that_is_made_by_itself_soon_is_not_made_before(daily: ReportSchedule) -> None:
     ReportSchedule.objects.filter(pk=daily.pk).update(enabled=True, hour=8)
     daily.refresh_from_db()
-    with pytest.raises(InvalidPeriodError, match="is made at"):
+    with pytest.raises(InvalidPeriodError, match="is generated at"):
         demand(daily, today().date(), "user:alice", period_of("daily", today().date(), "UTC").end + HOUR)
 
 

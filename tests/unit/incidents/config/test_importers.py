@@ -318,7 +318,7 @@ time_intervals:
     [
         ("groups: []", "line 1: is no configuration of an Alertmanager"),
         ("route: {receiver: x\n", "is not valid YAML"),
-        ("route: {receiver: ops}\nreceivers: []", "line 1: route.receiver: there is no receiver 'ops'"),
+        ("route: {receiver: ops}\nreceivers: []", "line 1: route.receiver: no receiver 'ops'"),
         ("route:\n  receiver: a\n  matchers: ['x=~[']\nreceivers: [{name: a}]", "line 1: route: "),
         (
             "route:\n  receiver: a\n  repeat_interval: soon\nreceivers: [{name: a}]",
@@ -341,7 +341,7 @@ def test_what_is_no_configuration_is_told_with_its_line(text: str, told: str) ->
     [
         ({"x.json": [1]}, "x.json: must be an object"),
         ({"x.json": {"answer": 42}}, "x.json: is no user, team, schedule"),
-        ({"x.json": {"users": []}}, "there is nothing in the files"),
+        ({"x.json": {"users": []}}, "the files are empty"),
         (
             {"u": USERS, "s": {"schedules": [{**SCHEDULES["schedules"][0], "time_zone": "Mars"}]}},
             "time_zone: ",
