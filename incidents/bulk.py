@@ -131,7 +131,7 @@ def _of_this_ticket(verb: str, fields: Fields, ticket: Incident) -> Fields:
     if verb != "resolve" or fields["confirmed_cause"] != OWN:
         return fields
     if ticket.component is None:
-        raise InvalidValueError(OWN, "it names no component; say what was at fault")
+        raise InvalidValueError(OWN, "the incident names no component; enter the confirmed cause")
     return {**fields, "confirmed_cause": ticket.component}
 
 

@@ -260,7 +260,7 @@ def without_team(slug: str, teams: Collection[str]) -> str | None:
     """Reason why an incident is not opened again without its team: nobody would be called for it."""
     if slug in teams:
         return None
-    return f"its team {slug} was removed; put that team back, or make one of that name, first"
+    return f"its team {slug} was removed; first restore that team, or create one with that slug"
 
 
 def reopen(incident_id: str, reason: str, context: Context) -> CommandResult:

@@ -151,7 +151,7 @@ def secrets() -> str | None:
         lost = _recently_unreadable()
         more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
         return (
-            f"secrets: {', '.join(lost[:5])}{more} cannot be read under this DOSSIER_SECRET_KEY, so nothing is sent"
+            f"secrets: {', '.join(lost[:5])}{more} cannot be decrypted with this DOSSIER_SECRET_KEY, so nothing is sent"
             " there; restore the key, set DOSSIER_SECRET_KEY_FALLBACKS, or enter them again"
             if lost
             else None

@@ -118,7 +118,7 @@ def read_link(token: str) -> tuple[ChatWorkspace, str, str]:
         ) from None
     except signing.BadSignature:
         raise InvalidValueError(
-            "link", "is incomplete or was not made here; type `/dossier link` again"
+            "link", "is incomplete or from another Dossier; type `/dossier link` again"
         ) from None
     row = ChatWorkspace.objects.filter(pk=key, active=True).first()
     if row is None:

@@ -99,7 +99,9 @@ def answer(name: str, headers: Mapping[str, str], content_type: str, body: bytes
         return ChatReply({"challenge": request.challenge[:200]})
     if not _is_new(workspace, f"signature {signature[-64:]}"):
         _note_refusal(workspace, "repeated")
-        raise ChatRequestRefusedError(409, "This request was received before; each is carried out once.")
+        raise ChatRequestRefusedError(
+            409, "This request was already received; each request is carried out once."
+        )
     return _carried_out(workspace, request, signature[-16:])
 
 
@@ -288,7 +290,7 @@ def _person(workspace: ChatWorkspace, chat_user: str) -> str:
 def _matchers(incident_id: str) -> str:
     """Matchers of the labels that its firing alerts share, one a line."""
     if not (found := matchers_in_common(incident_id)):
-        raise InvalidValueError("silence", "needs a label that the firing alerts share; there is none")
+        raise InvalidValueError("silence", "needs a label common to all firing alerts; these share no label")
     return found
 
 

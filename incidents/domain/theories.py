@@ -227,7 +227,7 @@ def _control(hop: Hop, known: Known, shifts: MetricShifts) -> Ground:
     if p <= SIGNIFICANT:
         return Ground("control", "supported", f"The rest stays healthy: {share} (p {p:.2g}).")
     if len(off & moved) >= LEAST_CONTROLS and len(off & moved) * len(on) >= len(on & moved) * len(off):
-        text = f"What does not depend on it fails as often: {share} (p {p:.2g})."
+        text = f"Components that do not depend on it fail as often: {share} (p {p:.2g})."
         return Ground("control", "contradicted", text)
     return Ground(
         "control", UNTESTED, f"No clear difference: {share} (p {p:.2g}).", "More components with metrics."

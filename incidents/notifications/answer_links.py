@@ -24,7 +24,7 @@ LASTS: Final = timedelta(hours=24)
 KIND: Final = "answer_link"
 """Kind on the audit."""
 _USED: Final = "used"
-_TWICE: Final = "This link has been used: each is good once."
+_TWICE: Final = "This link was already used: each link works once."
 
 
 class LinkRefusedError(Exception):
@@ -51,7 +51,9 @@ def open_link(token: str, *, is_answer: bool) -> Notification:
     except BadSignature:
         if is_answer:
             record_refusal(KIND, "forged", "forged", "system:answer_links")
-        raise LinkRefusedError(404, "This link is incomplete, or it was not made here.") from None
+        raise LinkRefusedError(
+            404, "This link is incomplete, or from another Dossier. Copy the whole link from the message."
+        ) from None
     row = Notification.objects.filter(pk=uuid.UUID(id_)).first()
     if row is None or row.person is None:
         raise LinkRefusedError(410, "The message of this link has been deleted.")

@@ -12,7 +12,7 @@ from incidents.security import encryption
 
 TEXT: Final = "dossier"
 UNREADABLE: Final = (
-    "address or secret cannot be read under this DOSSIER_SECRET_KEY; enter it again, or restore the key"
+    "address or secret cannot be decrypted with this DOSSIER_SECRET_KEY; enter it again, or restore the key"
 )
 ONLY: Final = 1
 """Key of the one row."""

@@ -46,16 +46,16 @@ def expand(text: object, now: datetime) -> list[list[str]]:
         raise InvalidValueError("text", "must be valid Unicode (it has a lone surrogate)") from None
     except subprocess.TimeoutExpired:
         raise InvalidValueError(
-            "text", "took too long to read; is a rule of recurrence in it that never comes?"
+            "text", "took too long to read; look for a recurrence rule (RRULE) that never matches"
         ) from None
     if done.returncode == ical_expand.REFUSED:
         raise InvalidValueError("text", done.stdout.decode().strip())
     if done.returncode < 0:
         raise InvalidValueError(
-            "text", "took too long to read; is a rule of recurrence in it that never comes?"
+            "text", "took too long to read; look for a recurrence rule (RRULE) that never matches"
         )
     if done.returncode:
-        raise InvalidValueError("text", "is not an iCalendar file (.ics), as RFC 5545 has it")
+        raise InvalidValueError("text", "must be an iCalendar file (.ics, RFC 5545)")
     read: list[list[str]] = json.loads(done.stdout)
     return read
 

@@ -60,7 +60,7 @@ def end_override(schedule: str, id: str, now: datetime, context: Context) -> Non
     if one is None:
         raise OverrideNotFoundError(f"There is no override {id[:60]}.")
     if one.swap is not None:
-        raise CommandRefusedError("It is a part of a swap; take the swap back.")
+        raise CommandRefusedError("It is a part of a swap; undo the swap.")
     before, end = override_as_json(one), ended((one.starts_at, one.ends_at), now)
     if end is None:
         one.delete()
@@ -138,7 +138,7 @@ def person_named(field: str, name: object) -> AbstractBaseUser:
     text = check_line(field, name, 150)
     found = users.objects.filter(**{users.USERNAME_FIELD: text}, is_active=True).first()
     if found is None:
-        raise InvalidValueError(field, f"there is no {text!r} who may sign in")
+        raise InvalidValueError(field, f"no active account {text!r}")
     return found
 
 

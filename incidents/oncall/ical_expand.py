@@ -53,7 +53,7 @@ def expanded(text: str, start: datetime, end: datetime) -> list[list[str]]:
 
     calendars = icalendar.Calendar.from_ical(text, multiple=True)
     if not calendars:
-        raise InvalidCalendarError("has no VCALENDAR in it")
+        raise InvalidCalendarError("must contain a VCALENDAR")
     events = [event for calendar in calendars for event in calendar.walk("VEVENT")]
     if len(events) > MOST_EVENTS:
         raise InvalidCalendarError(f"must have at most {MOST_EVENTS} events, has {len(events)}")
@@ -67,7 +67,7 @@ def expanded(text: str, start: datetime, end: datetime) -> list[list[str]]:
     ]
     if len(found) > MOST_SPANS:
         raise InvalidCalendarError(
-            f"must come to at most {MOST_SPANS} entries within two years, comes to {len(found)}"
+            f"must have at most {MOST_SPANS} entries within two years, has {len(found)}"
         )
     return sorted(found)
 

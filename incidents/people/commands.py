@@ -75,7 +75,9 @@ def change_user(user: User, fields: Mapping[str, Any], context: Context) -> User
         if name != "password":
             setattr(row, name, value)
     if [one.pk for one in staff] == [row.pk] and not (row.is_staff and row.is_active):
-        raise LastStaffError(f"{row.username} is the last staff member; make another person staff first")
+        raise LastStaffError(
+            f"{row.username} is the last staff member; first give staff permissions to another person"
+        )
     after = {}
     if "password" in fields:
         _set_password(row, fields["password"])
@@ -143,7 +145,7 @@ def _allow(team: Team, roles: set[str], context: Context) -> None:
     if not may(actor, CONFIGURE, (team.slug,)):
         raise ForbiddenError(refusal(actor, CONFIGURE, (team.slug,), people_allowed(CONFIGURE, (team.slug,))))
     if "admin" in roles and not actor.has("admin", team.slug):
-        raise ForbiddenError(f"only an admin of {team.slug}, or staff, decides who is admin there")
+        raise ForbiddenError(f"only an admin of {team.slug}, or staff, can appoint or remove its admins")
 
 
 def member_as_json(row: Membership) -> dict[str, Any]:

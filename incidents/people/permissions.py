@@ -126,7 +126,8 @@ def allow_silence(context: Context, matchers: Collection[Matcher], lasts: timede
         return
     if lasts > LONG_SILENCE and not by.has("manager"):
         raise ForbiddenError(
-            f"a silence of more than {LONG_SILENCE.days} days takes a manager of a team, or staff; {by.name} is none"
+            f"a silence of more than {LONG_SILENCE.days} days requires the role manager, or staff; "
+            f"{by.name} has neither"
         )
     own = [team for team in by.roles if may(by, AT_A_TEAM, (team,))]
     if (found := _fitting_elsewhere(matchers, own)) is not None:

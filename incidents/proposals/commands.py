@@ -82,7 +82,7 @@ def _allow_decision(incident_id: str, proposal_id: str, context: Context) -> Non
     if row is None:
         raise IncidentNotFoundError(f"no incident {incident_id}")
     if actor_name(context) is None:
-        raise ForbiddenError("a person who is signed in decides on a proposal; keys propose only")
+        raise ForbiddenError("a key can only propose; sign in to accept or decline")
     allow(open_proposal(state_of(row), proposal_id).action, context, incident_id)
 
 

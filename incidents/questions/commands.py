@@ -71,8 +71,8 @@ def _found(incident_id: str, question_id: str, now: datetime) -> tuple[Incident,
     question = find(state, question_id, now)
     if question is None:
         raise UnknownQuestionError(
-            f"#{state.number} has no question {question_id[:60]}, neither now nor among those asked or answered; "
-            "nothing was recorded. A comment keeps what was measured"
+            f"#{state.number} has no question {question_id[:60]}, open or answered; nothing was recorded. "
+            "Add the measurement as a comment"
         )
     return state, question
 

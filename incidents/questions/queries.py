@@ -125,7 +125,7 @@ def _nothing_to_ask(state: Incident, found: Beliefs) -> str:
         return f"{name} is the only suspect."
     if is_settled(found):
         return (
-            f"{name} leads with {p:.0%}; from {SETTLED:.0%} on nothing is asked."
+            f"{name} leads with {p:.0%}; at {SETTLED:.0%} or more no measurement is proposed."
             if p >= SETTLED
             else ("Most likely none of the suspects is at fault.")
         )

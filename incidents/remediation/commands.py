@@ -125,7 +125,8 @@ def _node(component: str, given: str | None, region: str | None) -> str:
         raise InvalidValueError("node", f"{component} is in {known}, not in {name}")
     if (found := known or name) is None:
         raise InvalidValueError(
-            "node", f"neither placement nor topology says which node {component} is in; give its name"
+            "node",
+            f"the node of {component} is unknown: neither placement nor topology contains it; give its name",
         )
     return found
 

@@ -62,7 +62,7 @@ def judge_returned(now: datetime) -> int:
 
 def _resolved(state: Incident, remediation: Remediation, now: datetime) -> int:
     """None while something still blames the part or fires: see `left_open`."""
-    why = f"{remediation.part or remediation.node} is proved to be repaired, and nothing blames it any more"
+    why = f"{remediation.part or remediation.node} has proof of repair, and no analyzer or alert blames it any more"
     command = AutoResolve(why, known_until(state.region, now))
     return retrying(lambda: _record(state.id, command))
 

@@ -74,7 +74,7 @@ def write(reference: str, text: object, edition: object, context: Context) -> Re
     def to(row: Review) -> None:
         if edition != row.edition:
             raise CommandRefusedError(
-                f"somebody else changed this review (edition {row.edition}, yours {edition}); read it again"
+                f"this review was changed in the meantime (edition {row.edition}, yours {edition}); read it again"
             )
         row.text = body
 

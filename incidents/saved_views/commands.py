@@ -137,9 +137,7 @@ def _found(id: UUID, context: Context, *, removed: bool = False) -> SavedView:
         raise SavedViewNotFoundError
     if not may_change(row, name):
         assert row.team is not None
-        raise ForbiddenError(
-            f"a view of {row.team.slug} is changed by those who respond for it, or who made it"
-        )
+        raise ForbiddenError(f"only responders of {row.team.slug} and the author can change this view")
     return row
 
 
@@ -148,9 +146,9 @@ def _team(slug: str, context: Context) -> Team | None:
         return None
     team = Team.objects.filter(slug=slug[:60].replace("\0", "")).first()
     if team is None:
-        raise InvalidValueError("team", "is none that there is")
+        raise InvalidValueError("team", "must be the slug of an existing team")
     if not responds(actor_name(context) or "", team.slug):
-        raise ForbiddenError(f"to share a view with {team.slug} takes a responder of it")
+        raise ForbiddenError(f"only responders of {team.slug} can share a view with it")
     return team
 
 

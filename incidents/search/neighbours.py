@@ -69,7 +69,7 @@ def list_position(
     as_of: Position | None = None,
 ) -> ListPosition | None:
     """Place of an incident in a list of groups, one after the other: at the mark `at`, where somebody found it, else
-    where it is now; None where it is not in the list. Raises InvalidValueError for a mark that is none of this list.
+    where it is now; None where it is not in the list. Raises InvalidValueError for a mark of another list.
     """
     now = next((n for n, filters in enumerate(groups) if _fits(filters, view)), None)
     if at is None and now is None:
@@ -101,7 +101,7 @@ def _fits(filters: Iterable[Filter], view: View) -> bool:
 def _read_mark(text: str, order: str, groups: int) -> tuple[int, list[Any]]:
     group, _, cursor = text.partition(":")
     if not (group.isascii() and group.isdecimal() and int(group[:9]) < groups):
-        raise InvalidValueError("place", "is none of this list")
+        raise InvalidValueError("place", "must be a place of this list")
     return int(group), read_edge(cursor, order)
 
 

@@ -33,7 +33,7 @@ def decrypt(encrypted: bytes) -> str:
         return _box().decrypt(encrypted).decode()
     except InvalidToken:
         raise DecryptionError(
-            "its secret cannot be read: DOSSIER_SECRET_KEY is not the one that it was kept under; set"
+            "its secret cannot be decrypted: it was encrypted under another DOSSIER_SECRET_KEY; set"
             " DOSSIER_SECRET_KEY_FALLBACKS or rotate the secret"
         ) from None
 

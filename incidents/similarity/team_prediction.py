@@ -79,14 +79,14 @@ class Suggesting:
             return Suggestion(None, None, self._record, self._too_little())
         row = self._vectorizer.transform([_bare(ticket)])
         if row.nnz == 0:
-            return Suggestion(None, None, self._record, "nothing in this incident has been seen before")
+            return Suggestion(None, None, self._record, "no resolved incident shares a word with this one")
         likely = self._learned.predict_proba(row)[0]
         best = int(likely.argmax())
         probability = round(float(self._curve.probable(_log_odds(likely[best : best + 1]))[0]), 3)
         if probability < THRESHOLD:
             why = f"the likeliest team has {probability:.0%}, and less than {THRESHOLD:.0%} is not suggested"
             return Suggestion(None, probability, self._record, why)
-        why = "learned from the teams that resolved incidents which say the same"
+        why = "learned from the teams that resolved incidents with similar text"
         return Suggestion(str(self._teams[best]), probability, self._record, why)
 
     def _too_little(self) -> str:

@@ -157,7 +157,7 @@ def send_waiting(now: datetime) -> int:
 def _send(row: StatusEmail) -> None:
     message = _message(row)
     if message is None:
-        raise MailRefusedError("the notice or its page is gone")
+        raise MailRefusedError("the notice or its page was removed")
     with get_connection() as connection:
         message.connection = connection
         message.send()
@@ -186,7 +186,7 @@ def _message(row: StatusEmail) -> EmailMessage | None:
 
 def _confirmation(page: StatusPage, to: StatusSubscriber) -> str:
     return (
-        f"Somebody, probably you, asked for mail about updates of {page.name}:\n{_url(page)}\n\n"
+        f"This address was entered for mail about updates of {page.name}:\n{_url(page)}\n\n"
         f"Confirm within {CONFIRMED_WITHIN.days} days: {link(CONFIRM, to)}\n\n"
         f"Without a confirmation no further mail is sent. Delete the request: {link(LEAVE, to)}\n"
     )

@@ -103,7 +103,7 @@ class _RepeatedError(Exception):
 
 
 def _repeated() -> TelephonyRefusedError:
-    return _refused(409, "repeated", "This request was received before; each is carried out once.")
+    return _refused(409, "repeated", "This request was already received; each request is carried out once.")
 
 
 # Reports
@@ -151,7 +151,7 @@ def press(message: UUID, turn: int, request: ProviderRequest) -> str:
         raise _repeated() from None
     if turn + 1 >= telephony.MOST_TURNS:
         return telephony.spoken("Goodbye.")
-    unknown = "" if key == REPEAT else "That key does nothing. "
+    unknown = "" if key == REPEAT else "That key has no function. "
     return telephony.spoken_menu(f"{unknown}{_titles(calls)}", keypress_url(str(message), turn + 1))
 
 
@@ -160,7 +160,7 @@ def _answerable(calls: Iterable[Notification]) -> list[Notification]:
     active = get_user_model().objects.filter(username__in={call.person for call in found}, is_active=True)
     names = set(active.values_list("username", flat=True))
     if not [call for call in found if call.person in names]:
-        raise _refused(410, "no active account", "Nobody with an active account is called by this message.")
+        raise _refused(410, "no active account", "No recipient of this message has an active account.")
     return [call for call in found if call.person in names]
 
 

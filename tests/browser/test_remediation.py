@@ -88,7 +88,7 @@ def test_a_node_goes_from_the_hand_over_to_a_proved_repair_by_keyboard(console: 
     expect(repair.locator("li.done").last).to_contain_text("Proved")
     assert judge_returned(after + timedelta(minutes=5)) == 1
     expect(page.locator(".verdict .pill:not([data-failure])")).to_have_text("Resolved")
-    expect(page.locator(".timeline")).to_contain_text(f"gpu/{NEW} is proved to be repaired")
+    expect(page.locator(".timeline")).to_contain_text(f"gpu/{NEW} has proof of repair")
     expect(page.locator("[data-part=verdict]")).to_contain_text(
         "Confirmed cause: unknown; the repair was proved"
     )

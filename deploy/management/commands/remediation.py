@@ -37,8 +37,12 @@ class Command(LineCommand):
         requesting.add_argument("number", metavar="NUMBER", help="of the incident")
         requesting.add_argument("--reason", required=True, help="shown to the operators of the cluster")
         requesting.add_argument("--component", help="one that the incident blames; default: the leading one")
-        requesting.add_argument("--node", help="where neither placement nor topology says it")
-        requesting.add_argument("--target", help='webhook that carries it; default: the only one; "": none')
+        requesting.add_argument(
+            "--node", help="name of the node, if neither placement nor topology contains the component"
+        )
+        requesting.add_argument(
+            "--target", help='webhook that receives the request; default: the only one; "": none'
+        )
         requesting.add_argument(
             "--proof",
             action=BooleanOptionalAction,

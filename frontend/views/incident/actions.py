@@ -213,7 +213,7 @@ def undone_words(events: Sequence[Event], number: int) -> str:
     if "incident.reassignment_undone" in types:
         return f"Hand-over of #{number} undone."
     if "incident.unmerged" in types:
-        return f"Merge of #{number} undone. Its alerts and findings are its own again."
+        return f"Merge of #{number} undone. Its alerts and findings belong to it again."
     return f"Undone for #{number}."
 
 

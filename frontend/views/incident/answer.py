@@ -22,7 +22,7 @@ from ingest.queries import Context, StreamVersionError
 
 OFFERED = ("acknowledge", "snooze", "hand_over")
 TEMPLATE = "frontend/incident/answer.html"
-OVER = {"resolved": "It is resolved: there is nothing to answer."}
+OVER = {"resolved": "The incident is resolved; no answer is needed."}
 
 
 @csrf_exempt  # the token in the address is the proof, and whoever has no session has no cookie either
@@ -39,7 +39,7 @@ def answer(request: HttpRequest, token: str) -> HttpResponse:
 def _answered(request: HttpRequest, call: Notification) -> HttpResponse:
     verb = request.POST.get("verb", "")
     if verb not in OFFERED:
-        return _page(request, call, "Choose what to do.", 400)
+        return _page(request, call, "Choose an action.", 400)
     command, done, _ = VERBS[verb]
     form = {name: str(text).replace("\0", "") for name, text in request.POST.items()}
     try:
@@ -51,7 +51,7 @@ def _answered(request: HttpRequest, call: Notification) -> HttpResponse:
                 Context(f"user:{call.person}", trace=getattr(request, "trace", None)),
             )
     except StreamVersionError:
-        raise LinkRefusedError(410, "This link was used a moment ago: each is good once.") from None
+        raise LinkRefusedError(410, "This link was already used: each link works once.") from None
     except CommandRefusedError as error:
         return _page(request, call, f"Not done: {error.reason}.", 409)
     except InvalidValueError as error:

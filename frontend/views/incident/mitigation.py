@@ -21,7 +21,7 @@ def mitigation(request: HttpRequest, number: int) -> HttpResponse:
     """The options with their expected cost. An input that cannot be read is named, and the defaults are shown."""
     state = queries.get(str(number)).incident
     if not can_be_mitigated(state):
-        raise Http404(f"#{number} is about no node, GPU, NIC or training job")
+        raise Http404(f"#{number} names no node, GPU, NIC or training job")
     given = {name: text for name, value in request.GET.items() if "\0" not in (text := str(value))}
     region, now = state.region or DEFAULT_REGION, timezone.now()
     problem = ""

@@ -21,7 +21,7 @@ StepState = Literal["done", "now", "open", "skipped", "bad"]
 DELIVERIES: Mapping[str, str] = {
     "waiting": "waiting to be sent to {}",
     "delivered": "delivered to {}",
-    "failing": "{} does not answer as it should; tried again",
+    "failing": "{} returned an invalid answer or no answer; retrying",
     "given_up": "could not be delivered to {}",
 }
 LABELS: Mapping[AnswerKind, str] = {
@@ -117,7 +117,7 @@ def _proved(found: Remediation) -> Step:
         return Step("Proved", "done", None, "", summary)
     if found.verdict == "not_repaired":
         return Step("Not repaired", "bad", None, "", summary)
-    demanded = "Demanded before the incident is resolved." if found.demands_proof else ""
+    demanded = "Required before the incident can be resolved." if found.demands_proof else ""
     return Step("Proved", "open", None, "", " ".join(filter(None, (summary, demanded))))
 
 

@@ -46,7 +46,7 @@ def split_off(request: HttpRequest, number: int) -> HttpResponse:
     count = f"{len(set(chosen))} alert{'' if len(set(chosen)) == 1 else 's'}"
     messages.success(
         request,
-        f"Split {count} off into #{made.incident.number}",
+        f"Moved {count} to #{made.incident.number}",
         extra_tags=f"put_back/{made.incident.number}",
     )
     return HttpResponseRedirect(here)

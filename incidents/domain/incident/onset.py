@@ -167,13 +167,16 @@ def _decided(
     coincidence: float,
 ) -> tuple[Verdict, str]:
     if control_p is not None and changed[0] and control[0] >= LEAST_CONTROLS and _is_alike(changed, control):
-        return "contradicted", "What was not changed behaves alike."
+        return "contradicted", "Unchanged components behave alike."
     if changed[1] >= LEAST_CONTROLS and _at_most(changed) < _ALIKE:
-        return "contradicted", "Most of what was changed did not shift."
+        return "contradicted", "Most changed components did not shift."
     if coincidence > SIGNIFICANT:
-        return "cannot be tested", "It may have come before by chance."
+        return "cannot be tested", "The change may precede the onset by chance."
     if any(p is not None and p <= SIGNIFICANT for p in (control_p, dose_p)):
-        return "supported", "It came shortly before, and what was changed differs from what was not."
+        return (
+            "supported",
+            "The change came shortly before, and changed components differ from unchanged ones.",
+        )
     return "cannot be tested", "Too few components with metrics to compare with."
 
 
@@ -222,7 +225,7 @@ def _as_few_swaps(size: int, most: int) -> float:
 
 def _order_unknown(began: Onset) -> str:
     if began.low is None:
-        return "No metric of what failed says when it began, only the latest moment is known."
+        return "No metric of the failed component shows the onset; only its latest possible time is known."
     return "The change lies within the interval of the onset."
 
 
@@ -237,7 +240,7 @@ def _compared(changed: tuple[int, int], control: tuple[int, int], p: float | Non
 
 
 def _ranked(p: float | None) -> tuple[str, ...]:
-    return () if p is None else (f"What was changed earlier shifted earlier (p {p:.2g}).",)
+    return () if p is None else (f"Components changed earlier shifted earlier (p {p:.2g}).",)
 
 
 def _span(span: timedelta) -> str:

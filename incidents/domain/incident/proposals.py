@@ -82,7 +82,9 @@ def propose_action(state: Incident, command: ProposeAction, now: datetime) -> Bo
     if any(one.same_as(waiting) for waiting in state.proposals):
         return []
     if len(state.proposals) >= MOST_OPEN:
-        raise CommandRefusedError(f"#{state.number} has {MOST_OPEN} proposals that wait for a person already")
+        raise CommandRefusedError(
+            f"#{state.number} has {MOST_OPEN} open proposals already; accept or decline one first"
+        )
     return [(PROPOSED, body)]
 
 

@@ -126,7 +126,9 @@ def request_probe(state: Incident, command: RequestProbe, now: datetime) -> Bodi
             f"agents run probes that are judged by lost packets; a person has to answer: {command.question.text}"
         )
     if len(pending) >= MOST_PENDING:
-        raise CommandRefusedError(f"#{state.number} asks agents for {MOST_PENDING} probes already")
+        raise CommandRefusedError(
+            f"#{state.number} has {MOST_PENDING} pending probes already; wait for an answer"
+        )
     return [(REQUESTED, {"question": command.question.as_json(), "until": rfc3339(command.until)})]
 
 

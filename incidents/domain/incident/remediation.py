@@ -213,7 +213,7 @@ def proof_waived(state: Incident, reason: str) -> Bodies:
         return []
     if not reason:
         raise CommandRefusedError(
-            f"#{state.number} demands proof of repair, and {unproved(found)}. Wait for it, or resolve without proof "
+            f"#{state.number} requires proof of repair, and {unproved(found)}. Wait for it, or resolve without proof "
             "and give a reason"
         )
     return [
@@ -229,7 +229,9 @@ def unproved(found: Remediation) -> str:
     if found.verdict == "not_repaired":
         return f"{watched} still fails after its return"
     rows = 0 if found.proof is None else found.proof["rows"]
-    return f"{watched} is not yet known to be repaired ({rows} row{'' if rows == 1 else 's'} seen since its return)"
+    return (
+        f"{watched} has no proof of repair yet ({rows} row{'' if rows == 1 else 's'} seen since its return)"
+    )
 
 
 def left_open(state: Incident) -> str | None:
@@ -241,9 +243,9 @@ def left_open(state: Incident) -> str | None:
     if state.merged_into is not None:
         return None
     if not found.proof_required:
-        return "Still open: no proof was demanded, so a person resolves it."
+        return "Still open: no proof was required; resolve it by hand."
     if found.reopened:
-        return "Still open: reopened after the proof, so a person resolves it."
+        return "Still open: reopened after the proof; resolve it by hand."
     if state.firing:
         return f"Still open: {state.firing} alert{'' if state.firing == 1 else 's'} firing."
     if state.blamed_by:
@@ -259,7 +261,8 @@ def refuse_unproved(state: Incident) -> None:
     """An incident that demands proof does not end by being merged."""
     if state.remediation is not None and state.remediation.demands_proof:
         raise CommandRefusedError(
-            f"#{state.number} demands proof of repair, and {unproved(state.remediation)}; merge the other incident into"
+            f"#{state.number} requires proof of repair, and {unproved(state.remediation)}; "
+            "merge the other incident into"
             " it"
         )
 
@@ -344,5 +347,5 @@ def judged_sentence(_: str, body: Mapping[str, Any]) -> str:
 
 
 def waived_sentence(name: str, body: Mapping[str, Any]) -> str:
-    verdict = {"unknown": "not yet known", "not_repaired": "not repaired"}[body["verdict"]]
+    verdict = {"unknown": "not decided yet", "not_repaired": "not repaired"}[body["verdict"]]
     return f"{name} resolved without proof of repair ({verdict}): {body['reason']}"

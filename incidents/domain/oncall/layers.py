@@ -36,7 +36,7 @@ def read_layers(layers: object, zone: ZoneInfo) -> tuple[Rotation, ...]:
     names = [one.name for one in read]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise InvalidValueError(f"layers[{place}].name", f"there are two layers {name!r}")
+            raise InvalidValueError(f"layers[{place}].name", f"two layers have the name {name!r}")
     return read
 
 

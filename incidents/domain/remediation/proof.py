@@ -299,6 +299,6 @@ def _summary(verdict: str, found: Counts, needed: int | None, assumptions: str) 
     if verdict == "not_repaired":
         return f"not repaired, {seen}{assumptions}"
     if needed is None:
-        return "not yet known, no telemetry reads the part or its node"
+        return "not decided yet: no telemetry about the part or its node"
     rows = f"{needed} more row{'' if needed == 1 else 's'} without a failure would prove it"
-    return f"not yet known, {seen}; {rows}"
+    return f"not decided yet: {seen}; {rows}"

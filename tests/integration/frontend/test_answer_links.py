@@ -71,7 +71,7 @@ def test_a_link_acknowledges_once_under_the_name_of_its_reader() -> None:
     assert audited() == ["used"]
     for again in (client.get(path), client.post(path, {"verb": "snooze", "for": "1"})):
         assert again.status_code == 410
-        assert "has been used" in again.content.decode()
+        assert "was already used" in again.content.decode()
     assert (state()[0], audited()) == ("acknowledged", ["used", "repeated"])
 
 
@@ -98,7 +98,7 @@ def test_a_service_worker_that_accepts_json_gets_one_sentence() -> None:
     path, client = link(), Client(headers={"Accept": "application/json"})
     assert client.post(path, {"verb": "acknowledge"}).json() == {"text": "Acknowledged #1."}
     again = client.post(path, {"verb": "acknowledge"})
-    assert (again.status_code, again.json()["text"][:24]) == (410, "This link has been used:")
+    assert (again.status_code, again.json()["text"][:27]) == (410, "This link was already used:")
 
 
 def _forged(path: str) -> str:

@@ -50,7 +50,7 @@ def test_a_proposed_hand_over_waits_for_a_person_who_may() -> None:
     for name, team in (("alice", "network"), ("charlie", "storage")):
         user = get_user_model().objects.create_user(name)
         Membership.objects.create(user=user, team=Team.objects.get(slug=team), role="responder")
-    with pytest.raises(ForbiddenError, match="keys propose only"):
+    with pytest.raises(ForbiddenError, match="a key can only propose"):
         proposals.accept(opened.id, one["id"], Context("key:assistant"))
     alice, charlie = Client(), Client()
     alice.force_login(get_user_model().objects.get(username="alice"))

@@ -119,7 +119,7 @@ def test_the_page_splits_off_and_offers_to_put_back() -> None:
     ids, alice = three(), signed_in("alice", is_staff=True)
     assert "Split off…" in alice.get("/incidents/1").content.decode()
     after = alice.post("/incidents/1/split_off", {"alert": [ids["b"]]}, follow=True).content.decode()
-    assert "Split 1 alert off into #2" in after
+    assert "Moved 1 alert to #2" in after
     assert "/incidents/2/put_back" in after
     alice.post("/incidents/2/put_back")
     assert fires_in() == {1: ["a", "b", "c"]}

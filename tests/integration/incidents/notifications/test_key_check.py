@@ -79,7 +79,7 @@ def test_what_cannot_be_read_is_tried_again_and_sent_by_who_can(settings: Settin
     settings.SECRET_KEY = "another"
     deliver(0)
     one = NotificationDelivery.objects.get()
-    assert (one.state, "cannot be read" in one.why) == ("waiting", True)
+    assert (one.state, "cannot be decrypted" in one.why) == ("waiting", True)
     settings.SECRET_KEY = before
     deliver(120)
     assert NotificationDelivery.objects.get().state == "sent"
@@ -107,7 +107,7 @@ def test_what_cannot_be_read_is_tried_for_as_long_as_the_incident_is_open(
     one = NotificationDelivery.objects.get()
     assert (one.state, one.attempts) == ("waiting", 3 * MOST_ATTEMPTS)
     told = [entry.text for entry in queries.timeline("1")]
-    assert sum("cannot be read" in text for text in told) == 1
+    assert sum("cannot be decrypted" in text for text in told) == 1
     settings.SECRET_KEY = lost
     deliver(90 * 3 * MOST_ATTEMPTS)
     assert (NotificationDelivery.objects.get().state, len(hooks.taken)) == ("sent", 1)

@@ -228,7 +228,7 @@ def test_without_the_key_a_page_waits_for_it(alice: User, service: PushService) 
     with override_settings(SECRET_KEY="another" * 10, SECRET_KEY_FALLBACKS=[]):
         deliver()
     assert service.shown == []
-    assert "cannot be read under this DOSSIER_SECRET_KEY" in events(incident)[0][2]
+    assert "cannot be decrypted with this DOSSIER_SECRET_KEY" in events(incident)[0][2]
     deliver(120)
     assert len(service.shown) == 1
 

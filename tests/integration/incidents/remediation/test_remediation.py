@@ -133,7 +133,7 @@ def test_a_node_is_handed_over_drained_replaced_and_returned(settings: Settings)
         in timeline
     )
     resolves = Api(number, "incidents:write")
-    assert "demands proof of repair" in resolves.post("/resolve", confirmed_cause=GPU).json()["detail"]
+    assert "requires proof of repair" in resolves.post("/resolve", confirmed_cause=GPU).json()["detail"]
     assert resolves.post("/resolve", confirmed_cause=GPU, without_proof="tonight").status_code == 403
     assert rebuild_incidents([shown["id"]]) == []
     assert asks.get()["remediation"] == shown["remediation"]
@@ -150,7 +150,7 @@ def test_hand_overs_need_their_scope_a_node_and_a_target() -> None:
     asks = Api(gpu, "remediation:request", "incidents:read")
     assert asks.post("/remediation/answers", request="x", answer="drained", by="me").status_code == 403
     refused = asks.post("/remediation", reason="Xid 79").json()
-    assert "neither placement nor topology says which node" in refused["errors"]["node"][0]
+    assert "neither placement nor topology contains it" in refused["errors"]["node"][0]
     assert (
         "must be the name of one node"
         in asks.post("/remediation", reason="x", node="n[1-9]").json()["errors"]["node"][0]

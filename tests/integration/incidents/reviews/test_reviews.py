@@ -68,7 +68,7 @@ def test_over_http_a_review_is_written_and_its_actions_are_tracked(number: int) 
     changed = send("patch", path, text="# Mine\n", edition=first["edition"])
     assert (changed["text"], changed["updated_by"]) == ("# Mine", "key:bot")
     assert (
-        "somebody else changed" in send("patch", path, 409, text="late", edition=first["edition"])["detail"]
+        "changed in the meantime" in send("patch", path, 409, text="late", edition=first["edition"])["detail"]
     )
     assert "edition" in send("patch", path, 400, text="late")["errors"]
     assert send("patch", path, published=True)["published_at"]

@@ -72,7 +72,7 @@ def test_a_view_of_a_team_is_shared_and_changed_by_its_responders(alice: Client)
         user=get_user_model().objects.get(username="charlie"),
         role="responder",
     )
-    assert "takes a responder of it" in keep(charlie, "Disks", team="storage")
+    assert "only responders of" in keep(charlie, "Disks", team="storage")
     keep(alice, "Links", team="network")
     charlie.post(f"/inbox/views/{the_view().pk}/rename", {"name": "Our links"})
     assert the_view().name == "Our links"

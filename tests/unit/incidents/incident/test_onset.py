@@ -70,7 +70,7 @@ def test_a_change_shortly_before_of_what_alone_shifted_is_supported() -> None:
 def test_a_shift_of_what_was_not_changed_contradicts() -> None:
     found = shifts(*[shift(f"service/{name}", 3) for name in "abcdefgh"], steady=2)
     test = judge_change({"service/a": NOON}, began(found), found, RARE)
-    assert (test.verdict, test.reasons[0]) == ("contradicted", "What was not changed behaves alike.")
+    assert (test.verdict, test.reasons[0]) == ("contradicted", "Unchanged components behave alike.")
 
 
 def test_a_rollout_of_which_one_component_shifted_is_contradicted() -> None:
@@ -91,7 +91,7 @@ def test_a_rollout_in_stages_is_supported_by_its_order_without_controls() -> Non
 @pytest.mark.parametrize(
     ("minutes", "rate", "steady", "why"),
     [
-        (300, 0.1, 30, "It may have come before by chance."),
+        (300, 0.1, 30, "The change may precede the onset by chance."),
         (3, RARE, 2, "Too few components with metrics to compare with."),
     ],
 )

@@ -207,7 +207,7 @@ def test_after_a_failure_the_cluster_may_go_on() -> None:
     [
         ((), "gpu-17 is handed to the cluster"),
         ((said("drained"),), "gpu-17 is drained"),
-        ((said("drained"), said("returned")), "not yet known to be repaired (0 rows seen"),
+        ((said("drained"), said("returned")), "has no proof of repair yet (0 rows seen"),
         ((said("drained"), said("returned"), judged("unknown")), "(12 rows seen"),
         ((said("drained"), said("returned"), judged("not_repaired")), "still fails after its return"),
     ],
@@ -229,7 +229,7 @@ def test_a_proved_repair_and_one_that_needs_no_proof_are_resolved_like_any_other
 
 def test_a_reopened_incident_demands_its_proof_again() -> None:
     incident = after(c.Resolve(GPU, without_proof="needed tonight"), c.Reopen(), state=on_its_way())
-    assert "demands proof of repair" in refused(incident, c.Resolve(GPU))
+    assert "requires proof of repair" in refused(incident, c.Resolve(GPU))
 
 
 def test_alerts_that_end_do_not_resolve_what_demands_proof() -> None:
@@ -258,7 +258,7 @@ def test_a_proved_repair_resolves_once_nothing_blames_the_part_or_fires() -> Non
     assert (types(firing, over), left_open(firing)) == ([], "Still open: 1 alert firing.")
     undemanded = replace(cleared, remediation=replace(_of(cleared), proof_required=False))
     assert types(undemanded, over) == []
-    assert "no proof was demanded" in str(left_open(undemanded))
+    assert "no proof was required" in str(left_open(undemanded))
 
 
 def test_an_incident_reopened_after_the_proof_waits_for_a_person() -> None:

@@ -114,7 +114,7 @@ def test_the_next_healthy_spell_is_longer_than_demanded_as_seldom_as_promised() 
 def test_without_rows_it_says_that_no_telemetry_reads_the_part() -> None:
     proof = judge([], RETURN)
     assert (proof["verdict"], proof["needed"], proof["rows"]) == ("unknown", None, 0)
-    assert "no telemetry reads the part" in proof["summary"]
+    assert "no telemetry about the part" in proof["summary"]
 
 
 def test_failures_that_came_in_bursts_make_each_row_count_less() -> None:

@@ -63,7 +63,7 @@ def test_nothing_is_suggested_where_one_team_resolves_everything() -> None:
 
 def test_nothing_is_suggested_for_what_was_never_seen() -> None:
     said = Suggesting(*past(300)).suggest(Described("ΩΩΩ", "laser/7"))
-    assert (said.team, said.why) == (None, "nothing in this incident has been seen before")
+    assert (said.team, said.why) == (None, "no resolved incident shares a word with this one")
 
 
 def test_the_confirmed_cause_is_not_looked_at() -> None:
