@@ -11,7 +11,7 @@ from incidents.domain.oncall.rotations import Shift
 from incidents.domain.oncall.spans import Span, instant, wall
 
 HUES = 6
-"""Colours that people are told apart by, beside their names."""
+"""Colours of people, beside their names."""
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 ShiftRow = tuple[datetime, datetime, str | None, bool]
 """From when until when who is on call, and whether by an override."""

@@ -51,7 +51,7 @@ def _beat(file: Path) -> None:
     supervisor = int(os.environ.get(SUPERVISOR) or 0)
     while True:
         alone = alone + EVERY if os.getppid() != parent or _is_gone(supervisor) else 0.0
-        # The kernel's signal came while it could not be heard: Celery's worker, as it set its own handlers.
+        # The kernel's signal came while no handler was set: Celery's worker, as it set its own handlers.
         if alone >= ORPHANED:
             os.kill(os.getpid(), signal.SIGKILL)
         if not hanging():

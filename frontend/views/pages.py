@@ -32,7 +32,7 @@ def page(
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        # Before anything is read: whatever is recorded from here on is told to the page once it listens.
+        # Before anything is read: events from here on are sent to the page once it listens.
         request.log_position = str(watermark()) if request.method == "GET" else ""  # type: ignore[attr-defined]
         with times.read_in(times.zone_called(request.COOKIES.get(times.COOKIE))):
             return answered(request, *args, **kwargs)

@@ -142,7 +142,7 @@ def _links(region: str, components: Collection[str], at: datetime) -> Mapping[st
 def move_symptoms(incident: Incident, at: datetime, context: Context) -> int:
     """Move alerts that this incident's cause explains out of the incidents that only alerts made; how many moved.
 
-    An incident that somebody works on is told what explains it and keeps its alerts.
+    An incident in work keeps its alerts and records the incident that explains it.
     """
     blamed = Blamed(_ticket(incident), incident.region or DEFAULT_REGION, incident.covers)
     made_by_alerts = IncidentRow.objects.filter(findings=0, alert_at__isnull=False, firing__gt=0)
@@ -629,7 +629,7 @@ def absorb_symptoms(before: Incident | None, after: Incident, event: Event) -> N
 
 
 def unsuppressed_alerts(now: datetime, but: Collection[str] = (), most: int = 1_000) -> list[str]:
-    """Alerts that were held back, and that nothing that held them holds any more."""
+    """Suppressed alerts without an active suppression."""
     over = Suppressor(now).no_longer_suppressed().exclude(alert__in=list(but)).order_by("at", "alert")
     return [str(alert) for alert in over.values_list("alert", flat=True)[:most]]
 
@@ -648,6 +648,6 @@ def place_unsuppressed(ids: Sequence[str], now: datetime) -> int:
     ]
     firing = firing_alerts(over)
     place_alerts(firing, now)
-    # One that fires no more while the follower has not heard of it yet.
+    # An alert that resolved before the follower read its event.
     end_suppressions(set(over) - {event.body["alert"] for event in firing}, now)
     return len(over)

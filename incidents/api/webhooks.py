@@ -159,7 +159,7 @@ ANSWERS = {
 
 
 class WebhooksView(Catalog):
-    """Addresses that are told of incidents' events."""
+    """Addresses that receive the events of incidents."""
 
     kind = commands.KIND
     queryset = Webhook.objects.all()

@@ -64,7 +64,7 @@ def marks(region: str, components: Collection[str], spans: Sequence[Span]) -> li
         *_runs(region, wanted, first, last),
     ]:
         for place, (start, end) in enumerate(spans):
-            # What begins as a step ends belongs to the next one; a run is told of at the end of its window.
+            # What begins as a step ends belongs to the next one; a run appears at the end of its window.
             begun = since < end or until == end
             if begun and until > start and not any(_same(mark, one) for one in found[place]):
                 found[place].append(mark)
@@ -75,7 +75,7 @@ def marks(region: str, components: Collection[str], spans: Sequence[Span]) -> li
 
 
 def _same(one: Mark, other: Mark) -> bool:
-    """The windows of one analyzer overlap: that it named a component is told once, with the latest."""
+    """The latest window per analyzer and component; windows of one analyzer overlap."""
     return (one.component, one.by, one.title, one.number) == (
         other.component,
         other.by,
@@ -216,7 +216,7 @@ def _axes(query: GridQuery, kinds: Sequence[KindOnPaths]) -> tuple[str, str] | N
 
 
 def as_json(grid: Grid) -> dict[str, Any]:
-    """Compact: cells are numbered row by row; what changes from step to step is told as cells and numbers."""
+    """Compact: cells are numbered row by row; changes from step to step are cells and numbers."""
     crossing = grid.crossing
     return {
         "region": grid.region,

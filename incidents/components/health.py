@@ -52,7 +52,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Of the last DAYS days: the share of them in which no outage was told of, day by day and in all."""
+    """Of the last DAYS days: the share of them in which no outage was reported, day by day and in all."""
 
     days: list[Part]
     up: float

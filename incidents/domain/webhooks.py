@@ -53,7 +53,7 @@ class EventFilter:
         return type == REQUESTED and type in self.types and body["target"] != self.name
 
     def lets_through(self, type: str, before: Incident | None, after: Incident) -> bool:
-        """An incident that leaves a team, or stops being severe, is told of to those who had it, too."""
+        """An incident that leaves a team, or becomes less severe, also matches by its former value."""
         if self.types and type not in self.types:
             return False
         stood = [after] if before is None else [before, after]

@@ -244,7 +244,7 @@ def record_opening(
     stream = stream_of(command.id)
     events = append(stream, decide(None, command, when or now_utc()), Head.NEW, context)
     (change,) = _projected([(None, events)])
-    # What is told of the past stays where it was.
+    # Descriptions of the past stay where they were.
     if when is None and not isinstance(command, OpenSplitOff) and command.routing.follow_suggestion:
         PendingAutoAssign.objects.create(incident=command.id, route=command.routing.path[-1])
     return CommandResult(change.after, str(events[-1].position), tuple(events))

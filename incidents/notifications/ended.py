@@ -1,8 +1,8 @@
 """Notices that an incident is over, to the people who were notified of it, by the methods that reached them.
 
 A sweep finds calls that were answered with a message and whose incident is resolved since. Each person and each address
-is told once for each resolution; whoever resolved the incident knows, and an incident that is reopened first tells
-nobody. Whoever was called within the last hour is awake, so the end breaks through quiet hours as the call did.
+A sweep finds calls that were answered with a message and whose incident is resolved since. Each person and address
+A person called within the last hour is awake, so the notice ignores quiet hours, as the call did.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WHY: Final = "you were notified, and the incident is resolved"
 
 
 def notify_ended(now: datetime) -> int:
-    """Have people and addresses told that incidents are over; how many calls were looked at."""
+    """Queue notices of resolved incidents for people and addresses; returns the number of calls examined."""
     return retrying(partial(_notify, now))
 
 

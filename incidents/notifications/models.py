@@ -83,7 +83,7 @@ class Notification(models.Model):
     key = models.TextField(unique=True)
     about = models.CharField(max_length=4, default=CALL, db_default=CALL)
     end_notified = models.BooleanField(default=False, db_default=False)
-    """Of a call: whether its reader has been told that the incident is over, or need not be."""
+    """Of a call: whether the notice of the end was queued, or is not needed."""
     person = models.TextField(null=True)
     kind = models.CharField(max_length=8, default="")
     """Of an address without a person."""

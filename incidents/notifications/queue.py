@@ -410,7 +410,7 @@ def target_of(one: NotificationDelivery) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Of an incident, whose row is wide: what decides, and what is told of it."""
+    """Of an incident, whose row is wide: columns of the decision and of the message."""
 
     ticket: Ticket
     line: Mapping[str, Any]
@@ -487,8 +487,8 @@ class Call:
     stopped (somebody answered the incident, or `team` has it no more) or given up, each with its events on
     the incident.
 
-    Without a person an address is told at once: `address_ref` is the name of a shared channel, or the address itself,
-    of this `kind`. There is no quiet hour for an address.
+    Without a person an address is notified at once: `address_ref` is the name of a shared channel, or the address
+    itself, of this `kind`. There is no quiet hour for an address.
     """
 
     incident: str

@@ -287,7 +287,7 @@ def _record_end(
 
 
 def end(row: Notification, what: Outcome, why: str, now: datetime, notes: Notes) -> None:
-    """The end of a call that the caller has locked, and saves. What was never sent is told on the incident."""
+    """The end of a call that the caller has locked, and saves. A call never sent is noted on the incident."""
     if what != "sent":
         notes.add(row, None, what, why)
     row.state, row.outcome, row.ended_at, row.ended_why = "done", what, now, why

@@ -1,4 +1,4 @@
-"""Messages that are long over: their rows go, what was told stays on the incidents in the log."""
+"""Deletion of old message rows; their results stay on the incidents in the log."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _looked: list[datetime] = []
 def forget(now: datetime) -> int:
     """Delete calls, with their steps, that ended longer ago than DOSSIER_NOTIFICATION_RETENTION; how many.
 
-    What is deleted was told on its incident when it happened. Whoever is called for the same incident again after that
-    time counts as called for the first time: no throttle holds that page back.
+    The result of a deleted message was recorded on its incident when it happened. A later call of the same person for
+    the same incident counts as the first: no throttle delays it.
     """
     if _looked and now - _looked[-1] < EVERY:
         return 0

@@ -89,7 +89,7 @@ class Backtest:
 def backtest(requested: Replay, progress: Progress = _silent) -> Backtest:
     """Judges every window and scores what came out. Raises NothingToReplayError.
 
-    `progress` is told how many windows are done, and of how many.
+    `progress` is called with the number of windows done and in all.
     """
     total = len(requested.windows())
     found = _Verdicts(confirmed(requested.start, requested.end, requested.regions))

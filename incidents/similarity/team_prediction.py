@@ -31,7 +31,7 @@ RECORD: Final = 500
 """The latest judged incidents that the record is about."""
 SMOOTHING: Final = 0.1
 SPREAD: Final = 5.0
-"""Log-odds that the curve's slope is told in."""
+"""Unit of the curve's slope, in log-odds."""
 RIDGE: Final = 0.1
 STEPS: Final = 100
 

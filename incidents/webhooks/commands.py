@@ -63,7 +63,7 @@ def new_secret() -> str:
 
 @transaction.atomic
 def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
-    """A webhook that is told what happens from now on, and its secret, to be shown once. Raises TooManyWebhooksError,
+    """A webhook that receives events from now on, and its secret, to be shown once. Raises TooManyWebhooksError,
     TeamDeletedError."""
     _hold(fields)
     if Webhook.objects.count() >= MOST:
@@ -135,7 +135,7 @@ def resume(webhook: Webhook) -> None:
 
 
 def disable(webhook: Webhook, reason: str) -> None:
-    """Stop calling it; what it missed is told when somebody turns it on again."""
+    """Stop calling it; missed events are delivered once it is enabled again."""
     before = webhook_as_json(webhook)
     webhook.active, webhook.disabled_reason = False, reason[:2_000]
     webhook.save(update_fields=["active", "disabled_reason"])

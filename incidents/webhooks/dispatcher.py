@@ -29,7 +29,7 @@ from ingest.commands import database_is_lost, retrying
 from ingest.queries import Position, now_utc
 
 AT_ONCE = 4
-"""Incidents of one webhook that are told at the same time."""
+"""Incidents of one webhook with concurrent deliveries."""
 IDLE = 0.3
 """Seconds between looks when nothing was due."""
 PLACE_EVERY = timedelta(seconds=60)

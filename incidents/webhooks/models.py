@@ -12,7 +12,7 @@ from ingest.queries import Position
 
 
 class Webhook(models.Model):
-    """An address that is told of incidents' events, and its place in the log.
+    """An address that receives the events of incidents, and its place in the log.
 
     All events before `position` were delivered, were not wanted, or are in `WebhookRetry` or `WebhookDeadLetter`.
     """

@@ -25,7 +25,7 @@ from ingest.queries import Event, Position, now_utc, read_all, read_stream, wate
 BATCH = 100
 """Events of the log that a round takes on."""
 OF_ONE_INCIDENT = 50
-"""Events of an incident that is held back which a round takes on."""
+"""Most events per round of one delayed incident."""
 HELD_AT_ONCE = 20
 MOST_ATTEMPTS = 100
 

@@ -233,7 +233,7 @@ def change(id_: str) -> ReportedChange | None:
 
 
 def forget_changes(before: datetime) -> int:
-    """Drops what was told of before then; how many. Their events stay."""
+    """Delete changes reported before then; returns their number. Their events stay."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM reported_change WHERE received_at < %s", (before,))
         return int(cursor.rowcount)

@@ -18,7 +18,7 @@ Outcome = Literal[
 ]
 
 FLAP_WINDOW = timedelta(hours=1)
-"""For how long it is known that an alert fired before: what flapping is told by."""
+"""Retention of earlier firings of an alert, the input of flap detection."""
 MOST_REMEMBERED = 20
 SETTLED = timedelta(minutes=5)
 """For how long an alert that is sent again is not taken for a new one after a person resolved its incident: Prometheus

@@ -1,4 +1,4 @@
-"""Heartbeats that are waited for: heard of, missed, heard of again.
+"""Expected heartbeats: received, missed, received again.
 
 A missed one is an alert like any other; its return resolves it. What is kept here is only when the next one is due.
 """

@@ -4,4 +4,4 @@ from django.apps import AppConfig
 class IngestApiConfig(AppConfig):
     name = "ingest.api"
     label = "ingest_api"
-    verbose_name = "Doors"
+    verbose_name = "Inbound API"

@@ -48,7 +48,7 @@ TURN = 1.0
 """Seconds between two reports of the event loop's progress."""
 LONGEST_TURN = 10.0
 LAST_WORDS = 2.0
-"""Seconds that a connection has for what it began when the server is told to end."""
+"""Seconds that a connection has to finish once the server is stopped."""
 LATER = "451 4.3.0 Not stored: {}. Send it again later"
 
 T = TypeVar("T")

@@ -57,7 +57,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     status = HTTPStatus(response.status_code)
     body: dict[str, Any] = {"type": "about:blank", "title": status.phrase, "status": status.value}
     if isinstance(exc, exceptions.ValidationError):
-        body |= {"detail": "The request does not fit what is expected here.", "errors": response.data}
+        body |= {"detail": "The request is not valid here.", "errors": response.data}
     elif isinstance(response.data, dict) and "detail" in response.data:
         body["detail"] = str(response.data["detail"])
     response.data = body | getattr(exc, "members", {})

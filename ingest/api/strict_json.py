@@ -63,5 +63,5 @@ def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(named) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice[:50]!r} stands twice in one object")
+        raise ValueError(f"{twice[:50]!r} occurs twice in one object")
     return named

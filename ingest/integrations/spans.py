@@ -100,7 +100,7 @@ class Holes:
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """The longest normal duration (p99, microseconds) of each operation, and how an operation is told."""
+    """The longest normal duration (p99, microseconds) of each operation, and the key of an operation."""
 
     operations: Operations
     limit_us: Mapping[tuple[str, ...], float]

@@ -37,7 +37,7 @@ def subscribe(request: HttpRequest, slug: str) -> HttpResponse:
         return _shown(request, context, refused.status)
     context = {
         "title": "Confirm the subscription",
-        "text": "Unless the address is already subscribed, it receives a mail with a link. The link is valid for a week.",
+        "text": "Unless the address is already subscribed, it receives a mail with a link, valid for a week.",
         "slug": slug,
     }
     return _shown(request, context)

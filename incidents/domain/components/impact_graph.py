@@ -98,7 +98,7 @@ def blast_graph(
     *,
     listed: bool,
 ) -> BlastGraph:
-    """`far` are the components that fail with it, nearest first; `troubles` is told of those that have some."""
+    """`far` are the components that fail with it, nearest first; `troubles`: incidents and alerts by component."""
     above = [Above(name, "contains this component", troubles.get(name, Trouble())) for name in parents]
     above += [
         Above(name, "dependency", troubles.get(name, Trouble())) for name in needs if name not in parents

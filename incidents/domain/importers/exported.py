@@ -35,7 +35,7 @@ class People:
         return name
 
     def of(self, where: str, *ids: object) -> str | None:
-        """The user name for any of the ids; None for a person who is not in the files, which is told."""
+        """The user name for any of the ids; None, with a note, for a person missing in the files."""
         for one in ids:
             if isinstance(one, str) and one in self.names:
                 return self.names[one]

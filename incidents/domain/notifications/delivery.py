@@ -285,7 +285,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A step whose time has come. `first`: of this incident this person was told nothing yet. `team`: see
+    """A step whose time has come. `first`: this person has no message about this incident yet. `team`: see
     `answered`.
     """
 

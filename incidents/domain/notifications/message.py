@@ -16,7 +16,7 @@ from incidents.domain.values import (
 )
 
 MOST_SHOWN: Final = 20
-"""Incidents that one message describes; people are told how many the rest are, machines which."""
+"""Incidents that one message describes; people get the number of the rest, machines their list."""
 SUBJECT_LIMIT: Final = 150
 SHORT_LIMIT: Final = 300
 DESCRIPTION_LIMIT: Final = 1_000

@@ -196,7 +196,7 @@ def _fits(field: Field, type_: pa.DataType) -> bool:
 
 
 def _column(assembly: Assembly, field: Field, array: pa.Array | None, rows: int, first: int) -> Part:
-    """The column; what is wrong with a value is told to the assembly, with the row's number."""
+    """The column; errors of values go to the assembly, with the row's number."""
     if array is None or pa.types.is_null(array.type):
         return assembly.constant(field, rows)
     array = _nulls_outside(array)

@@ -297,7 +297,7 @@ def bad_rows(
 
 
 def unfit(kind: Kind, columns: dict[str, Column], bounds: Bounds) -> list[tuple[NDArray[np.intp], str]]:
-    """Every bad row, for senders that are told how many of theirs were refused: row indices from 0 and why.
+    """Every bad row, for senders whose answer counts refused rows: row indices from 0 and why.
 
     Reasons do not quote what is wrong, so that there are few of them.
     """

@@ -1,4 +1,4 @@
-"""Mappings that are ready to be stored, for monitoring systems that can send whatever they are told to. Pure.
+"""Mappings that are ready to be stored, for monitoring systems with freely configurable payloads. Pure.
 
 Each comes with what has to be pasted into the sender. Addresses in it stand for yours: ADDRESS ends with the
 integration's key.
