@@ -41,7 +41,7 @@ CLIENTS = 500
 OF_ONE = 40
 """Browser windows of one person among them, so that nobody takes everybody's places."""
 WAITING = 200
-"""Messages that may wait for a slow browser; then it is told to read the page again instead."""
+"""Most messages queued for a slow browser; beyond it, one message to reload the page."""
 REMEMBERED = 1000
 """Changes kept for browsers that come back after a break."""
 MANY = 50
@@ -216,7 +216,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["method"] not in ("GET", "HEAD"):
         await _short(send, 405, "only GET")
     elif path.endswith("/healthz"):
-        # Until it has its place in the log everybody who comes is told to read the page again.
+        # Until it has its place in the log every new client gets a message to reload the page.
         alive = tail is not None and tail.is_alive() and bool(hub.complete_since)
         await _short(send, 200 if alive else 503, f"{len(hub.clients)} listening")
     elif not path.endswith("/events"):

@@ -43,7 +43,7 @@ def change_line(incident: Mapping[str, Any], entry: Mapping[str, Any], screen: S
 def changes(server: Server, after: str = "") -> Iterator[tuple[Any, Any]]:
     """Incidents with each new entry of their timelines, from log position `after` ("": from now), for ever.
 
-    A lost connection is told once on stderr and tried again; what happened meanwhile follows. Raises ClientError
+    A lost connection is reported once on stderr and retried; what happened meanwhile follows. Raises ClientError
     where the server answers and refuses, and where it cannot be reached at the start.
     """
     follower = Follower(server, after or newest(server))

@@ -24,7 +24,7 @@ class Feeder:
         self.finished = threading.Event()
 
     def run(self) -> None:
-        """Feed until the sender is told to stop. Takes up where an earlier run was stopped."""
+        """Feed until the sender is stopped. Takes up where an earlier run was stopped."""
         try:
             if self.notes.sent is None:
                 self._send_inventory()

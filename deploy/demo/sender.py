@@ -22,7 +22,7 @@ class RequestRejectedError(RuntimeError):
 
 
 class SenderStoppedError(Exception):
-    """The sender was told to stop while it waited."""
+    """The sender was stopped while it waited."""
 
 
 class Sender:

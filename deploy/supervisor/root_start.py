@@ -12,7 +12,7 @@ from deploy.privileges import PrivilegeError
 
 
 def allow_root() -> None:
-    """Raises PrivilegeError where root starts this and was not told that it may."""
+    """Raises PrivilegeError if root starts this without DOSSIER_ALLOW_ROOT."""
     if privileges.is_root() and not settings.ALLOW_ROOT:
         raise PrivilegeError(
             "Started by root. Start it as another user, or set DOSSIER_ALLOW_ROOT=true: then it goes on as the owner of"

@@ -229,7 +229,7 @@ def why_not(header: str | None) -> str:
     if row.revoked_at is not None:
         return f"The key {row.name} was revoked on {row.revoked_at:%Y-%m-%d %H:%M} UTC."
     if row.expires_at is not None and row.expires_at <= timezone.now():
-        return f"The key {row.name} expired on {row.expires_at:%Y-%m-%d %H:%M} UTC; somebody has to make a new one."
+        return f"The key {row.name} expired on {row.expires_at:%Y-%m-%d %H:%M} UTC; create a new one."
     return f"The key {row.name} is good; try again."
 
 

@@ -21,7 +21,7 @@ FIRST_ANSWER = 10.0
 
 
 class Command(BaseCommand):
-    help = "Say what is wrong with this installation; exit 1 where something is."
+    help = "Check this installation and print its problems; exit 1 if there are any."
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
     def handle(self, *_: Any, **options: Any) -> None:

@@ -26,7 +26,7 @@ from incidents.remediation.queries import commands_of, handed_over
 class Command(LineCommand):
     help = (
         "List nodes that were handed to the cluster (list), hand one over (request) and record what the cluster did"
-        " (answer). Exit 0 when it is done or was recorded before, 2 when it cannot be."
+        " (answer). Exit 0 if done or recorded before, 2 if refused."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -33,11 +33,11 @@ _ALWAYS = {
     "400": "A parameter or the body is wrong. Nothing was stored.",
     "401": "No good key and no login.",
     "403": "The key lacks the scope, or the CSRF token is missing.",
-    "404": "There is nothing of that name, or no such page of a list.",
+    "404": "No object of that name, or no such page of the list.",
     "503": "The database does not answer, or too much is read at the same time: try again.",
 }
 _OF_BODIES = {
-    "409": "It cannot be done as things stand; `detail` says why. Nothing was stored.",
+    "409": "The current state does not allow it; `detail` has the reason. Nothing was stored.",
     "413": "The body is too large.",
     "415": "The body must be JSON.",
 }

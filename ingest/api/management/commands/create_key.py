@@ -20,10 +20,10 @@ from ingest.log.types import Context
 
 
 class Command(BaseCommand):
-    help = "Make an integration key and print it. It is kept as a hash and cannot be shown again."
+    help = "Make an integration key and print it. Only its hash is stored, so the key cannot be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="what the key is called in events and logs")
+        parser.add_argument("name", help="name of the key in events and logs")
         parser.add_argument(
             "--scope", action="append", required=True, choices=keys.SCOPES, help="may be given again"
         )

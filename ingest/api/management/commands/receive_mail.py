@@ -18,7 +18,7 @@ from ingest.db import server_watch
 
 
 class Command(BaseCommand):
-    help = "Receive alerts by mail: an SMTP server that says 250 when they are committed."
+    help = "Receive alerts by mail: an SMTP server that answers 250 once they are committed."
     stealth_options = ("opened",)
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
