@@ -32,7 +32,7 @@ handler500 = "deploy.urls.broken"
 def no_such_address(request: HttpRequest, key: str = "") -> HttpResponse:
     """Programs get no page of the console, and none of their keys back."""
     path = (request.path.replace(key, "KEY") if key else request.path)[:200]
-    return problem(404, "Not Found", f"There is nothing at {path}.{_right_one(request.path_info)}")
+    return problem(404, "Not Found", f"No page or endpoint at {path}.{_right_one(request.path_info)}")
 
 
 def _right_one(path: str) -> str:
@@ -48,7 +48,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Page for a request that Django refuses before a view does."""
     why = "It cannot be read as a request."
     if isinstance(exception, DisallowedHost):
-        why = "Dossier is not told that it is reached at this host name: DOSSIER_ALLOWED_HOSTS lists those that it is."
+        why = "This host name is not allowed: add it to DOSSIER_ALLOWED_HOSTS."
     elif isinstance(exception, TooManyFieldsSent):
         why = f"It has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS} parameters."
     if request.path_info.startswith(OF_PROGRAMS):

@@ -306,5 +306,5 @@ def end_of(given: str, now: datetime) -> str:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise ClientError(f"{given!r} is no time; use 30m, 2h, 1d or 2026-01-31T12:00:00Z", USAGE)
+        raise ClientError(f"{given!r} is not a time; use 30m, 2h, 1d or 2026-01-31T12:00:00Z", USAGE)
     return moment.astimezone(UTC).isoformat()

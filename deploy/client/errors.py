@@ -32,5 +32,7 @@ class RunNotFinishedError(ClientError):
     """A run that takes longer than the wait for it; it goes on. `run` is its last state."""
 
     def __init__(self, run: Any, patience: float) -> None:
-        super().__init__(f"run {run['id']} is still {run['state']} after {patience:.0f} s; it goes on")
+        super().__init__(
+            f"run {run['id']} is still {run['state']} after {patience:.0f} s and continues; look again later"
+        )
         self.run = run

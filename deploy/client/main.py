@@ -129,11 +129,11 @@ def _add_reading(add: Callable[..., Parser]) -> None:
     one.add_argument(
         "--owner", action="append", default=[], metavar="NAME", help="login, me, or - for unassigned"
     )
-    one.add_argument("--mine", action="store_true", help="the same as --owner me")
+    one.add_argument("--mine", action="store_true", help="same as --owner me")
     one.add_argument("--all", action="store_true", help="also resolved incidents")
     one.add_argument("--order", choices=["newest", "oldest", "severity", "updated", "hops"])
     one.add_argument("--limit", type=_count, default=50, metavar="N", help="default 50")
-    one.add_argument("--as-of", metavar="TIME", help="as it was at a time or log position")
+    one.add_argument("--as-of", metavar="TIME", help="state at a time or log position")
     one = add(
         "show",
         actions.show,
@@ -142,7 +142,7 @@ def _add_reading(add: Callable[..., Parser]) -> None:
     )
     one.add_argument("incident", metavar="N", help="number or id")
     one.add_argument("--all", action="store_true", help="every piece of evidence, row and entry")
-    one.add_argument("--as-of", metavar="TIME", help="as it was at a time or log position")
+    one.add_argument("--as-of", metavar="TIME", help="state at a time or log position")
     one = add(
         "tail",
         tail,

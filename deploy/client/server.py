@@ -108,7 +108,9 @@ class Server:
             try:
                 return json.loads(answer.read() or b"null")
             except ValueError:
-                raise ClientError(f"{self.url} answers no JSON; is it the address of a Dossier?") from None
+                raise ClientError(
+                    f"{self.url} did not answer with JSON; check that it is the address of a Dossier"
+                ) from None
             except (OSError, http.client.HTTPException) as error:
                 raise ClientError(f"{self.url} broke off: {_reason(error)}", UNREACHABLE) from None
 
@@ -120,7 +122,7 @@ class Server:
             return ClientError(f"{self.url} redirects to {target.scheme}://{target.netloc}; log in there")
         text = problem_text(_body(error))
         if not text:
-            doubt = "" if error.code >= 500 else "; is it the address of a Dossier?"
+            doubt = "" if error.code >= 500 else "; check that it is the address of a Dossier"
             return ClientError(f"{self.url} answers {error.code} {error.reason}{doubt}")
         if error.code == 401:
             return ClientError(f"the key is refused: {text} Run: dossier login {self.url}", DENIED)

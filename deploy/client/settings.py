@@ -32,7 +32,7 @@ def address(text: str) -> str:
     """The address of a server without a trailing slash. Raises ClientError where it is none."""
     parts = urlsplit(text.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ClientError(f"{text!r} is no address of a server; use https://dossier.example.com", USAGE)
+        raise ClientError(f"{text!r} is not the address of a server; use https://dossier.example.com", USAGE)
     return text.strip().rstrip("/")
 
 
@@ -78,5 +78,5 @@ def _stored(path: Path) -> dict[str, str]:
         raise ClientError(f"cannot read {path}: {error}; run `dossier login` again", DENIED) from None
     texts = isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
     if not texts:
-        raise ClientError(f"{path} holds no account; run `dossier login` again", DENIED)
+        raise ClientError(f"{path} contains no account; run `dossier login` again", DENIED)
     return dict(found)

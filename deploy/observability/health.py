@@ -268,7 +268,9 @@ def advice() -> list[str]:
     if called := called_but_unreachable():
         shown = [f"{name} ({why})" for name, why in list(called.items())[:5]]
         more = f" and {len(called) - 5} more" if len(called) > 5 else ""
-        found.append(f"on call: policies or schedules call {', '.join(shown)}{more}, who cannot be reached")
+        found.append(
+            f"on call: no working contact method for {', '.join(shown)}{more}, named by policies or schedules"
+        )
     return found
 
 

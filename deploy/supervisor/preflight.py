@@ -22,9 +22,9 @@ def complaint(error: BaseException) -> str | None:
     below = error.__cause__ or error
     if isinstance(below, psycopg2.OperationalError) and str(below).startswith(NO_DATABASE):
         why = str(below).splitlines()[0]
-        return f"No database: {why}. Does Dossier run? DATABASE_URL, else DOSSIER_HOME, says where it is looked for."
+        return f"No database: {why}. Start Dossier, or check DATABASE_URL, else DOSSIER_HOME."
     if isinstance(error, OSError) and error.filename and _is_in_home(Path(os.fsdecode(error.filename))):
-        return f"{os.fsdecode(error.filename)}: {error.strerror}. DOSSIER_HOME says where Dossier keeps its data."
+        return f"{os.fsdecode(error.filename)}: {error.strerror}. DOSSIER_HOME is the directory of Dossier's data."
     return None
 
 

@@ -59,7 +59,7 @@ def running(home: Home) -> int:
         home.claim().close()
     except EmbeddedError:
         return int((home.root / "lock").read_text())
-    raise ReplacementError(f"nothing runs in {home.root}; start it with manage.py up")
+    raise ReplacementError(f"Dossier does not run in {home.root}; start it with manage.py up")
 
 
 def its_environment(supervisor: int) -> dict[str, str]:

@@ -156,7 +156,7 @@ class Supervisor:
         why = f"{late} did not come up, see {self.home.logs}; those before go on"
         if (request := replacement.read(self.home)) is not None:
             replacement.write(self.home, replace(request, failed=why))
-        self.say(f"{clock_time()} nothing was replaced: {why}")
+        self.say(f"{clock_time()} not replaced: {why}")
 
     def _end_replaced(self, handed: Handed) -> None:
         """Ask the processes of the version before to stop, all at once, and wait as long as each may take."""
@@ -220,7 +220,7 @@ class Supervisor:
         with suppress(OSError):
             warning = disk.measure(self.home.root).warning
             if warning.partition(":")[0] != self.warned.partition(":")[0]:
-                self.say(f"{clock_time()} {warning or 'disk: enough is free again'}")
+                self.say(f"{clock_time()} {warning or 'disk: enough free space again'}")
             self.warned = warning
         known = [
             processes.Known(

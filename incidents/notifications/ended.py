@@ -1,7 +1,7 @@
 """Notices that an incident is over, to the people who were notified of it, by the methods that reached them.
 
-A sweep finds calls that were answered with a message and whose incident is resolved since. Each person and each address
 A sweep finds calls that were answered with a message and whose incident is resolved since. Each person and address
+gets one notice for each resolution, except the person who resolved it; none if the incident was reopened before.
 A person called within the last hour is awake, so the notice ignores quiet hours, as the call did.
 """
 

@@ -124,7 +124,7 @@ def masked(row: ContactMethod) -> str:
     """Part of an address that may be shown: of a mail all of it, of a number its end, of a webhook, Teams or a push
     service the host, of a service its name."""
     if not row.address:
-        return "cannot be read: enter it again"
+        return "cannot be decrypted: enter it again"
     if row.kind == "email":
         return row.address
     if row.kind in ("sms", "voice"):

@@ -147,7 +147,9 @@ def _other(request: BacktestRequest) -> BacktestRow | None:
     if other is None:
         raise InvalidBacktestError("against", "no such backtest")
     if other.total is None:
-        raise InvalidBacktestError("against", "it has not begun: its windows are not known yet")
+        raise InvalidBacktestError(
+            "against", "it has not started, so its windows are unknown; wait for its start"
+        )
     return other
 
 

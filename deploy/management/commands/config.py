@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("export").add_argument("file", nargs="?", default="-", help="default: - (stdout)")
-        read = actions.add_parser("import", help="changes nothing: it writes a file for diff and apply")
+        read = actions.add_parser("import", help="writes a file for diff and apply; changes nothing")
         read.add_argument("system", choices=SYSTEMS)
         read.add_argument(
             "files", nargs="+", help="alertmanager.yml, or JSON of the system's API and folders of it"

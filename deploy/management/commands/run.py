@@ -31,7 +31,7 @@ class Command(BaseCommand):
     def handle(self, *, name: str, fd: int | None, **options: object) -> None:
         known = {program.kind: program for program in reversed(programs())}
         if (program := known.get(name)) is None:
-            raise CommandError(f"no process {name!r}; there are: {', '.join(sorted(known))}")
+            raise CommandError(f"no process {name!r}; possible: {', '.join(sorted(known))}")
         for line in env.unread():
             self.stderr.write(f"settings: {line}")
         try:

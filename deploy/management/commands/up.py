@@ -70,9 +70,9 @@ class Command(BaseCommand):
         except replacement.ReplacementError as error:
             raise CommandError(str(error)) from error
         except StartupError as error:
-            raise CommandError(f"nothing was replaced: {error}") from error
+            raise CommandError(f"not replaced: {error}") from error
         if failed:
-            raise CommandError(f"nothing was replaced: {failed}")
+            raise CommandError(f"not replaced: {failed}")
         self.say(f"replaced: {settings.PUBLIC_URL} is served by {settings.BASE_DIR}, version {VERSION}")
 
     def say(self, line: str) -> None:

@@ -137,7 +137,7 @@ def test_what_the_server_rejects_is_one_line_with_a_code(
     monkeypatch.setenv("DOSSIER_KEY", "dsr_unknown")
     assert "the key is refused: The key is not known" in run("list", code=4)
     monkeypatch.setenv("DOSSIER_URL", f"{address}/elsewhere")
-    assert "is it the address of a Dossier?" in run("list", code=1)
+    assert "check that it is the address of a Dossier" in run("list", code=1)
     monkeypatch.setenv("DOSSIER_URL", "http://127.0.0.1:1")
     assert run("list", code=3) == "dossier: cannot reach http://127.0.0.1:1: Connection refused\n"
 

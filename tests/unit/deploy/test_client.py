@@ -59,7 +59,7 @@ def test_a_damaged_account_is_one_clear_error(tmp_path: Path, stored: str) -> No
 
 @pytest.mark.parametrize("wrong", ["", "dossier.example.com", "ftp://a", "https://", "https://a/?b=1"])
 def test_an_address_that_is_none_is_rejected(wrong: str) -> None:
-    with pytest.raises(ClientError, match="is no address of a server"):
+    with pytest.raises(ClientError, match="is not the address of a server"):
         settings.address(wrong)
 
 
@@ -94,7 +94,7 @@ def test_the_end_of_a_duration_or_a_time_is_sent_in_utc() -> None:
     assert actions.end_of("90m", NOW) == "2026-11-21T13:30:00Z"
     assert actions.end_of("2026-11-21T14:00:00+02:00", NOW) == "2026-11-21T12:00:00+00:00"
     for wrong in ("soon", "2 hours", "2026-11-21T14:00:00"):
-        with pytest.raises(ClientError, match="is no time"):
+        with pytest.raises(ClientError, match="is not a time"):
             actions.end_of(wrong, NOW)
 
 

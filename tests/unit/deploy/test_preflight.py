@@ -35,7 +35,7 @@ def test_a_malformed_variable_is_named() -> None:
 def test_a_home_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOSSIER_HOME", "/proc/alice")
     line = complaint(raised(lambda: Home(Path("/proc/alice")).claim()))
-    assert line == "/proc/alice: No such file or directory. DOSSIER_HOME says where Dossier keeps its data."
+    assert line == "/proc/alice: No such file or directory. DOSSIER_HOME is the directory of Dossier's data."
 
 
 def test_a_mistake_of_ours_is_not_explained_away(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ EVERY = 5.0
 class Command(BaseCommand):
     help = (
         "Rebuilds all read models of incidents from the log, while the service runs, and says whether anything"
-        " differed. Ended before its time, it goes on where it was when it is started again."
+        " differed. Ended before its time, it resumes there at the next start."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -31,8 +31,8 @@ TENTHS = 10
 
 class Command(LineCommand):
     help = (
-        "Judge recorded telemetry again with an installed analyzer and score it against the causes that incidents were"
-        " resolved with. Records nothing. Exit 0 with a score, 2 when what was asked for makes no sense."
+        "Run an installed analyzer on recorded telemetry and score it against the confirmed causes of incidents."
+        " Records nothing. Exit 0 with a score, 2 for invalid options."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -132,5 +132,5 @@ def _span(option: str, text: str) -> timedelta:
     except ValueError as error:
         raise CommandInputError(f"{option}: {error}") from None
     if not span:
-        raise CommandInputError(f"{option} {text}: must be more than nothing")
+        raise CommandInputError(f"{option} {text}: must be greater than 0")
     return span

@@ -24,7 +24,7 @@ class Command(BaseCommand):
             metavar="HOURS",
             help="move what ended so many hours ago (default: DOSSIER_TELEMETRY_HOT)",
         )
-        parser.add_argument("--status", action="store_true", help="move nothing; say what lies in files")
+        parser.add_argument("--status", action="store_true", help="move nothing; list the files")
 
     def handle(self, *, older_than: float | None, status: bool, **options: object) -> None:
         if not status:

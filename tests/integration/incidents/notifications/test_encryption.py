@@ -71,7 +71,7 @@ def test_under_another_key_it_is_no_address_and_comes_back_with_the_right_one(se
     before = str(settings.SECRET_KEY)
     with_keys(settings, "another")
     lost = read()
-    assert (lost.address, masked(lost)) == ("", "cannot be read: enter it again")
+    assert (lost.address, masked(lost)) == ("", "cannot be decrypted: enter it again")
     lost.save()
     with pytest.raises(CommandError, match="Nothing was changed"):
         call_command("reencrypt", stdout=StringIO())

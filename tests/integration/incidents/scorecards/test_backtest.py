@@ -164,7 +164,7 @@ def test_ctrl_c_ends_it_with_one_line(
         ("tally", {"--to": FROM}, "is not before --to"),
         ("tally", {"--param": "shares=1"}, "did you mean share?"),
         ("tally", {"--every": "soon"}, "--every: 'soon' is not a span of time"),
-        ("tally", {"--length": "0m"}, "must be more than nothing"),
+        ("tally", {"--length": "0m"}, "must be greater than 0"),
         ("tally", {"--region": "mars"}, "has arrived from mars"),
         ("tally", {"--from": "2001-01-01", "--to": "2001-01-02"}, "telemetry is kept from"),
         (
