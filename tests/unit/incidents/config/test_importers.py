@@ -340,7 +340,7 @@ def test_what_is_no_configuration_is_told_with_its_line(text: str, told: str) ->
     ("files", "told"),
     [
         ({"x.json": [1]}, "x.json: must be an object"),
-        ({"x.json": {"answer": 42}}, "x.json: is no user, team, schedule"),
+        ({"x.json": {"answer": 42}}, "x.json: is not a user, team, schedule"),
         ({"x.json": {"users": []}}, "the files are empty"),
         (
             {"u": USERS, "s": {"schedules": [{**SCHEDULES["schedules"][0], "time_zone": "Mars"}]}},
