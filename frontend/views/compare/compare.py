@@ -78,15 +78,17 @@ def compare_configuration_page(request: HttpRequest) -> HttpResponse:
 def _compared(
     request: HttpRequest, template: str, context: Mapping[str, Any], compare: Compare, section: str
 ) -> HttpResponse:
-    """The page of a comparison; without times its form alone, with wrong ones the reason beside it."""
+    """The page of a comparison; without times it leads to the usual ones, wrong ones have the reason beside them."""
     now = timezone.now()
     shown: dict[str, Any] = {**context, "presets": _presets(request, now), "problem": "", "found": None}
     try:
         if any(name in request.GET for name in TYPED):
             return HttpResponseRedirect(_from_form(request))
-        if "from" in request.GET or "to" in request.GET:
-            span = span_from(request.GET.get("from", ""), request.GET.get("to", ""))
-            shown["found"] = compare(span)
+        if "from" not in request.GET and "to" not in request.GET:
+            usual = context.get("usual") or now - timedelta(hours=1)
+            return HttpResponseRedirect(address(request.GET, **{"from": optional_rfc3339(usual)}))
+        span = span_from(request.GET.get("from", ""), request.GET.get("to", ""))
+        shown["found"] = compare(span)
     except InvalidValueError as error:
         shown["problem"] = f"`{error.field}` {error.reason}."
     except PathSumsTooSlow as error:

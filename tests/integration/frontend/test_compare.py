@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -135,11 +135,26 @@ def test_times_that_make_no_sense_are_refused_in_one_line(alice: Client, paths: 
             assert (response.status_code, reason in response.content.decode()) == (400, True), (path, reason)
 
 
-def test_a_page_without_times_asks_for_them_and_its_form_leads_to_an_address(alice: Client) -> None:
+def test_a_page_without_times_compares_the_usual_ones_at_once(alice: Client) -> None:
+    number, id_ = opened()
+    commands.set_severity(id_, "critical", BOB)
+    hour_ago = timezone.now() - timedelta(hours=1)
+    for path, start in zip(
+        PAGES, (queries.get(str(number)).incident.opened_at, hour_ago, hour_ago), strict=True
+    ):
+        leads_to = alice.get(path.format(n=number)).headers["Location"]
+        begin = datetime.fromisoformat(parse_qs(leads_to[1:])["from"][0])
+        assert abs(begin - start) < timedelta(minutes=1)
+        assert '<p class="span">' in alice.get(path.format(n=number) + leads_to).content.decode(), path
+    assert parse_qs(alice.get("/grid/compare?window=60").headers["Location"][1:])["window"] == ["60"]
+    page = alice.get(f"/incidents/{number}/compare", follow=True).content.decode()
+    assert "<ins>critical</ins>" in page
+
+
+def test_the_form_of_a_page_leads_to_an_address(alice: Client) -> None:
     number, _ = opened()
     for path in PAGES:
         address = path.format(n=number)
-        assert "Choose two times." in alice.get(address).content.decode()
         form = {"from_time": "2026-11-21T10:00", "to_time": "2026-11-21T11:00"}
         assert alice.get(address, form).headers["Location"] == (
             "?from=2026-11-21T10%3A00%3A00Z&to=2026-11-21T11%3A00%3A00Z"
