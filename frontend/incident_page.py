@@ -55,6 +55,7 @@ ALERTS = 100
 """Alerts on one page of the list."""
 FEW_ALERTS, ALERTS_AT_ONCE = 4, 3
 """So many are shown without a fold; of more, so many above it."""
+MOST_RUNBOOKS = 2
 RECENT = 5
 """Timeline entries above the fold."""
 MOST_MOMENTS = 2_000
@@ -306,11 +307,22 @@ class AlertList:
         return self.alerts[len(self.at_once) :]
 
     @property
-    def runbooks(self) -> list[Mapping[str, str]]:
-        """Links of its alerts that are called a runbook, each once, those of alerts that fire first."""
-        links = [link for one in self.alerts for link in one.it.alert.links]
-        named = [link for link in links if "runbook" in (link.get("text") or "").lower()]
-        return list({link["href"]: link for link in named}.values())[:2]
+    def runbooks(self) -> list[tuple[str, str]]:
+        """Address and text of the links of its alerts that are called a runbook, each address once, those of alerts
+        that fire first. Where the texts are the same, each has the name of its alert too."""
+        named: dict[str, tuple[str, Alert]] = {}
+        for one in self.alerts:
+            for link in one.it.alert.links:
+                if "runbook" in (text := link.get("text") or "").lower():
+                    named.setdefault(link["href"], (text, one.it))
+        shown = [(href, *said) for href, said in named.items()][:MOST_RUNBOOKS]
+        if len({text for _, text, _ in shown}) == len(shown):
+            return [(href, text) for href, text, _ in shown]
+        one_rule = len({one.alert.group for _, _, one in shown}) < len(shown)
+        return [
+            (href, f"{text}: {one.alert.title if one_rule or not one.alert.group else one.alert.group}")
+            for href, text, one in shown
+        ]
 
     def spans(self, end: datetime) -> list[tuple[datetime, datetime]]:
         """From when to when each of this page's alerts fired."""

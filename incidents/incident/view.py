@@ -179,6 +179,32 @@ def members_of(incident: UUID, limit: int, offset: int) -> tuple[list[Alert], in
     return _in_order([str(id_) for id_ in page], alerts([str(id_) for id_ in page])), joined.count()
 
 
+MOST_LATEST = 5
+"""Alerts of each incident that `latest_firing` returns."""
+_LATEST = """
+    SELECT wanted.id::text, member.alert::text
+    FROM unnest(%s::uuid[]) AS wanted(id) CROSS JOIN LATERAL (
+        SELECT alert FROM incident_alert WHERE incident_id = wanted.id AND NOT resolved
+        ORDER BY at DESC, id DESC LIMIT %s
+    ) AS member
+"""
+
+
+def latest_firing(incidents: Sequence[str]) -> dict[str, list[Alert]]:
+    """By id of the incident the alerts that fire, the latest first, at most MOST_LATEST of each: two statements."""
+    if not incidents:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_LATEST, (list(incidents), MOST_LATEST))
+        rows = cursor.fetchall()
+    known = {one.id: one for one in alerts([alert for _, alert in rows])}
+    found: dict[str, list[Alert]] = {}
+    for incident, alert in rows:
+        if alert in known:
+            found.setdefault(incident, []).append(known[alert])
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Shared:
     """Labels that at least half of the alerts carry with the same value, and the share that does."""

@@ -91,6 +91,19 @@ def test_the_inbox_counts_what_fires(alice: Client) -> None:
     assert "2 of 2 alerts firing" in html(alice, "/")
 
 
+def test_the_inbox_shows_the_value_of_an_alert_that_fires(alice: Client) -> None:
+    query = "https://prom.example.com/graph?g0.expr=disk_used+%3E+90"
+    link = {"href": query, "text": "Query in Prometheus"}
+    send(alert("a", annotations={"value": "91.5"}, links=(link,)), alert("b"))
+    number = queries.list_incidents().items[0].incident.number
+    words = "91.5, threshold &gt; 90</span>"
+    assert words in html(alice, "/")
+    id_ = queries.get(str(number)).incident.id
+    assert words in html(alice, f"/inbox/rows?row={id_}")
+    send(alert("a", "resolved", annotations={"value": "91.5"}, links=(link,)))
+    assert words not in html(alice, "/")
+
+
 def test_the_api_lists_the_alerts_of_a_ticket_page_by_page() -> None:
     key = keys.create("reader", ["incidents:read"])
     send(*(alert(f"s{n}") for n in range(3)))
