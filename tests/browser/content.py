@@ -27,8 +27,11 @@ from incidents.domain.status_pages import Publish
 from incidents.incident.models import IncidentRow
 from incidents.status_pages import commands as status_pages
 from incidents.status_pages.models import StatusPage
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.api import keys
 from ingest.commands import append
+from ingest.integrations.normalized import Alert, Parsed
 from ingest.log.types import rfc3339
 from ingest.queries import Context, Head, NewEvent, dump_sums
 from tests.following import follow_to_the_end
@@ -200,6 +203,35 @@ def said_by(number: int, opinions: Mapping[str, str | None], pieces: int) -> Non
         new = [NewEvent(name, body, end) for name, body in said]
         append(f"run/{head['run']}", new, Head.NEW, Context("system:runs"))
     follow_to_the_end(follower.follower())
+
+
+def storm_on(number: int, count: int = 40) -> None:
+    """Alerts of three rules on the component that an incident is about, with links, labels and annotations."""
+    component = queries.get(str(number)).incident.component
+    rules = ("VolumesStopped", "DiskLatencyHigh", "GuestsUnreachable")
+    alerts = tuple(
+        Alert(
+            f"{component} {uuid4()}",
+            "firing",
+            f"{rules[place % 3]}: 66 % of the virtual disks of {component} did not answer for five minutes",
+            severity="error",
+            group=rules[place % 3],
+            component=component,
+            description="Reads take longer than 50 ms.",
+            labels={
+                "alertname": rules[place % 3],
+                "guest": f"vm-{place}",
+                "cluster": "prod-1",
+                "tier": "gold",
+            },
+            links=({"href": f"https://runbooks.example/{rules[place % 3]}", "text": "Runbook"},),
+        )
+        for place in range(count)
+    )
+    for first in range(0, count, 10):  # several lines of the timeline
+        some = Parsed(alerts[first : first + 10])
+        receive(some, Delivery("prometheus-dc1", "alertmanager-api", "application/json", b'{"a": 1}'))
+        follow_to_the_end(follower.follower())
 
 
 def without_updates(page: Page) -> None:

@@ -6,6 +6,7 @@ import gzip
 
 from playwright.sync_api import Page, expect
 
+from incidents import queries
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.test_grid import feed
@@ -103,6 +104,22 @@ def test_a_ticket_of_three_analyzers_is_no_longer_than_others(console: Console) 
     page.locator("summary", has_text="Evidence of voting").press("Enter")
     of_voting = page.locator("details.fold", has=page.get_by_role("heading", name="Evidence of voting"))
     expect(of_voting.locator("details").first).to_be_visible()
+
+
+def test_a_ticket_with_a_storm_of_symptoms_is_no_longer_than_others(console: Console) -> None:
+    number = content.report_finding()
+    cause = str(queries.get(str(number)).incident.component)
+    content.said_by(number, {"voting": cause, "netbouncer": content.OTHER, "pingmesh": None}, pieces=9)
+    content.storm_on(number)
+    page = console.open("/")
+    for width, height, most in ((1440, 900, TALLEST), (390, 844, TALLEST_ON_A_PHONE)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"{console.address}/incidents/{number}")
+        expect(page.locator("#more-alerts > summary")).to_contain_text("40 of 40 firing")
+        expect(page.locator("[data-later]")).to_have_count(0)
+        expect(page.locator("[data-chart] .chart svg").first).to_be_visible(timeout=30_000)
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollHeight") <= most
 
 
 def test_what_is_unfolded_on_one_ticket_is_unfolded_on_the_next(console: Console) -> None:
