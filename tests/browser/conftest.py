@@ -12,11 +12,9 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg2
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -114,18 +112,11 @@ def database(shared_database: str, django_db_blocker: DjangoDbBlocker) -> Iterat
             connection.settings_dict["NAME"] = template
 
 
-@pytest.fixture(scope="session")
-def administration(shared_database: str, postgres: Home) -> Iterator[Cursor]:
-    with closing(psycopg2.connect(host=str(postgres.run), user="dossier", dbname=shared_database)) as session:
-        session.autocommit = True
-        yield session.cursor()
-
-
 @pytest.fixture(scope="module")
-def signed_in_only(signed_in: BrowserContext, administration: Cursor) -> Snapshot:
+def signed_in_only(signed_in: BrowserContext, shared_database: str, postgres: Home) -> Snapshot:
     """The database when Alice has signed in, and nothing else has happened."""
     del signed_in
-    return Snapshot(administration)
+    return Snapshot(str(postgres.run), shared_database)
 
 
 @pytest.fixture(autouse=True)
@@ -195,11 +186,12 @@ def signed_in(
     database: str,  # noqa: ARG001
     served: tuple[str, subprocess.Popen[bytes]],
     browser: Browser,
-    administration: Cursor,
+    shared_database: str,
+    postgres: Home,
 ) -> Iterator[BrowserContext]:
     """Alice's browser profile, after she has signed in by the form."""
     address, _ = served
-    before = Snapshot(administration)
+    before = Snapshot(str(postgres.run), shared_database)
     for name in ("alice", "bob"):
         hashed = PBKDF2PasswordHasher().encode(PASSWORD, "salt", 1000)
         get_user_model().objects.update_or_create(
