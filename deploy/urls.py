@@ -23,7 +23,7 @@ from ingest.commands import database_is_away
 from ingest.db import disk
 
 _SECRET = re.compile("password|secret")
-OF_PROGRAMS = ("/api/", "/v1/", "/v2/", "/integrations/", "/chat/slack/", "/telephony/")
+OF_PROGRAMS = ("/api/", "/v1/", "/v2/", "/integrations/", "/chat/slack/", "/chat/mattermost/", "/telephony/")
 handler400 = "deploy.urls.bad_request"
 handler500 = "deploy.urls.broken"
 

@@ -104,7 +104,7 @@ GROUPS: Final = (
                 "Pages for customers or colleagues; updates are written by people.",
                 within=frozenset({"status_updates", "status_update_new", "status_notice"}),
             ),
-            Section("chat", "Chat", "Slack workspaces with messages of incidents.", staff=True),
+            Section("chat", "Chat", "Slack and Mattermost with messages of incidents.", staff=True),
         ),
     ),
     Group(

@@ -1,10 +1,13 @@
-"""Workspaces of a chat service as /api/v1/chat_workspaces, and the address that Slack sends to."""
+"""Workspaces of a chat service as /api/v1/chat_workspaces, and the addresses that the services send to."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -20,43 +23,76 @@ from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import ProblemShape, Strict
 from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
-from incidents.chat import commands, requests
+from incidents.chat import commands, mattermost_requests, requests
+from incidents.chat.errors import ChatError
 from incidents.chat.models import ChatWorkspace
 from incidents.chat.queries import lag_of
-from incidents.chat.slack import SlackError
 from incidents.domain.config.secrets import MissingVariableError, reference, resolved
 from incidents.domain.values import SEVERITIES, InvalidValueError
+from incidents.security.outbound import AddressRefusedError, check_literal
 from ingest.api.authentication import HasScope
 from ingest.api.pagination import Pages
 from ingest.api.problem_details import problem
 
-CHANNEL = r"^[CGD][A-Z0-9]{4,38}$"
 SECRETS = {"token": "CHAT_TOKEN", "signing_secret": "CHAT_SIGNING_SECRET"}
 """Prefixes of the variables that a file of configuration names for them."""
 
 
+PLATFORM = ChatWorkspace.Platform
+FORMS: dict[str, dict[str, tuple[re.Pattern[str], str]]] = {
+    PLATFORM.SLACK: {
+        "token": (
+            re.compile(r"xoxb-[A-Za-z0-9-]{10,500}"),
+            "must be a bot token, which begins with xoxb-",
+        ),
+        "signing_secret": (
+            re.compile(r"[0-9a-f]{16,128}"),
+            "must be the signing secret of the app: hexadecimal digits",
+        ),
+        "channel": (
+            re.compile(r"[CGD][A-Z0-9]{4,38}"),
+            "must be the id of a channel, such as C0123456789; its details show it",
+        ),
+    },
+    PLATFORM.MATTERMOST: {
+        "token": (re.compile(r"[a-z0-9]{26}"), "must be the access token of a bot: 26 letters and digits"),
+        "signing_secret": (
+            re.compile(r"[a-z0-9]{26}"),
+            "must be the token of the slash command: 26 letters and digits",
+        ),
+        "channel": (
+            re.compile(r"[a-z0-9]{26}"),
+            "must be the id of a channel: 26 letters and digits; *View info* of the channel shows it",
+        ),
+    },
+}
+"""By platform and field what a value must look like, and what would be right."""
+
+
 class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
-    token = s.RegexField(
-        r"^xoxb-[A-Za-z0-9-]{10,500}$",
-        write_only=True,
-        help_text="bot token; stored encrypted, never shown",
-        error_messages={"invalid": "must be a bot token, which begins with xoxb-"},
+    platform = s.ChoiceField(PLATFORM.choices, required=False, help_text="slack, unless given; stays")
+    url = s.CharField(
+        max_length=2_000,
+        required=False,
+        allow_blank=True,
+        help_text="base address of the Mattermost server; public, unless DOSSIER_OUTBOUND_ALLOWED_NETWORKS has its"
+        " network; empty for Slack",
     )
-    signing_secret = s.RegexField(
-        r"^[0-9a-f]{16,128}$",
+    token = s.CharField(max_length=600, write_only=True, help_text="bot token; stored encrypted, never shown")
+    signing_secret = s.CharField(
+        max_length=200,
         write_only=True,
-        help_text="of the app's basic information; stored encrypted, never shown",
-        error_messages={"invalid": "must be the signing secret of the app: hexadecimal digits"},
+        help_text="of Slack the signing secret of the app, of Mattermost the token of the slash command; stored"
+        " encrypted, never shown",
     )
-    channel = s.RegexField(
-        CHANNEL,
+    channel = s.CharField(
+        max_length=40,
         required=False,
         allow_blank=True,
         help_text="id of the channel of teams that `rooms` does not name; empty for none",
-        error_messages={"invalid": "must be the id of a channel, such as C0123456789; its details show it"},
     )
     rooms = s.DictField(
-        child=s.RegexField(CHANNEL, error_messages={"invalid": "must be the id of a channel"}),
+        child=s.CharField(max_length=40),
         required=False,
         help_text="channel id by slug of the team",
     )
@@ -67,8 +103,8 @@ class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
     class Meta:
         model = ChatWorkspace
         fields = (
-            "name", "token", "signing_secret", "channel", "rooms", "least", "active", "error", "retry_at",
-            "last_success", "accounts", "lag_seconds",
+            "name", "platform", "url", "token", "signing_secret", "channel", "rooms", "least", "active", "error",
+            "retry_at", "last_success", "accounts", "lag_seconds",
         )  # fmt: skip
         read_only_fields = ("error", "retry_at", "last_success")
         extra_kwargs: ClassVar[dict[str, Any]] = {
@@ -85,6 +121,44 @@ class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
         if self.instance is not None and name != self.instance.name:
             raise s.ValidationError("is part of the address that the app has, and stays")
         return name
+
+    def validate_platform(self, platform: str) -> str:
+        if self.instance is not None and platform != self.instance.platform:
+            raise s.ValidationError("stays; make another workspace")
+        return platform
+
+    def validate_url(self, url: str) -> str:
+        if not url:
+            return url
+        try:
+            goal = check_literal(url, settings.OUTBOUND_ALLOWED_NETWORKS)
+        except AddressRefusedError as refused:
+            raise s.ValidationError(str(refused)) from None
+        if "?" in goal.path:
+            raise s.ValidationError("must be the base address, without a query")
+        return url.rstrip("/")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Secrets and channels have the form of the platform; the address is that of a server where it has one."""
+        before = self.instance
+        platform = attrs.get("platform", before.platform if before else PLATFORM.SLACK)
+        wrong: dict[str, Any] = {}
+        for name, (pattern, why) in FORMS[platform].items():
+            if attrs.get(name) and not pattern.fullmatch(attrs[name]):
+                wrong[name] = [why]
+        pattern, why = FORMS[platform]["channel"]
+        if rooms := {
+            team: [why] for team, room in attrs.get("rooms", {}).items() if not pattern.fullmatch(room)
+        }:
+            wrong["rooms"] = rooms
+        url = attrs.get("url", before.url if before else "")
+        if bool(url) != (platform == PLATFORM.MATTERMOST):
+            wrong["url"] = [
+                "is only for Mattermost" if url else "must be the address of the Mattermost server"
+            ]
+        if wrong:
+            raise s.ValidationError(wrong)
+        return attrs
 
 
 class ChatTestShape(s.Serializer[Any]):
@@ -104,7 +178,7 @@ ANSWERS = {
 
 
 class ChatWorkspacesView(Catalog):
-    """Slack workspaces with messages of incidents."""
+    """Slack workspaces and Mattermost servers with messages of incidents."""
 
     kind = commands.KIND
     queryset = ChatWorkspace.objects.all()
@@ -143,7 +217,7 @@ class ChatWorkspacesView(Catalog):
         del name
         try:
             channel = commands.test(self.get_object(), context(request).actor)
-        except SlackError as error:
+        except ChatError as error:
             raise ConflictError(f"Not sent: {error}.") from None
         return Response({"channel": channel})
 
@@ -151,11 +225,13 @@ class ChatWorkspacesView(Catalog):
 class ChatWorkspaceFileSerializer(ChatWorkspaceSerializer):
     """Token and signing secret are given, or variables are named that hold them; neither is ever shown."""
 
-    token = s.CharField(max_length=600)  # type: ignore[assignment]  # its pattern holds for what the variable has
-    signing_secret = s.CharField(max_length=200)  # type: ignore[assignment]
+    token = s.CharField(max_length=600)
+    signing_secret = s.CharField(max_length=200)
 
     class Meta(ChatWorkspaceSerializer.Meta):
-        fields = ("name", "token", "signing_secret", "channel", "rooms", "least", "active")  # type: ignore[assignment]
+        fields = (  # type: ignore[assignment]
+            "name", "platform", "url", "token", "signing_secret", "channel", "rooms", "least", "active",
+        )  # fmt: skip
         read_only_fields = ()  # type: ignore[assignment]
 
     def to_representation(self, row: ChatWorkspace) -> dict[str, Any]:
@@ -178,7 +254,7 @@ class ChatWorkspaceFileSerializer(ChatWorkspaceSerializer):
             if self.instance is not None:
                 return str(getattr(self.instance, name))
             raise s.ValidationError(f"set {lacking} in the environment: with the value to use here") from None
-        return str(ChatWorkspaceSerializer().fields[name].run_validation(given))
+        return given
 
 
 class ChatWorkspacesFile(ChatWorkspacesView):
@@ -229,19 +305,54 @@ class SlackView(APIView):
             404: OpenApiResponse(ProblemShape, "There is no such workspace, or it is switched off."),
             409: OpenApiResponse(ProblemShape, "Received before."),
             413: OpenApiResponse(ProblemShape, "Too large."),
-            503: OpenApiResponse(ProblemShape, "The signing secret cannot be decrypted."),
+            503: OpenApiResponse(ProblemShape, "The secrets cannot be decrypted."),
         },
     )
     def post(self, request: Request, name: str) -> HttpResponse:
         """Events, buttons, dialogs and slash commands of a Slack workspace."""
-        if int(request.headers.get("Content-Length") or 0) > requests.LARGEST:
-            return problem(413, "Payload Too Large", f"A request has at most {requests.LARGEST} bytes.")
         headers = {key.lower(): value for key, value in request.headers.items()}
-        raw = request._request
-        try:
-            reply = requests.answer(name, headers, raw.content_type or "", raw.body)
-        except requests.ChatRequestRefusedError as refused:
-            return problem(refused.status, "Request refused", str(refused))
-        if reply.body is None:
-            return HttpResponse(status=200)
-        return HttpResponse(json.dumps(reply.body), content_type="application/json")
+        return _answered(request, lambda of, body: requests.answer(name, headers, of, body))
+
+
+class MattermostView(APIView):
+    """The token of a command and the secret of a button are the proof of a request."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    throttle_classes = ()
+
+    @extend_schema(
+        operation_id="chat_mattermost",
+        request={
+            "application/x-www-form-urlencoded": OpenApiTypes.OBJECT,
+            "application/json": OpenApiTypes.OBJECT,
+        },
+        responses={
+            200: OpenApiResponse(
+                OpenApiTypes.OBJECT, "Done, or not done and why; the body is what Mattermost shows."
+            ),
+            400: OpenApiResponse(ProblemShape, "Not a request of Mattermost."),
+            401: OpenApiResponse(ProblemShape, "Without proof, forged, or older than five minutes."),
+            404: OpenApiResponse(ProblemShape, "There is no such workspace, or it is switched off."),
+            409: OpenApiResponse(ProblemShape, "Received before."),
+            413: OpenApiResponse(ProblemShape, "Too large."),
+            503: OpenApiResponse(ProblemShape, "The secrets cannot be decrypted."),
+        },
+    )
+    def post(self, request: Request, name: str) -> HttpResponse:
+        """Buttons, menus and slash commands of a Mattermost server."""
+        return _answered(request, lambda of, body: mattermost_requests.answer(name, of, body))
+
+
+def _answered(request: Request, answer: Callable[[str, bytes], requests.ChatReply]) -> HttpResponse:
+    """`answer` takes content type and body."""
+    if int(request.headers.get("Content-Length") or 0) > requests.LARGEST:
+        return problem(413, "Payload Too Large", f"A request has at most {requests.LARGEST} bytes.")
+    raw = request._request
+    try:
+        reply = answer(raw.content_type or "", raw.body)
+    except requests.ChatRequestRefusedError as refused:
+        return problem(refused.status, "Request refused", str(refused))
+    if reply.body is None:
+        return HttpResponse(status=200)
+    return HttpResponse(json.dumps(reply.body), content_type="application/json")

@@ -9,6 +9,7 @@ from incidents.api.alerts import alertmanager, opsgenie
 
 urlpatterns = [
     path("chat/slack/<str:name>", chat.SlackView.as_view(), name="chat-slack"),
+    path("chat/mattermost/<str:name>", chat.MattermostView.as_view(), name="chat-mattermost"),
     path("telephony/twilio/sms", telephony.ReplyView.as_view(), name="telephony-reply"),
     path("telephony/twilio/status/<uuid:message>", telephony.StatusView.as_view(), name="telephony-status"),
     path(

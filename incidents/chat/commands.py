@@ -11,9 +11,8 @@ from django.contrib.auth import get_user_model
 from django.core import signing
 from django.db import transaction
 
-from incidents.chat import slack
 from incidents.chat.models import ChatAccount, ChatWorkspace
-from incidents.domain.chat import escaped
+from incidents.chat.services import service_of
 from incidents.domain.values import InvalidValueError
 from incidents.teams.models import Team
 from incidents.teams.references import hold_names
@@ -35,6 +34,8 @@ def workspace_as_json(row: ChatWorkspace) -> dict[str, Any]:
     """A workspace as the log has it."""
     return {
         "name": row.name,
+        "platform": row.platform,
+        "url": row.url,
         "channel": row.channel,
         "rooms": dict(row.rooms),
         "least": row.least,
@@ -83,12 +84,11 @@ def remove(workspace: ChatWorkspace, context: Context) -> None:
 
 
 def test(workspace: ChatWorkspace, actor: str) -> str:
-    """Post a test message to the default channel; the channel's id as the service has it. Raises SlackError."""
-    sender = escaped(actor.removeprefix("user:"))
+    """Post a test message to the default channel; the channel's id as the service has it. Raises ChatError."""
+    service = service_of(workspace)
+    sender = service.MARKUP.escaped(actor.removeprefix("user:"))
     text = f"Test message of Dossier, sent by {sender}. Incidents appear here: {settings.PUBLIC_URL}"
-    return str(
-        slack.call(workspace, "chat.postMessage", channel=workspace.channel, text=text).get("channel", "")
-    )
+    return service.say(workspace, workspace.channel, text)
 
 
 def _hold_teams(fields: Mapping[str, Any]) -> None:

@@ -13,16 +13,17 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-from incidents.chat import slack
+from incidents.chat.errors import ChatError
+from incidents.chat.mattermost import BUTTON_LASTS
 from incidents.chat.models import ChatMessage, ChatReceipt, ChatWorkspace
-from incidents.chat.slack import SlackError
+from incidents.chat.services import service_of
 from incidents.domain import chat
 from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.domain.incident.state import Incident
@@ -45,7 +46,8 @@ NEW_WITHIN: Final = timedelta(minutes=10)
 FAR: Final = 1_000
 """Transactions without an event of an incident after which the place is written down all the same, so that no round
 reads all of them again."""
-RECEIPTS_FOR: Final = timedelta(days=1)
+RECEIPTS_FOR: Final = BUTTON_LASTS + timedelta(days=1)
+"""Longer than any request is taken."""
 
 log = structlog.get_logger("chat")
 
@@ -123,7 +125,7 @@ def _show(workspace: ChatWorkspace, stream: str, events: Sequence[Event], now: d
     try:
         for message in _messages(workspace, state, events, now):
             _reply(workspace, message, events)
-    except SlackError as error:
+    except ChatError as error:
         if error.meaning in ("later", "token"):
             raise
         workspace.error = f"#{state.number} not shown: {error}"[:1_000]
@@ -135,11 +137,12 @@ def _messages(
 ) -> list[ChatMessage]:
     """Those of the incident, as it stands now; one is posted where it has none in the channel of its team."""
     url = f"{settings.PUBLIC_URL}/incidents/{state.number}"
-    blocks, text = chat.message(state, url), chat.fallback(state)
-    digest = hashlib.sha256(json.dumps([blocks, text], sort_keys=True).encode()).hexdigest()
+    service = service_of(workspace)
+    content = service.content(state, url)
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     shown = list(ChatMessage.objects.filter(workspace=workspace, incident=state.id).order_by("pk"))
     for message in list(shown):
-        if message.digest != digest and not _update(workspace, message, blocks, text, digest):
+        if message.digest != digest and not _update(workspace, message, content, digest):
             shown.remove(message)
     room = chat.room_for(
         state.team,
@@ -150,15 +153,13 @@ def _messages(
     )
     is_over = state.state == "resolved" or state.merged_into is not None
     if room and not is_over and all(one.channel != room for one in shown) and _may_post(workspace, room, now):
-        answer = slack.call(
-            workspace, "chat.postMessage", channel=room, blocks=blocks, text=text, unfurl_links=False
-        )
+        ts = service.post(workspace, room, state.id, content)
         shown.append(
             ChatMessage.objects.create(
                 workspace=workspace,
                 incident=state.id,
                 channel=room,
-                ts=str(answer["ts"]),
+                ts=ts,
                 version=events[0].version if events[0].version == 1 else events[0].version - 1,
                 digest=digest,
                 posted_at=now,
@@ -167,13 +168,11 @@ def _messages(
     return shown
 
 
-def _update(
-    workspace: ChatWorkspace, message: ChatMessage, blocks: list[chat.Block], text: str, digest: str
-) -> bool:
+def _update(workspace: ChatWorkspace, message: ChatMessage, content: Any, digest: str) -> bool:
     """Whether the message is there still; one that was deleted in the chat is forgotten."""
     try:
-        slack.call(workspace, "chat.update", channel=message.channel, ts=message.ts, blocks=blocks, text=text)
-    except SlackError as error:
+        service_of(workspace).update(workspace, message.channel, message.ts, str(message.incident), content)
+    except ChatError as error:
         if error.meaning != "message":
             raise
         message.delete()
@@ -195,19 +194,18 @@ def _may_post(workspace: ChatWorkspace, room: str, now: datetime) -> bool:
         f"More than {MOST_NEW} incidents in {int(NEW_WITHIN.total_seconds() // 60)} minutes. New ones are in the inbox"
         f" only for as long: {settings.PUBLIC_URL}"
     )
-    slack.call(workspace, "chat.postMessage", channel=room, text=text)
+    service_of(workspace).say(workspace, room, text)
     return False
 
 
 def _reply(workspace: ChatWorkspace, message: ChatMessage, events: Sequence[Event]) -> None:
+    service = service_of(workspace)
     for event in events:
         if event.version <= message.version:
             continue
-        text = None if _is_own_comment(workspace, event) else chat.reply(event)
+        text = None if _is_own_comment(workspace, event) else chat.reply(event, service.MARKUP)
         if text is not None:
-            slack.call(
-                workspace, "chat.postMessage", channel=message.channel, thread_ts=message.ts, text=text
-            )
+            service.say(workspace, message.channel, text, message.ts)
         message.version = event.version
         message.save(update_fields=["version"])
 
@@ -225,7 +223,7 @@ def _is_own_comment(workspace: ChatWorkspace, event: Event) -> bool:
 def _failed(workspace: ChatWorkspace, error: Exception, now: datetime) -> None:
     """Left alone for a while, its place kept: what it missed is shown later."""
     wait = PAUSES[min(workspace.failures, len(PAUSES) - 1)]
-    if isinstance(error, SlackError):
+    if isinstance(error, ChatError):
         wait = max(wait, min(error.wait or 0.0, PAUSES[-1]))
         why = str(error)
         log.warning("workspace failed", workspace=workspace.name, error=why, seconds=wait)

@@ -14,11 +14,20 @@ from ingest.queries import Position
 
 
 class ChatWorkspace(models.Model):
-    """A Slack workspace with the app installed. Events before `position` are in its messages, or were not wanted."""
+    """A Slack workspace with the app installed, or a Mattermost server with the bot. Events before `position` are in
+    its messages, or were not wanted."""
+
+    class Platform(models.TextChoices):
+        SLACK = "slack", "Slack"
+        MATTERMOST = "mattermost", "Mattermost"
 
     name = models.SlugField(max_length=60, unique=True)
+    platform = models.CharField(max_length=20, choices=Platform, default=Platform.SLACK)
+    url = models.CharField(max_length=2_000, blank=True, default="")
+    """Base address of the Mattermost server; empty for Slack."""
     token = EncryptedText()
     signing_secret = EncryptedText()
+    """By which requests are known: of Slack the app's signing secret, of Mattermost the token of the slash command."""
     channel = models.CharField(max_length=40, blank=True, default="")
     """Of incidents of teams that `rooms` does not name; empty: those have no message."""
     rooms = models.JSONField(default=dict)
@@ -98,7 +107,8 @@ class ChatAccount(models.Model):
 
 
 class ChatReceipt(models.Model):
-    """A request that was carried out or refused: the same one again does nothing. Deleted after a day."""
+    """A request that was carried out or refused: the same one again does nothing. Deleted when no request of that age
+    is taken."""
 
     workspace = models.ForeignKey(ChatWorkspace, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=100)

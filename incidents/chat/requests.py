@@ -20,13 +20,16 @@ from incidents import commands, queries
 from incidents.chat import slack
 from incidents.chat.commands import link_url, unlink
 from incidents.chat.dispatcher import trace_of
+from incidents.chat.errors import ChatError
 from incidents.chat.models import ChatAccount, ChatMessage, ChatReceipt, ChatWorkspace
+from incidents.chat.services import service_of
 from incidents.domain import chat
 from incidents.domain.chat import (
     Action,
     ChatRequest,
     EventRequest,
     Interaction,
+    Markup,
     TypedCommand,
     TypedRequest,
 )
@@ -69,7 +72,9 @@ class ChatReply:
 
 
 @dataclass(frozen=True, slots=True)
-class _Caller:
+class ChatCaller:
+    """The person of Dossier in whose name a request is carried out."""
+
     workspace: ChatWorkspace
     chat_user: str
     context: Context
@@ -79,16 +84,14 @@ class _Caller:
         return self.context.actor.removeprefix("user:")
 
 
-class _NotLinkedError(Exception):
-    pass
+class NotLinkedError(Exception):
+    """The chat account acts for no active person."""
 
 
 def answer(name: str, headers: Mapping[str, str], content_type: str, body: bytes) -> ChatReply:
     """Answer to a request of the workspace `name`, after it was carried out. `headers`: names in lower case. Raises
     ChatRequestRefusedError."""
-    workspace = ChatWorkspace.objects.filter(name=name, active=True).first()
-    if workspace is None:
-        raise ChatRequestRefusedError(404, "There is no such workspace, or it is switched off.")
+    workspace = workspace_of(name, ChatWorkspace.Platform.SLACK)
     signature = _verified(workspace, headers, body)
     form = None if content_type.startswith("application/json") else dict(parse_qsl(body.decode()))
     try:
@@ -97,47 +100,55 @@ def answer(name: str, headers: Mapping[str, str], content_type: str, body: bytes
         raise ChatRequestRefusedError(400, f"The {error.field} {error.reason}.") from None
     if isinstance(request, EventRequest) and request.type == "url_verification":
         return ChatReply({"challenge": request.challenge[:200]})
-    if not _is_new(workspace, f"signature {signature[-64:]}"):
-        _note_refusal(workspace, "repeated")
+    if not is_new(workspace, f"signature {signature[-64:]}"):
+        note_refusal(workspace, "repeated")
         raise ChatRequestRefusedError(
             409, "This request was already received; each request is carried out once."
         )
     return _carried_out(workspace, request, signature[-16:])
 
 
-def _verified(workspace: ChatWorkspace, headers: Mapping[str, str], body: bytes) -> str:
-    """The signature, where it is right. Raises ChatRequestRefusedError."""
+def workspace_of(name: str, platform: str) -> ChatWorkspace:
+    """The workspace that requests of `name` are for. Raises ChatRequestRefusedError."""
+    workspace = ChatWorkspace.objects.filter(name=name, platform=platform, active=True).first()
+    if workspace is None:
+        raise ChatRequestRefusedError(404, "There is no such workspace, or it is switched off.")
     if not workspace.readable:
         raise ChatRequestRefusedError(
-            503, "The signing secret of this workspace cannot be decrypted with this DOSSIER_SECRET_KEY."
+            503, "The secrets of this workspace cannot be decrypted with this DOSSIER_SECRET_KEY."
         )
+    return workspace
+
+
+def _verified(workspace: ChatWorkspace, headers: Mapping[str, str], body: bytes) -> str:
+    """The signature, where it is right. Raises ChatRequestRefusedError."""
     sent, signature = headers.get("x-slack-request-timestamp", ""), headers.get("x-slack-signature", "")
     if not (sent and signature):
-        raise _refused(
+        raise refused(
             workspace, "unsigned", "The request has no X-Slack-Signature and X-Slack-Request-Timestamp."
         )
     if not sent.isdigit() or len(sent) > 12 or abs(now_utc().timestamp() - int(sent)) > 300:
-        raise _refused(workspace, "expired", "The request is older than five minutes; compare the clocks.")
+        raise refused(workspace, "expired", "The request is older than five minutes; compare the clocks.")
     try:
         is_signed = SignatureVerifier(workspace.signing_secret).is_valid(body, sent, signature)
     except UnicodeDecodeError:
         raise ChatRequestRefusedError(400, "The request is not UTF-8.") from None
     if not is_signed:
-        raise _refused(workspace, "forged", "The signature is not that of this workspace's signing secret.")
+        raise refused(workspace, "forged", "The signature is not that of this workspace's signing secret.")
     return signature
 
 
-def _refused(workspace: ChatWorkspace, reason: str, why: str) -> ChatRequestRefusedError:
-    _note_refusal(workspace, reason)
+def refused(workspace: ChatWorkspace, reason: str, why: str) -> ChatRequestRefusedError:
+    note_refusal(workspace, reason)
     return ChatRequestRefusedError(401, why)
 
 
-def _note_refusal(workspace: ChatWorkspace, reason: str) -> None:
+def note_refusal(workspace: ChatWorkspace, reason: str) -> None:
     key, about = f"{workspace.name}/{reason}", {"workspace": workspace.name}
     record_refusal(REFUSALS, key, reason, "system:chat", about)
 
 
-def _is_new(workspace: ChatWorkspace, key: str) -> bool:
+def is_new(workspace: ChatWorkspace, key: str) -> bool:
     try:
         with transaction.atomic():
             ChatReceipt.objects.create(workspace=workspace, key=key[:100], at=now_utc())
@@ -151,7 +162,7 @@ def _carried_out(workspace: ChatWorkspace, request: ChatRequest, id_: str) -> Ch
         case EventRequest():
             return _event(workspace, request)
         case TypedRequest():
-            return _private(_typed(workspace, request, id_))
+            return _private(typed(workspace, _plain(request.text), request, id_))
         case _ if request.type == "view_submission":
             return _dialog_sent(workspace, request, id_)
         case _ if request.type == "block_actions":
@@ -163,20 +174,20 @@ def _private(text: str) -> ChatReply:
     return ChatReply({"response_type": "ephemeral", "text": text})
 
 
-def _caller(workspace: ChatWorkspace, chat_user: str, request: str) -> _Caller:
-    """Raises _NotLinkedError for an account that acts for no active person."""
+def caller_of(workspace: ChatWorkspace, chat_user: str, request: str) -> ChatCaller:
+    """Raises NotLinkedError for an account that acts for no active person."""
     rows = ChatAccount.objects.select_related("user").filter(workspace=workspace, chat_user=chat_user)
     found = rows.filter(user__is_active=True).first()
     if found is None:
-        raise _NotLinkedError
+        raise NotLinkedError
     context = Context(f"user:{found.user.get_username()}", trace=trace_of(workspace, request))
-    return _Caller(workspace, chat_user, context)
+    return ChatCaller(workspace, chat_user, context)
 
 
-def _problem(error: Exception) -> str:
+def problem(error: Exception) -> str:
     """Reason why a command was refused, as a sentence."""
     match error:
-        case _NotLinkedError():
+        case NotLinkedError():
             return NOT_LINKED
         case InvalidValueError():
             return f"Not done: {error.field} {error.reason}."
@@ -186,14 +197,14 @@ def _problem(error: Exception) -> str:
             return f"Not done: {error}."
 
 
-_PROBLEMS: Final = (
-    _NotLinkedError,
+PROBLEMS: Final = (
+    NotLinkedError,
     InvalidValueError,
     CommandRefusedError,
     ForbiddenError,
     IncidentNotFoundError,
     ScheduleNotFoundError,
-    slack.SlackError,
+    ChatError,
 )
 
 
@@ -210,14 +221,12 @@ def _event(workspace: ChatWorkspace, request: EventRequest) -> ChatReply:
     if message is None:
         return ChatReply()
     try:
-        caller = _caller(workspace, event.user, event.ts)
+        caller = caller_of(workspace, event.user, event.ts)
         with transaction.atomic():  # a request that is sent again after a failure here is carried out then
-            if _is_new(workspace, f"event {request.event_id or event.ts}"):
+            if is_new(workspace, f"event {request.event_id or event.ts}"):
                 commands.comment(str(message.incident), _plain(event.text), caller.context)
-    except _PROBLEMS as error:
-        _tell(
-            workspace, event.channel, event.user, f"Not on the timeline. {_problem(error)}", event.thread_ts
-        )
+    except PROBLEMS as error:
+        _tell(workspace, event.channel, event.user, f"Not on the timeline. {problem(error)}", event.thread_ts)
     return ChatReply()
 
 
@@ -231,7 +240,7 @@ def _tell(workspace: ChatWorkspace, channel: str, chat_user: str, text: str, thr
     place = {"thread_ts": thread} if thread else {}
     try:
         slack.call(workspace, "chat.postEphemeral", channel=channel, user=chat_user, text=text, **place)
-    except slack.SlackError as error:
+    except ChatError as error:
         log.warning("reply not sent", workspace=workspace.name, error=str(error))
 
 
@@ -243,13 +252,13 @@ def _pressed(workspace: ChatWorkspace, request: Interaction, id_: str) -> ChatRe
         if action.action_id == "open":
             continue  # a link, which the chat opens by itself
         try:
-            _act(_caller(workspace, request.user.id, id_), action, request)
-        except _PROBLEMS as error:
-            _tell(workspace, channel, request.user.id, _problem(error))
+            _act(caller_of(workspace, request.user.id, id_), action, request)
+        except PROBLEMS as error:
+            _tell(workspace, channel, request.user.id, problem(error))
     return ChatReply()
 
 
-def _act(caller: _Caller, action: Action, request: Interaction) -> None:
+def _act(caller: ChatCaller, action: Action, request: Interaction) -> None:
     row = _row_of(caller.workspace, action, request)
     id_ = str(row.pk)
     match action.action_id:
@@ -294,7 +303,7 @@ def _matchers(incident_id: str) -> str:
     return found
 
 
-def _open(caller: _Caller, request: Interaction, dialog: Mapping[str, Any]) -> None:
+def _open(caller: ChatCaller, request: Interaction, dialog: Mapping[str, Any]) -> None:
     slack.call(caller.workspace, "views.open", trigger_id=request.trigger_id, view=dialog)
 
 
@@ -311,16 +320,16 @@ def _dialog_sent(workspace: ChatWorkspace, request: Interaction, id_: str) -> Ch
     first = "team" if dialog.callback_id == "hand_over" else "duration"
     try:
         incident = str(queries.get(chat.incident_of(dialog)).incident.id)
-        caller = _caller(workspace, request.user.id, id_)
+        caller = caller_of(workspace, request.user.id, id_)
         if dialog.callback_id == "hand_over":
             commands.hand_over(incident, dialog.typed("team"), dialog.typed("reason"), caller.context)
         else:
-            _silence(incident, dialog.typed("duration"), dialog.typed("reason"), caller)
+            silence(incident, dialog.typed("duration"), dialog.typed("reason"), caller)
     except InvalidValueError as error:
         place = error.field if dialog.typed(error.field) or error.field in _INPUTS else first
         return _invalid(place, f"{error.field.capitalize()} {error.reason}.")
-    except _PROBLEMS as error:
-        return _invalid(first, _problem(error))
+    except PROBLEMS as error:
+        return _invalid(first, problem(error))
     return ChatReply()
 
 
@@ -328,7 +337,7 @@ def _invalid(place: str, why: str) -> ChatReply:
     return ChatReply({"response_action": "errors", "errors": {place: why[:2_000]}})
 
 
-def _silence(incident: str, duration: str, reason: str, caller: _Caller) -> str:
+def silence(incident: str, duration: str, reason: str, caller: ChatCaller) -> str:
     """Silences what the firing alerts share; the matchers as text."""
     ends = now_utc() + chat.parse_span(duration)
     found = _matchers(incident)
@@ -342,32 +351,34 @@ def _silence(incident: str, duration: str, reason: str, caller: _Caller) -> str:
 
 # Typed commands
 # ----------------------------------------------------------------------------------------------------------
-def _typed(workspace: ChatWorkspace, request: TypedRequest, id_: str) -> str:
+def typed(workspace: ChatWorkspace, text: str, request: TypedRequest, id_: str) -> str:
+    """The answer to a command, after it was carried out; `text` is what was typed."""
     try:
-        command = chat.parse_command(_plain(request.text))
+        command = chat.parse_command(text)
         if command.verb == "help":
             return chat.HELP
         if command.verb == "link":
             url = link_url(workspace, request.user_id, request.user_name)
             return f"Open this link within 15 minutes and sign in: {url}"
-        return _done(command, _caller(workspace, request.user_id, id_))
-    except _PROBLEMS as error:
-        return _problem(error)
+        return _done(command, caller_of(workspace, request.user_id, id_))
+    except PROBLEMS as error:
+        return problem(error)
 
 
-def _done(command: TypedCommand, caller: _Caller) -> str:
-    """Answer to a command, after it was carried out. Raises one of _PROBLEMS."""
+def _done(command: TypedCommand, caller: ChatCaller) -> str:
+    """Answer to a command, after it was carried out. Raises one of PROBLEMS."""
+    markup = service_of(caller.workspace).MARKUP
     match command.verb:
         case "unlink":
             account = ChatAccount.objects.get(workspace=caller.workspace, chat_user=caller.chat_user)
             unlink(account, caller.context)
             return "Your chat account is no longer linked."
         case "who":
-            return _on_call_text(command.rest)
+            return _on_call_text(command.rest, markup)
         case "list":
-            return _list()
+            return _list(markup)
     id_ = queries.get(str(command.number)).incident.id
-    where = _link(command.number or 0)
+    where = _link(command.number or 0, markup)
     match command.verb:
         case "ack":
             commands.acknowledge(id_, caller.context)
@@ -375,25 +386,25 @@ def _done(command: TypedCommand, caller: _Caller) -> str:
         case "assign":
             owner = caller.name if command.rest in ("", "me") else command.rest.removeprefix("@")
             commands.assign(id_, owner, caller.context)
-            return f"{where} assigned to {chat.escaped(owner)}."
+            return f"{where} assigned to {markup.escaped(owner)}."
         case "handover":
             team, _, reason = command.rest.partition(" ")
             commands.hand_over(id_, team, reason, caller.context)
-            return f"{where} handed over to {chat.escaped(team)}."
+            return f"{where} handed over to {markup.escaped(team)}."
         case "silence":
             duration, _, reason = command.rest.partition(" ")
-            matchers = _silence(id_, duration, reason, caller)
-            return f"{where} silenced for {duration}: `{chat.escaped(matchers)}`."
+            matchers = silence(id_, duration, reason, caller)
+            return f"{where} silenced for {duration}: {markup.code(matchers)}."
     found = queries.get(id_).incident
     facts = f"{found.severity}, {found.state}, team {found.team}, owner {found.owner or 'none'}"
-    return f"{where} {chat.escaped(found.title)}\n{facts}"
+    return f"{where} {markup.escaped(found.title)}\n{facts}"
 
 
-def _link(number: int) -> str:
-    return f"<{settings.PUBLIC_URL}/incidents/{number}|#{number}>"
+def _link(number: int, markup: Markup) -> str:
+    return markup.link(f"{settings.PUBLIC_URL}/incidents/{number}", f"#{number}")
 
 
-def _on_call_text(schedule: str) -> str:
+def _on_call_text(schedule: str, markup: Markup) -> str:
     now = now_utc()
     rows = [find_schedule(schedule)] if schedule else list(OnCallSchedule.objects.all())
     lines = []
@@ -401,15 +412,15 @@ def _on_call_text(schedule: str) -> str:
         status = on_call_status(row, now)
         until = "" if status.until is None else f" until {status.until:%Y-%m-%d %H:%M} UTC"
         then = "" if status.then is None else f", then {status.then}"
-        person = "no person" if status.person is None else f"*{chat.escaped(status.person)}*"
-        lines.append(f"{chat.escaped(row.slug)}: {person}{until}{then}")
+        person = "no person" if status.person is None else markup.bold(markup.escaped(status.person))
+        lines.append(f"{markup.escaped(row.slug)}: {person}{until}{then}")
     return "\n".join(lines) or "No on-call schedules."
 
 
-def _list() -> str:
+def _list(markup: Markup) -> str:
     rows = IncidentRow.objects.exclude(state="resolved").filter(merged_into=None).order_by("-number")
     lines = [
-        f"{_link(row.number)} {row.severity}, {row.state}, {row.team}: {chat.escaped(row.title[:150])}"
+        f"{_link(row.number, markup)} {row.severity}, {row.state}, {row.team}: {markup.escaped(row.title[:150])}"
         for row in rows[:SHOWN]
     ]
     more = rows.count() - len(lines)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final
 from urllib.error import URLError
 
 from django.conf import settings
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
 
+from incidents.chat.errors import ChatError, Meaning
 from incidents.chat.models import ChatWorkspace
+from incidents.domain import chat
+from incidents.domain.incident.state import Incident
 from incidents.notifications.channels.connection_guard import guarded
 
 TIMEOUT: Final = 8
 """Seconds; a button has to be answered within three, of which opening a dialog is a part."""
-Meaning = Literal["later", "token", "channel", "message", "refused"]
 _MEANINGS: Final[Mapping[str, Meaning]] = {
     **dict.fromkeys(("ratelimited", "internal_error", "fatal_error", "service_unavailable"), "later"),
     **dict.fromkeys(
@@ -28,21 +30,44 @@ _MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     **dict.fromkeys(("message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"), "message"),
 }  # fmt: skip
-_CURES: Final[Mapping[Meaning, str]] = {
-    "token": "install the app again and enter its bot token",
-    "channel": "invite the bot to the channel, or correct the channel",
-}
+MARKUP: Final = chat.SLACK_MARKUP
 
 
-class SlackError(Exception):
-    """A request that failed. `meaning`: try later, the token is wrong, the channel is, the message is gone, or it is
-    refused for good. `wait`: seconds that Slack wants."""
+class SlackError(ChatError):
+    """A request to Slack that failed."""
 
-    def __init__(self, meaning: Meaning, why: str, wait: float | None = None) -> None:
-        cure = _CURES.get(meaning)
-        super().__init__(f"{why}: {cure}" if cure else why)
-        self.meaning: Final = meaning
-        self.wait: Final = wait
+    cures: ClassVar[Mapping[Meaning, str]] = {
+        "token": "install the app again and enter its bot token",
+        "channel": "invite the bot to the channel, or correct the channel",
+    }
+
+
+def content(it: Incident, url: str) -> Any:
+    """Blocks of an incident, and the line for clients that show none."""
+    return [chat.message(it, url), chat.fallback(it)]
+
+
+def post(workspace: ChatWorkspace, channel: str, incident: str, content: Any) -> str:
+    """The `ts` of the new message. Raises SlackError."""
+    del incident
+    blocks, text = content
+    answer = call(
+        workspace, "chat.postMessage", channel=channel, blocks=blocks, text=text, unfurl_links=False
+    )
+    return str(answer["ts"])
+
+
+def update(workspace: ChatWorkspace, channel: str, ts: str, incident: str, content: Any) -> None:
+    """Raises SlackError."""
+    del incident
+    blocks, text = content
+    call(workspace, "chat.update", channel=channel, ts=ts, blocks=blocks, text=text)
+
+
+def say(workspace: ChatWorkspace, channel: str, text: str, thread: str = "") -> str:
+    """The id of the channel. Raises SlackError."""
+    place = {"thread_ts": thread} if thread else {}
+    return str(call(workspace, "chat.postMessage", channel=channel, text=text, **place).get("channel", ""))
 
 
 def call(workspace: ChatWorkspace, method: str, **payload: Any) -> Mapping[str, Any]:

@@ -1,14 +1,15 @@
 """Incidents in a chat: the message of one incident, replies in its thread, typed commands, buttons and dialogs. Pure.
 
-Shapes are those of Slack: Block Kit for messages and dialogs (https://docs.slack.dev/reference/block-kit), and the
-requests of its Events API, interactive components and slash commands.
+Shapes are those of Slack (`incidents.domain.mattermost` has those of Mattermost): Block Kit for messages and dialogs
+(https://docs.slack.dev/reference/block-kit), and the requests of its Events API, interactive components and slash
+commands.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal
@@ -37,9 +38,26 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """Formatting of a chat service. `escaped`: text that formats, links and calls nothing; the others take such text,
+    `code` any text."""
+
+    escaped: Callable[[str], str]
+    bold: Callable[[str], str]
+    code: Callable[[str], str]
+    link: Callable[[str, str], str]
+    """Of an address and a text."""
+
+
+SLACK_MARKUP: Final = Markup(
+    escaped, lambda text: f"*{text}*", lambda text: f"`{escaped(text)}`", lambda url, text: f"<{url}|{text}>"
+)
+
+
 def fallback(it: Incident) -> str:
     """One line for notifications and for clients that show no blocks."""
-    return _cut(f"#{it.number} {it.title} ({it.severity}, {_state(it)})", TEXT_LIMIT)
+    return cut(f"#{it.number} {it.title} ({it.severity}, {_state(it)})", TEXT_LIMIT)
 
 
 def message(it: Incident, url: str) -> list[Block]:
@@ -47,9 +65,9 @@ def message(it: Incident, url: str) -> list[Block]:
     blocks: list[Block] = [
         {
             "type": "header",
-            "text": {"type": "plain_text", "text": _cut(f"#{it.number} {it.title}", TITLE_LIMIT)},
+            "text": {"type": "plain_text", "text": cut(f"#{it.number} {it.title}", TITLE_LIMIT)},
         },
-        {"type": "section", "fields": [_field(name, value) for name, value in _facts(it)]},
+        {"type": "section", "fields": [_field(name, value) for name, value in facts(it)]},
     ]
     if it.verdict:
         sure = "" if it.confidence is None else f" ({percent(it.confidence)} likely at fault)"
@@ -60,9 +78,10 @@ def message(it: Incident, url: str) -> list[Block]:
     return blocks
 
 
-def _facts(it: Incident) -> list[tuple[str, str]]:
+def facts(it: Incident) -> list[tuple[str, str]]:
+    """Names and values that a message shows."""
     firing = f"{it.firing} of {it.alerts} firing" if it.alerts else ""
-    facts = [
+    found = [
         ("Severity", it.severity),
         ("State", _state(it)),
         ("Team", it.team),
@@ -70,7 +89,7 @@ def _facts(it: Incident) -> list[tuple[str, str]]:
         ("Component", it.component or ""),
         ("Alerts", firing),
     ]
-    return [(name, value) for name, value in facts if value]
+    return [(name, value) for name, value in found if value]
 
 
 def _state(it: Incident) -> str:
@@ -83,11 +102,11 @@ def _state(it: Incident) -> str:
 
 
 def _field(name: str, value: str) -> Block:
-    return {"type": "mrkdwn", "text": _cut(f"*{name}*\n{escaped(value)}", 1_900)}
+    return {"type": "mrkdwn", "text": cut(f"*{name}*\n{escaped(value)}", 1_900)}
 
 
 def _section(text: str) -> Block:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text, TEXT_LIMIT)}}
+    return {"type": "section", "text": {"type": "mrkdwn", "text": cut(text, TEXT_LIMIT)}}
 
 
 def _buttons(it: Incident, url: str) -> list[Block]:
@@ -118,7 +137,7 @@ def _button(action: str, text: str, value: str) -> dict[str, Any]:
     }
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -151,14 +170,17 @@ REPLIED: Final = frozenset(
 """Events that a thread repeats: what people did, and pages. What analyzers and alerts add changes the message."""
 
 
-def reply(event: Fact) -> str | None:
+def reply(event: Fact, markup: Markup = SLACK_MARKUP) -> str | None:
     """Reply in the thread for an event; None for one that changes the message only."""
     if event.type not in REPLIED:
         return None
     if event.type == "incident.commented":
-        return _cut(f"*{escaped(actor_name(event.actor))}*: {escaped(event.body['text'])}", TEXT_LIMIT)
+        return cut(
+            f"{markup.bold(markup.escaped(actor_name(event.actor)))}: {markup.escaped(event.body['text'])}",
+            TEXT_LIMIT,
+        )
     text = sentence(event)
-    return _cut(escaped(text[:1].upper() + text[1:]), TEXT_LIMIT)
+    return cut(markup.escaped(text[:1].upper() + text[1:]), TEXT_LIMIT)
 
 
 # Typed commands
@@ -194,7 +216,7 @@ def parse_command(text: str) -> TypedCommand:
     verb = verb.lower() or "help"
     if verb not in _VERBS:
         raise InvalidValueError(
-            "command", f"“{_cut(verb, 40)}” does not exist; `/dossier help` lists the commands"
+            "command", f"“{cut(verb, 40)}” does not exist; `/dossier help` lists the commands"
         )
     if verb not in _OF_INCIDENT:
         return TypedCommand(verb, None, rest.strip())  # type: ignore[arg-type]
@@ -369,7 +391,7 @@ def _dialog(name: str, it: Incident, title: str, blocks: Sequence[Block]) -> dic
         "type": "modal",
         "callback_id": name,
         "private_metadata": json.dumps({"incident": it.id}),
-        "title": {"type": "plain_text", "text": _cut(f"{title} #{it.number}", 24)},
+        "title": {"type": "plain_text", "text": cut(f"{title} #{it.number}", 24)},
         "submit": {"type": "plain_text", "text": title},
         "close": {"type": "plain_text", "text": "Cancel"},
         "blocks": list(blocks),
@@ -378,7 +400,7 @@ def _dialog(name: str, it: Incident, title: str, blocks: Sequence[Block]) -> dic
 
 def _menu(name: str, label: str, options: Sequence[tuple[str, str]]) -> Block:
     shown = [
-        {"text": {"type": "plain_text", "text": _cut(text, 75)}, "value": value} for value, text in options
+        {"text": {"type": "plain_text", "text": cut(text, 75)}, "value": value} for value, text in options
     ]
     return {
         "type": "input",

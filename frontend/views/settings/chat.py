@@ -1,4 +1,4 @@
-"""Chat: Slack workspaces with messages of incidents (for staff), and the page that links a chat account to a person."""
+"""Chat: workspaces with messages of incidents (for staff), and the page that links a chat account to a person."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from incidents import queries
 from incidents.api.chat import ChatWorkspaceSerializer, ChatWorkspacesView
 from incidents.api.incident.views import ConflictError
 from incidents.chat import commands
+from incidents.chat.errors import ChatError
 from incidents.chat.models import ChatWorkspace
 from incidents.chat.queries import lag_of
-from incidents.chat.slack import SlackError
 from incidents.domain.chat import manifest
 from incidents.domain.values import SEVERITIES, InvalidValueError
 from ingest.queries import StreamVersionError
 
 NEW = "acme"
-"""Shown in the manifest until a name is typed."""
+"""Shown in the manifest and in addresses until a name is typed."""
 
 
 @page
@@ -60,6 +60,7 @@ def _typed(form: QueryDict) -> dict[str, Any]:
     given: dict[str, Any] = {
         name: form.get(name, "").strip() for name in ("name", "token", "signing_secret", "channel", "least")
     }
+    given |= {name: form[name].strip() for name in ("platform", "url") if name in form}
     rooms = {key.removeprefix("room-"): form.get(key, "").strip() for key in form if key.startswith("room-")}
     return {**given, "rooms": {team: channel for team, channel in rooms.items() if channel}}
 
@@ -89,6 +90,8 @@ def _listed(
         "workspaces": rows,
         "teams": [(team, typed.get("rooms", {}).get(team.slug, "")) for team in teams],
         "severities": SEVERITIES,
+        "platforms": ChatWorkspace.Platform.choices,
+        "command_address": f"{settings.PUBLIC_URL}/chat/mattermost/{NEW}",
         "errors": errors or {},
         "changed": changed,
         "typed": typed,
@@ -108,7 +111,7 @@ def _shown(row: ChatWorkspace, teams: list[Any]) -> dict[str, Any]:
         "rooms": [(names.get(team, team), channel) for team, channel in sorted(row.rooms.items())],
         "teams": [(team, row.rooms.get(team.slug, "")) for team in teams],
         "accounts": list(row.accounts.all()),
-        "url": f"{settings.PUBLIC_URL}/chat/slack/{row.name}",
+        "url": f"{settings.PUBLIC_URL}/chat/{row.platform}/{row.name}",
     }
 
 
@@ -139,7 +142,7 @@ def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
             messages.success(
                 request, f"{row.name} removed. Its messages remain in the chat but are no longer updated."
             )
-    except SlackError as error:
+    except ChatError as error:
         messages.error(request, f"Not sent: {error}.")
     except StreamVersionError:
         messages.error(request, "Not saved: changed by someone else in the meantime. Reload and try again.")
