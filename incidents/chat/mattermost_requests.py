@@ -1,8 +1,8 @@
 """Requests of a Mattermost server: checked, carried out once in the name of the linked person, and answered.
 
 A command carries the command's token, a button the secret of `incidents.chat.mattermost`. Both carry a `trigger_id`
-with account and time: at most five minutes old, and taken once. What is refused for that is on the audit, once an hour for
-each reason. A button that expired or was used is known to be ours: its refusal is an answer that the person sees.
+with account and time: at most five minutes old, and taken once. What is refused for that is on the audit, once an hour
+for each reason. A button that expired or was used is known to be ours: its refusal is an answer that the person sees.
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ def _done(workspace: ChatWorkspace, request: Press, button: Button, id_: str) ->
     )
     if not shown.exists():
         raise InvalidValueError("message", "is not that of this incident")
+    shown.update(digest="")  # the next change gives it new buttons, even one that shows the same as before
     chosen = request.context.selected_option
     match button.action:
         case "acknowledge":

@@ -65,6 +65,7 @@ SHORT_FILES = {
     "deploy/offline.py": "a settings module, found by its name",
     "deploy/version.py": "read before anything else is imported",
     "frontend/views/settings/settings.py": "the first page of its area",
+    "incidents/chat/errors.py": "what both chat services raise; imports neither",
     "incidents/chat/queries.py": "what health and lists ask of workspaces",
     "incidents/domain/csv.py": "one guard for every CSV that leaves",
     "incidents/domain/incident/flapping.py": "the rule of flap detection, which two packages apply",

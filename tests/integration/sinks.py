@@ -52,7 +52,7 @@ def http_sink(answer: Answer = _ok) -> Iterator[Sink]:
             with suppress(OSError):
                 self.wfile.write(text)
 
-        do_GET = do_POST
+        do_GET = do_PUT = do_POST
 
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""

@@ -60,7 +60,7 @@ def _typed(form: QueryDict) -> dict[str, Any]:
     given: dict[str, Any] = {
         name: form.get(name, "").strip() for name in ("name", "token", "signing_secret", "channel", "least")
     }
-    given |= {name: form[name].strip() for name in ("platform", "url") if name in form}
+    given |= {name: form.get(name, "").strip() for name in ("platform", "url") if name in form}
     rooms = {key.removeprefix("room-"): form.get(key, "").strip() for key in form if key.startswith("room-")}
     return {**given, "rooms": {team: channel for team, channel in rooms.items() if channel}}
 

@@ -13,8 +13,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from incidents import commands
+from incidents.chat import commands as chat_commands
 from incidents.chat import mattermost
-from incidents.chat.commands import change, create, link, test
+from incidents.chat.commands import change, create, link
 from incidents.chat.dispatcher import RECEIPTS_FOR, step
 from incidents.chat.mattermost import BUTTON_LASTS
 from incidents.chat.models import ChatMessage, ChatWorkspace
@@ -113,7 +114,7 @@ def test_an_incident_has_one_message_that_changes_with_it(server: MattermostServ
 
 
 def test_a_resolved_incident_has_no_buttons(server: MattermostServer) -> None:
-    commands.resolve(str(opened().pk), CHARLIE)
+    commands.resolve(str(opened().pk), "none", "over", CHARLIE)
     send_all()
     assert server.buttons() == []
 
@@ -177,7 +178,7 @@ def test_a_message_that_was_deleted_in_the_chat_is_posted_again(server: Mattermo
 
 
 def test_a_test_message_names_its_channel(workspace: ChatWorkspace) -> None:
-    assert test(workspace, "user:alice") == ROOM
+    assert chat_commands.test(workspace, "user:alice") == ROOM
 
 
 def test_an_address_that_is_not_allowed_is_not_called(
