@@ -111,3 +111,57 @@ def test_a_stranger_signs_in_before_linking(alice: Client) -> None:
     response = Client().get("/" + url.split("/", 3)[3])
     assert response.status_code == 302
     assert "/login" in response["Location"]
+
+
+# Mattermost
+# ----------------------------------------------------------------------------------------------------------
+MATTERMOST = {
+    **FORM,
+    "platform": "mattermost",
+    "url": "https://chat.example.com/",
+    "token": "b" * 26,
+    "signing_secret": "c" * 26,
+    "channel": "r" * 26,
+}
+
+
+def test_a_mattermost_server_is_made_with_its_address(alice: Client) -> None:
+    assert alice.post(PAGE, MATTERMOST).status_code == 302
+    row = ChatWorkspace.objects.get()
+    assert (row.platform, row.url, row.token) == ("mattermost", "https://chat.example.com", "b" * 26)
+    page = alice.get(PAGE).content.decode()
+    assert "/chat/mattermost/acme" in page
+    assert "b" * 26 not in page
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("url", "", "must be the address of the Mattermost server"),
+        ("url", "http://127.0.0.1:8065", "is a loopback address"),
+        ("token", TOKEN, "must be the access token of a bot"),
+        ("signing_secret", SECRET, "must be the token of the slash command"),
+        ("channel", ROOM, "must be the id of a channel: 26 letters and digits"),
+        ("platform", "slack", "must be a bot token, which begins with xoxb-"),
+    ],
+)
+def test_a_wrong_field_of_mattermost_says_what_would_be_right(
+    alice: Client, field: str, value: str, why: str
+) -> None:
+    response = alice.post(PAGE, {**MATTERMOST, field: value})
+    assert response.status_code == 400
+    assert why in unescape(response.content.decode())
+    assert not ChatWorkspace.objects.exists()
+
+
+def test_a_change_of_a_mattermost_server_keeps_its_platform_and_secrets(alice: Client) -> None:
+    alice.post(PAGE, MATTERMOST)
+    changed = {"existing": "1", "name": "acme", "channel": "s" * 26, "url": "https://new.example.com"}
+    assert alice.post(PAGE, {**changed, "least": "info"}).status_code == 302
+    row = ChatWorkspace.objects.get()
+    assert (row.platform, row.url, row.channel, row.token) == (
+        "mattermost",
+        "https://new.example.com",
+        "s" * 26,
+        "b" * 26,
+    )
