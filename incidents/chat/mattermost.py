@@ -115,7 +115,7 @@ def _meant(reply: outbound.Reply, found: Mapping[str, Any], refused: Meaning) ->
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Button:
-    """What the secret of a button allows; `use` differs for each button of each message."""
+    """Rights of the secret of a button; `use` differs for each button of each message."""
 
     workspace: int
     incident: str

@@ -59,14 +59,14 @@ def answer(name: str, content_type: str, body: bytes) -> ChatReply:
         button = _button(workspace, request)
     except signing.SignatureExpired:
         note_refusal(workspace, "expired")
-        return _told(
+        return _private(
             f"Not done: this button expired after {BUTTON_LASTS.days} days; use /dossier or the link."
         )
     text = _pressed(workspace, request, button, _taken(workspace, request))
-    return _told(text) if text else ChatReply({})
+    return _private(text) if text else ChatReply({})
 
 
-def _told(text: str) -> ChatReply:
+def _private(text: str) -> ChatReply:
     """An answer that only this person sees."""
     return ChatReply({"ephemeral_text": text, "skip_slack_parsing": True})
 

@@ -16,7 +16,7 @@ class ChatService(Protocol):
     MARKUP: Markup
 
     def content(self, it: Incident, url: str) -> Any:
-        """What the message of an incident shows, as JSON; `url` is its page."""
+        """Content of the message of an incident as JSON; `url` is its page."""
 
     def post(self, workspace: ChatWorkspace, channel: str, incident: str, content: Any) -> str:
         """The id of the new message of an incident."""

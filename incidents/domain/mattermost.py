@@ -143,7 +143,7 @@ def read_request(form: Mapping[str, str] | None, body: bytes) -> Press | Command
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What a `trigger_id` says: a name that no other request has, the account, and when."""
+    """Parts of a `trigger_id`: a name that no other request has, the account, and the moment."""
 
     id: str
     user_id: str
