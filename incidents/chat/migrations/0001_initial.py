@@ -25,6 +25,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.SlugField(max_length=60, unique=True)),
+                (
+                    "platform",
+                    models.CharField(
+                        choices=[("slack", "Slack"), ("mattermost", "Mattermost")],
+                        default="slack",
+                        max_length=20,
+                    ),
+                ),
+                ("url", models.CharField(blank=True, default="", max_length=2000)),
                 ("token", incidents.security.encryption.EncryptedText()),
                 ("signing_secret", incidents.security.encryption.EncryptedText()),
                 ("channel", models.CharField(blank=True, default="", max_length=40)),
