@@ -363,7 +363,7 @@ def test_a_request_is_carried_out_once(workspace: ChatWorkspace) -> None:
     assert send(BODY, FORM, age=5.0).status_code == 200
     refused = send(BODY, FORM, age=5.0)
     assert refused.status_code == 409
-    assert b"received before" in refused.content
+    assert b"already received" in refused.content
     assert configured("chat_request", f"{workspace.name}/repeated")
 
 
