@@ -107,7 +107,9 @@ def _taken(workspace: ChatWorkspace, request: Press | Command) -> str:
         raise refused(workspace, "expired", "The request is older than five minutes; compare the clocks.")
     if not is_new(workspace, f"trigger {trigger.id}"):
         note_refusal(workspace, "repeated")
-        raise ChatRequestRefusedError(409, "This request was received before; each is carried out once.")
+        raise ChatRequestRefusedError(
+            409, "This request was already received; each request is carried out once."
+        )
     return trigger.id
 
 

@@ -88,10 +88,16 @@ def slack_server() -> Iterator[SlackServer]:
 
 
 def send(
-    body: bytes, content_type: str, name: str = "acme", secret: str = SECRET, age: float = 0.0, **headers: str
+    body: bytes,
+    content_type: str,
+    name: str = "acme",
+    secret: str = SECRET,
+    age: float = 0.0,
+    now: float | None = None,
+    **headers: str,
 ) -> HttpResponse:
-    """A request as Slack sends it, signed `age` seconds ago."""
-    at = str(int(time.time() - age))
+    """A request as Slack sends it, signed `age` seconds before `now`."""
+    at = str(int((time.time() if now is None else now) - age))
     signed = {
         "x-slack-request-timestamp": at,
         "x-slack-signature": SignatureVerifier(secret).generate_signature(timestamp=at, body=body) or "",

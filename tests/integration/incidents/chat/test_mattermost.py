@@ -381,7 +381,7 @@ def test_a_command_is_carried_out_once() -> None:
     once = trigger()
     assert command("list", trigger_id=once).status_code == 200
     answer = command("list", trigger_id=once)
-    assert (answer.status_code, b"received before" in answer.content) == (409, True)
+    assert (answer.status_code, b"already received" in answer.content) == (409, True)
     assert refusals("repeated") == ["refused: repeated"]
 
 
