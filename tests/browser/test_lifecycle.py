@@ -18,7 +18,9 @@ def test_what_was_handed_over_is_bounced_by_keyboard_with_a_reason(console: Cons
     page.keyboard.press("b")
     page.get_by_label("Reason for the rejection").fill("The disks answer in 2 ms.")
     page.locator("[data-panel=bounce]").get_by_role("button", name="Reject").click()
-    expect(page.locator(".timeline")).to_contain_text("rejected the hand-over from storage to network")
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text(
+        "rejected the hand-over from storage to network"
+    )
     expect(page.locator(".facts-card")).to_contain_text("1 of them rejected")
 
 
@@ -27,7 +29,9 @@ def test_what_was_handed_over_is_accepted_by_keyboard(console: Console) -> None:
     commands.hand_over(content.ticket_id(number), "storage", "the disks time out", content.BOB)
     page = console.open(f"/incidents/{number}")
     page.keyboard.press("y")
-    expect(page.locator(".timeline")).to_contain_text("alice accepted the incident for storage")
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text(
+        "alice accepted the incident for storage"
+    )
 
 
 def test_a_ticket_is_snoozed_by_keyboard_and_woken(console: Console) -> None:
@@ -67,7 +71,7 @@ def test_whoever_is_too_late_sees_who_was_faster_and_may_try_again(console: Cons
     expect(panel.get_by_role("alert")).to_contain_text("bob acknowledged the incident")
     expect(page.get_by_label("Reason for the hand-over")).to_have_value("The disks time out.")
     panel.get_by_role("button", name="Hand over").click()
-    expect(page.locator(".timeline")).to_contain_text("alice handed the incident over")
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text("alice handed the incident over")
     console.problems.clear()  # the browser logs the answer 409 and the aborted request, as it should
 
 

@@ -73,7 +73,7 @@ def test_a_node_goes_from_the_hand_over_to_a_proved_repair_by_keyboard(console: 
     repair, present = page.locator("[data-repair]"), page.locator("[data-repair] [aria-current=step]")
     expect(repair.get_by_role("heading")).to_have_text(f"Repair of {NODE}")
     expect(present).to_contain_text("Drained waiting")
-    expect(page.locator(".timeline")).to_contain_text(f"alice handed {NODE} to the cluster")
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text(f"alice handed {NODE} to the cluster")
     recorded(page, "Drained")
     expect(present).to_contain_text("Replaced waiting")
     recorded(page, "Part replaced", NEW)
@@ -88,7 +88,7 @@ def test_a_node_goes_from_the_hand_over_to_a_proved_repair_by_keyboard(console: 
     expect(repair.locator("li.done").last).to_contain_text("Proved")
     assert judge_returned(after + timedelta(minutes=5)) == 1
     expect(page.locator(".verdict .pill:not([data-failure])")).to_have_text("Resolved")
-    expect(page.locator(".timeline")).to_contain_text(f"gpu/{NEW} has proof of repair")
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text(f"gpu/{NEW} has proof of repair")
     expect(page.locator("[data-part=verdict]")).to_contain_text(
         "Confirmed cause: unknown; the repair was proved"
     )

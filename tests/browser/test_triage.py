@@ -148,7 +148,7 @@ def test_what_is_being_typed_survives_an_update(console: Console) -> None:
     page.keyboard.press("h")
     page.get_by_label("Reason for the hand-over").fill("The fabric is")
     commands.comment(content.ticket_id(number), "Meanwhile", content.BOB)
-    expect(page.locator(".timeline")).to_contain_text("Meanwhile", timeout=3000)
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text("Meanwhile", timeout=3000)
     expect(page.get_by_label("Reason for the hand-over")).to_have_value("The fabric is")
 
 
@@ -159,7 +159,7 @@ def test_a_ticket_is_handed_over_with_a_reason(console: Console) -> None:
     page.get_by_role("radio", name="Storage").check()
     page.get_by_label("Reason for the hand-over").fill("The switch is fine; the disks time out.")
     page.locator("[data-panel=hand_over]").get_by_role("button", name="Hand over").click()
-    expect(page.locator(".timeline")).to_contain_text("the disks time out")
+    expect(page.get_by_role("region", name="Timeline")).to_contain_text("the disks time out")
     assert queries.get(str(number)).incident.team == "storage"
 
 

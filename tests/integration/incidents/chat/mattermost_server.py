@@ -113,7 +113,7 @@ def command(text: str, name: str = "acme", user: str = "u1", **fields: str) -> H
 
 
 def typed(text: str, user: str = "u1") -> str:
-    """What `/dossier TEXT` of a chat account is answered with."""
+    """Answer to `/dossier TEXT` of a chat account."""
     answer = command(text, user=user)
     assert answer.status_code == 200, answer.content
     body = json.loads(answer.content)
