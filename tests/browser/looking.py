@@ -24,6 +24,7 @@ NO_PAGE = {
     "api-live",
     "app_manifest",
     "find_incidents",
+    "inbox_csv",
     "inbox_matching",
     "inbox_rows",
     "inbox_suggest",
