@@ -120,9 +120,10 @@ def signed_in_only(signed_in: BrowserContext, shared_database: str, postgres: Ho
 
 
 @pytest.fixture(autouse=True)
-def left_as_found(signed_in_only: Snapshot) -> Iterator[None]:
-    """No test leaves anything to the next one."""
+def left_as_found(signed_in_only: Snapshot, signed_in: BrowserContext) -> Iterator[None]:
+    """No test leaves anything to the next one: no row, no fold of an incident page."""
     yield
+    signed_in.clear_cookies(name="folds")
     signed_in_only.restore()
 
 
