@@ -17,7 +17,7 @@ from deploy.supervisor.children import Child, Forked
 
 def test_nothing_is_replaced_where_nothing_runs(tmp_path: Path) -> None:
     with pytest.raises(
-        replacement.ReplacementError, match=r"nothing runs in .*; start it with manage\.py up"
+        replacement.ReplacementError, match=r"Dossier does not run in .*; start it with manage\.py up"
     ):
         replacement.running(Home(tmp_path))
 

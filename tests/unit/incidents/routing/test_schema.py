@@ -148,7 +148,7 @@ def test_a_rule_names_its_place_when_it_is_wrong() -> None:
         written_from({"pattern": "tor/*", "team": "sales"}, TEAMS, {}, 4)
     assert (refused.value.field, refused.value.reason) == (
         "routes[4].team",
-        "no such team; use storage",
+        "unknown team; use storage",
     )
 
 
