@@ -24,31 +24,29 @@ FILTERS = {
 
 class SpanShape(s.Serializer[Any]):
     start = s.DateTimeField()
-    end = s.DateTimeField(help_text="probabilities are those of the horizon from here on")
+    end = s.DateTimeField(help_text="start of the horizon of the probabilities")
 
 
 class NodeAtRiskShape(s.Serializer[Any]):
     component = s.CharField()
-    probability = s.FloatField(help_text="of an incident within the horizon")
-    reasons = s.CharField(allow_blank=True, help_text="in what it is unlike other nodes")
+    probability = s.FloatField(help_text="probability of an incident within the horizon")
+    reasons = s.CharField(allow_blank=True, help_text="deviations from other nodes")
     kind = s.CharField(allow_null=True, help_text="probable kind of the incident")
-    kind_probability = s.FloatField(allow_null=True, help_text="of that kind, if there is an incident")
-    named = s.BooleanField(help_text="within the budget of alarms")
+    kind_probability = s.FloatField(allow_null=True, help_text="probability of that kind, given an incident")
+    named = s.BooleanField(help_text="true: an alarm within the budget")
 
 
 class NodeForecastShape(s.Serializer[Any]):
     region = s.CharField()
-    run = s.UUIDField(allow_null=True, help_text="null: no run of `failure_forecast` has ended")
+    run = s.UUIDField(allow_null=True, help_text="latest run; null: no run of `failure_forecast` has ended")
     window = SpanShape(allow_null=True)
     status = s.ChoiceField(choices=["named", "quiet", "inconclusive"], allow_null=True)
-    reason = s.CharField(allow_null=True, help_text="why there is no forecast")
+    reason = s.CharField(allow_null=True, help_text="reason for a missing forecast")
     horizon_hours = s.FloatField(allow_null=True)
     usual = s.FloatField(allow_null=True, help_text="share of node-days before an incident")
     precision = s.FloatField(allow_null=True, help_text="share of held-out alarms that were right")
-    judged = s.IntegerField(help_text="nodes that were judged")
-    results = NodeAtRiskShape(
-        many=True, help_text="the likeliest first: the 100 likeliest and all named ones"
-    )
+    judged = s.IntegerField(help_text="number of nodes judged")
+    results = NodeAtRiskShape(many=True, help_text="likeliest first: the 100 likeliest and all named ones")
 
 
 class NodesAtRiskView(APIView):
@@ -61,7 +59,8 @@ class NodesAtRiskView(APIView):
         responses={200: NodeForecastShape},
     )
     def get(self, request: Request) -> Response:
-        """Nodes that may fail soon, with what sets them apart and the probable kind, by the newest forecast."""
+        """Nodes likely to fail soon, with their deviations and the probable kind of incident, from the
+        latest forecast."""
         query = request.query_params
         if unknown := sorted(set(query) - {*FILTERS, "format"}):
             raise ValidationError({unknown[0][:100]: ["is not a filter of forecasts"]})

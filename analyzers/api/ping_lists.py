@@ -21,7 +21,7 @@ from ingest.api.authentication import HasScope
 from ingest.queries import now_utc
 
 FILTERS = {
-    "region": "region of the job's telemetry; `default` if left out",
+    "region": "region of the job's telemetry; default: `default`",
     "source": "only the destinations of this endpoint or network card",
 }
 
@@ -36,17 +36,20 @@ class PingListView(APIView):
             OpenApiParameter("job", str, OpenApiParameter.PATH, description="name of the training job"),
             *(OpenApiParameter(name, str, description=words) for name, words in FILTERS.items()),
             OpenApiParameter(
-                "If-None-Match", str, OpenApiParameter.HEADER, description="ETag of the list held"
+                "If-None-Match",
+                str,
+                OpenApiParameter.HEADER,
+                description="ETag of the current list of the agent",
             ),
         ],
         responses={
-            200: OpenApiResponse(description="Destinations by source, and the skeleton behind them."),
+            200: OpenApiResponse(description="Destinations by source, and the skeleton that they come from."),
             304: OpenApiResponse(description="The list has not changed."),
-            404: OpenApiResponse(description="No endpoint and no traffic of such a job is known."),
+            404: OpenApiResponse(description="Job without known endpoints or traffic."),
         },
     )
     def get(self, request: Request, job: str) -> Any:
-        """Probe targets of each endpoint of a job. Agents poll it with the ETag of the list that they hold."""
+        """Probe targets of each endpoint of a job. Agents poll it with the ETag of their list."""
         _check(request, job)
         found = ping_list(job, request.query_params.get("region", "default"))
         if found is None:
@@ -84,22 +87,23 @@ class RequestedProbesView(APIView):
     @extend_schema(
         operation_id="requested_probes",
         parameters=[
-            OpenApiParameter("region", str, description="region of the incidents; `default` if left out"),
+            OpenApiParameter("region", str, description="region of the incidents; default: `default`"),
             OpenApiParameter("source", str, description="only the probes from this component"),
             OpenApiParameter(
-                "If-None-Match", str, OpenApiParameter.HEADER, description="ETag of the list held"
+                "If-None-Match",
+                str,
+                OpenApiParameter.HEADER,
+                description="ETag of the current list of the agent",
             ),
         ],
         responses={
-            200: OpenApiResponse(
-                description="Probes that incidents ask for, until when, with their question."
-            ),
+            200: OpenApiResponse(description="Requested probes with their end and question."),
             304: OpenApiResponse(description="The list has not changed."),
         },
     )
     def get(self, request: Request) -> Any:
-        """The probes that incidents of a region ask agents for, of whatever job. Send the rows as telemetry of the kind
-        `probe`: they answer the question."""
+        """Probes requested by the incidents of a region, of any job. Send the results as telemetry of the
+        kind `probe`, which answers the question."""
         _check(request, "")
         region = request.query_params.get("region", "default")
         source = request.query_params.get("source")

@@ -16,7 +16,8 @@ KIND: Final = "analysis_schedule"
 
 @transaction.atomic
 def put(serializer: ScheduleSerializer, context: Context) -> Schedule:
-    """Make or change what a valid serializer says. Raises Schedule.DoesNotExist where it was removed meanwhile."""
+    """Create or change the object of a valid serializer. Raises Schedule.DoesNotExist if it was removed in
+    the meantime."""
     row = serializer.instance
     before = schedule_as_json(_locked(row)) if isinstance(row, Schedule) else None
     saved: Schedule = serializer.save()

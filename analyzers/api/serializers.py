@@ -28,7 +28,9 @@ class StrictMixin:
             if unknown := sorted(set(data) - writable):
                 raise serializers.ValidationError({name: ["is not a field here"] for name in unknown})
             if unfit := [name for name, value in data.items() if not _storable(value)]:
-                raise serializers.ValidationError({name: ["holds what no text can hold"] for name in unfit})
+                raise serializers.ValidationError(
+                    {name: ["contains characters that text cannot store"] for name in unfit}
+                )
         return super().to_internal_value(data)  # type: ignore[misc]
 
 
@@ -60,7 +62,7 @@ class WantedSerializer(StrictMixin, serializers.Serializer[Any]):
         required=False, default=None, allow_null=True, min_value=0, max_value=MOST_HISTORY
     )
     report = serializers.BooleanField(
-        default=True, help_text="whether its findings may open incidents and join them"
+        default=True, help_text="whether its findings may open and join incidents"
     )
 
     def wanted(self) -> RunRequest:
@@ -91,7 +93,7 @@ class RunSerializer(serializers.Serializer[Run]):
     report = serializers.BooleanField()
     repeats = serializers.UUIDField(source="repeats_id", allow_null=True)
     identical = serializers.BooleanField(
-        allow_null=True, help_text="of a re-run: whether the verdict is the same, byte by byte"
+        allow_null=True, help_text="re-run: whether the verdict is the same byte by byte; null: no re-run"
     )
     attempts = serializers.IntegerField()
     seconds = serializers.FloatField(allow_null=True)
@@ -106,14 +108,16 @@ class RunSerializer(serializers.Serializer[Run]):
 
 
 class RunDetailSerializer(RunSerializer):
-    """A run alone: with its verdict whole, what it was judged on, and what arrived too late for it."""
+    """A single run, with its whole verdict, inputs, and rows that arrived too late for it."""
 
     verdict = serializers.SerializerMethodField()
     repeatable = serializers.SerializerMethodField(
         help_text="whether the run can be repeated: its window is stored for `DOSSIER_RUN_RETENTION` after its last use"
     )
     window_hash = serializers.CharField()
-    history = serializers.ListField(child=serializers.DictField(), help_text="end and hash, oldest first")
+    history = serializers.ListField(
+        child=serializers.DictField(), help_text="windows of the history with end and hash, oldest first"
+    )
     verdict_hash = serializers.CharField()
     input_position = serializers.CharField()
     late_rows = serializers.SerializerMethodField()
@@ -129,7 +133,7 @@ class RunDetailSerializer(RunSerializer):
 
 
 class WaitSerializer(serializers.Serializer[Wait]):
-    region = serializers.CharField(help_text="empty: every region that sends")
+    region = serializers.CharField(help_text="empty: all regions with data")
     why = serializers.CharField()
     first_row_at = serializers.DateTimeField(
         default_timezone=UTC, allow_null=True, help_text="oldest data time of its telemetry"
@@ -137,7 +141,7 @@ class WaitSerializer(serializers.Serializer[Wait]):
     first_run_at = serializers.DateTimeField(
         default_timezone=UTC,
         allow_null=True,
-        help_text="expected time; null where it is due already or unknown",
+        help_text="expected time of the next run; null: due already or unknown",
     )
 
 
@@ -149,7 +153,7 @@ class ScheduleSerializer(StrictMixin, serializers.ModelSerializer[Schedule]):
     grace = SpanField(required=False, most=timedelta(days=1))
     idle = SpanField(required=False, most=timedelta(days=1))
     waits = serializers.SerializerMethodField(
-        help_text="regions in which it has never run, why, and when it will; empty where it is off"
+        help_text="regions in which it has never run, with reason and expected time; empty if disabled"
     )
 
     class Meta:
@@ -168,7 +172,7 @@ class ScheduleSerializer(StrictMixin, serializers.ModelSerializer[Schedule]):
         old = self.instance
         if isinstance(old, Schedule) and attrs.get("name", old.name) != old.name:
             raise serializers.ValidationError(
-                {"name": ["is permanent: incidents remember which schedule blamed a component"]}
+                {"name": ["cannot be changed: incidents refer to schedules by name"]}
             )
         analyzer = attrs.get("analyzer", getattr(old, "analyzer", ""))
         history = attrs.get("history", getattr(old, "history", None))

@@ -80,10 +80,11 @@ class AnalysisView(Scoped):
 
 class AnalyzersView(Scoped):
     @extend_schema(
-        operation_id="analyzers_list", responses={200: OpenApiResponse(description="All of them.")}
+        operation_id="analyzers_list", responses={200: OpenApiResponse(description="All analyzers.")}
     )
     def get(self, request: Request) -> Response:  # noqa: ARG002
-        """The installed analyzers: telemetry kinds and parameters. `problems` has those that cannot be used."""
+        """Installed analyzers with telemetry kinds and parameters. `problems` lists those that cannot be
+        used."""
         problems = [
             {"name": one.name, "plugin": one.plugin, "reason": one.reason, "cure": one.cure}
             for one in registry.problems()
@@ -114,7 +115,7 @@ class RunsView(AnalysisView, ListAPIView[Run]):
 
     @extend_schema(request=WantedSerializer, responses={202: RunDetailSerializer})
     def post(self, request: Request) -> Response:
-        """Run an analyzer on a window of your choice. The run is queued; follow `Location`."""
+        """Run an analyzer on a given window. Queued; follow `Location`."""
         requested = WantedSerializer(data=request.data)
         requested.is_valid(raise_exception=True)
         try:
@@ -134,10 +135,16 @@ class RunView(Scoped):
 class RerunView(AnalysisView):
     @extend_schema(
         request=None,
-        responses={202: RunDetailSerializer, 409: OpenApiResponse(description="Not repeatable.")},
+        responses={
+            202: RunDetailSerializer,
+            409: OpenApiResponse(
+                description="Not repeatable: no verdict, another version of the analyzer, or the window is no longer"
+                " stored."
+            ),
+        },
     )
     def post(self, request: Request, id: str) -> Any:
-        """Judge again what the run kept, with its version and parameters; `identical` says the outcome."""
+        """Repeat a run on its stored window, with its version and parameters; `identical` has the result."""
         try:
             again = request_rerun(_run(id).pk, actor(request), now())
         except RunNotRepeatableError as refusal:

@@ -13,7 +13,7 @@ from analyzers.calculators import CALCULATORS, answer, read
 from ingest.api.authentication import HasScope
 
 _INPUTS = {
-    one.name: f"{one.label}, in {one.unit}: {one.bounds}; {one.default:g} if left out. {one.help}"
+    one.name: f"{one.label}, in {one.unit}: {one.bounds}; default: {one.default:g}. {one.help}"
     for calculator in CALCULATORS.values()
     for one in calculator.inputs
 }
@@ -29,14 +29,12 @@ class WhatIfView(APIView):
             *(OpenApiParameter(name, float, description=words) for name, words in _INPUTS.items()),
         ],
         responses={
-            200: OpenApiResponse(description="Inputs, figures and what they mean."),
-            400: OpenApiResponse(
-                description="An input that cannot be taken, or inputs that do not fit together."
-            ),
+            200: OpenApiResponse(description="Inputs and figures, with explanations."),
+            400: OpenApiResponse(description="Invalid input, or inputs that contradict each other."),
         },
     )
     def get(self, request: Request, calculator: str) -> Response:
-        """Result for typed-in figures, by the functions of the analyzer of that name."""
+        """Result of a calculator, by the functions of the analyzer of the same name."""
         found = CALCULATORS.get(calculator)
         if found is None:
             raise NotFound(f"There is no calculator {calculator[:60]}; there are {', '.join(CALCULATORS)}.")

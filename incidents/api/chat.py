@@ -70,7 +70,7 @@ FORMS: dict[str, dict[str, tuple[re.Pattern[str], str]]] = {
 
 
 class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
-    platform = s.ChoiceField(PLATFORM.choices, required=False, help_text="slack, unless given; stays")
+    platform = s.ChoiceField(PLATFORM.choices, required=False, help_text="default: slack; cannot be changed")
     url = s.CharField(
         max_length=2_000,
         required=False,
@@ -82,23 +82,23 @@ class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
     signing_secret = s.CharField(
         max_length=200,
         write_only=True,
-        help_text="of Slack the signing secret of the app, of Mattermost the token of the slash command; stored"
+        help_text="Slack: signing secret of the app; Mattermost: token of the slash command; stored"
         " encrypted, never shown",
     )
     channel = s.CharField(
         max_length=40,
         required=False,
         allow_blank=True,
-        help_text="id of the channel of teams that `rooms` does not name; empty for none",
+        help_text="id of the channel for teams without an entry in `rooms`; empty: none",
     )
     rooms = s.DictField(
         child=s.CharField(max_length=40),
         required=False,
-        help_text="channel id by slug of the team",
+        help_text="channel id by team slug",
     )
-    least = s.ChoiceField(choices=SEVERITIES, required=False, help_text="lowest severity that has a message")
+    least = s.ChoiceField(choices=SEVERITIES, required=False, help_text="lowest severity that is posted")
     accounts = s.SerializerMethodField(help_text="linked chat accounts")
-    lag_seconds = s.SerializerMethodField(help_text="age of the oldest event that the messages do not show")
+    lag_seconds = s.SerializerMethodField(help_text="age of the oldest event that is not posted yet")
 
     class Meta:
         model = ChatWorkspace
@@ -108,7 +108,7 @@ class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
         )  # fmt: skip
         read_only_fields = ("error", "retry_at", "last_success")
         extra_kwargs: ClassVar[dict[str, Any]] = {
-            "active": {"help_text": "false stops messages and requests"}
+            "active": {"help_text": "false: no messages are posted, no requests accepted"}
         }
 
     def get_accounts(self, row: ChatWorkspace) -> int:
@@ -119,12 +119,12 @@ class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
 
     def validate_name(self, name: str) -> str:
         if self.instance is not None and name != self.instance.name:
-            raise s.ValidationError("is part of the address that the app has, and stays")
+            raise s.ValidationError("cannot be changed: it is part of the address configured in the app")
         return name
 
     def validate_platform(self, platform: str) -> str:
         if self.instance is not None and platform != self.instance.platform:
-            raise s.ValidationError("stays; make another workspace")
+            raise s.ValidationError("cannot be changed; create another workspace")
         return platform
 
     def validate_url(self, url: str) -> str:
@@ -162,7 +162,7 @@ class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
 
 
 class ChatTestShape(s.Serializer[Any]):
-    channel = s.CharField(help_text="id of the channel that has the message")
+    channel = s.CharField(help_text="id of the channel of the message")
 
 
 class ByName(Pages):
@@ -171,9 +171,9 @@ class ByName(Pages):
 
 
 ANSWERS = {
-    400: OpenApiResponse(ProblemShape, "Wrong: `errors` names field and reason."),
-    404: OpenApiResponse(ProblemShape, "There is no such workspace."),
-    409: OpenApiResponse(ProblemShape, "It cannot be now: `detail` says why."),
+    400: OpenApiResponse(ProblemShape, "Invalid; `errors` has field and reason."),
+    404: OpenApiResponse(ProblemShape, "Workspace not found."),
+    409: OpenApiResponse(ProblemShape, "Not possible now; `detail` has the reason."),
 }
 
 
@@ -223,7 +223,7 @@ class ChatWorkspacesView(Catalog):
 
 
 class ChatWorkspaceFileSerializer(ChatWorkspaceSerializer):
-    """Token and signing secret are given, or variables are named that hold them; neither is ever shown."""
+    """Token and signing secret as values or as names of environment variables; never shown."""
 
     token = s.CharField(max_length=600)
     signing_secret = s.CharField(max_length=200)
@@ -298,12 +298,12 @@ class SlackView(APIView):
         },
         responses={
             200: OpenApiResponse(
-                OpenApiTypes.OBJECT, "Done; the body is what Slack shows, and may be empty."
+                OpenApiTypes.OBJECT, "Done; the body is the text for Slack, possibly empty."
             ),
-            400: OpenApiResponse(ProblemShape, "Not a request of Slack."),
+            400: OpenApiResponse(ProblemShape, "Not a Slack request."),
             401: OpenApiResponse(ProblemShape, "Unsigned, forged, or older than five minutes."),
-            404: OpenApiResponse(ProblemShape, "There is no such workspace, or it is switched off."),
-            409: OpenApiResponse(ProblemShape, "Received before."),
+            404: OpenApiResponse(ProblemShape, "Workspace not found or disabled."),
+            409: OpenApiResponse(ProblemShape, "Duplicate, ignored."),
             413: OpenApiResponse(ProblemShape, "Too large."),
             503: OpenApiResponse(ProblemShape, "The secrets cannot be decrypted."),
         },
@@ -329,12 +329,12 @@ class MattermostView(APIView):
         },
         responses={
             200: OpenApiResponse(
-                OpenApiTypes.OBJECT, "Done, or not done and why; the body is what Mattermost shows."
+                OpenApiTypes.OBJECT, "Done or refused; the body is the text for Mattermost."
             ),
-            400: OpenApiResponse(ProblemShape, "Not a request of Mattermost."),
-            401: OpenApiResponse(ProblemShape, "Without proof, forged, or older than five minutes."),
-            404: OpenApiResponse(ProblemShape, "There is no such workspace, or it is switched off."),
-            409: OpenApiResponse(ProblemShape, "Received before."),
+            400: OpenApiResponse(ProblemShape, "Not a Mattermost request."),
+            401: OpenApiResponse(ProblemShape, "Unsigned, forged, or older than five minutes."),
+            404: OpenApiResponse(ProblemShape, "Workspace not found or disabled."),
+            409: OpenApiResponse(ProblemShape, "Duplicate, ignored."),
             413: OpenApiResponse(ProblemShape, "Too large."),
             503: OpenApiResponse(ProblemShape, "The secrets cannot be decrypted."),
         },

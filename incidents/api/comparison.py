@@ -28,10 +28,8 @@ from incidents.domain.values import rfc3339
 from ingest.queries import PathSumsTooSlow
 
 TIMES = [
-    OpenApiParameter(
-        "from", str, required=True, description="an RFC 3339 time or a log position, the first of the two"
-    ),
-    OpenApiParameter("to", str, description="an RFC 3339 time or a log position after it; default: now"),
+    OpenApiParameter("from", str, required=True, description="start: RFC 3339 time or log position"),
+    OpenApiParameter("to", str, description="end: RFC 3339 time or log position; default: now"),
 ]
 
 
@@ -46,7 +44,7 @@ class EventShape(s.Serializer[Any]):
     type = s.CharField()
     actor = s.CharField()
     text = s.CharField()
-    count = s.IntegerField(help_text="like events in a row")
+    count = s.IntegerField(help_text="number of consecutive similar events")
     position = s.CharField()
 
 
@@ -59,12 +57,12 @@ class IncidentComparisonShape(s.Serializer[Any]):
     start = s.DateTimeField(help_text="`from`")
     end = s.DateTimeField(help_text="`to`")
     number = s.IntegerField()
-    opened = s.BooleanField(help_text="opened between the two times")
+    opened = s.BooleanField(help_text="incident opened between the two times")
     fields = DifferenceShape(many=True)  # type: ignore[assignment]
     events = EventShape(many=True, help_text="the timeline between them, newest first, at most 200")
     more_events = s.IntegerField()
-    fired = AlertTitleShape(many=True, help_text="alerts that fire at `to` and not at `from`")
-    resolved = AlertTitleShape(many=True, help_text="alerts that fire at `from` and not at `to`")
+    fired = AlertTitleShape(many=True, help_text="alerts firing at `to` but not at `from`")
+    resolved = AlertTitleShape(many=True, help_text="alerts firing at `from` but not at `to`")
 
 
 class ShareShape(s.Serializer[Any]):
@@ -73,12 +71,12 @@ class ShareShape(s.Serializer[Any]):
 
 
 class CellChangeShape(s.Serializer[Any]):
-    row = s.CharField(help_text="empty: of a whole column")
-    column = s.CharField(help_text="empty: of a whole row")
+    row = s.CharField(help_text="empty: a whole column")
+    column = s.CharField(help_text="empty: a whole row")
     before = ShareShape()
     after = ShareShape()
     deviation = s.FloatField(
-        help_text="of the two shares, in standard deviations; positive: more failed later"
+        help_text="difference of the two shares in standard deviations; positive: more failures later"
     )
 
 
@@ -86,13 +84,13 @@ class GridComparisonShape(s.Serializer[Any]):
     start = s.DateTimeField(help_text="`from`: the end of the first window")
     end = s.DateTimeField(help_text="`to`: the end of the second window")
     region = s.CharField()
-    known = s.BooleanField(help_text="there is telemetry in both windows")
+    known = s.BooleanField(help_text="true: both windows have telemetry")
     before = ShareShape()
     after = ShareShape()
     rows = CellChangeShape(many=True)
     columns = CellChangeShape(many=True)
-    cells = CellChangeShape(many=True, help_text="the clearest 50")
-    more = s.IntegerField(help_text="further cells that changed")
+    cells = CellChangeShape(many=True, help_text="the 50 largest changes")
+    more = s.IntegerField(help_text="number of other cells that changed")
     appeared = s.ListField(child=s.CharField(), help_text="suspects at `to` only")
     vanished = s.ListField(child=s.CharField(), help_text="suspects at `from` only")
 
@@ -104,14 +102,14 @@ class ObjectChangeShape(s.Serializer[Any]):
     fields = DifferenceShape(many=True)  # type: ignore[assignment]
     changes = s.IntegerField()
     actors = s.ListField(child=s.CharField())
-    at = s.DateTimeField(help_text="of the last change")
+    at = s.DateTimeField(help_text="time of the last change")
 
 
 class ConfigurationComparisonShape(s.Serializer[Any]):
     start = s.DateTimeField(help_text="`from`")
     end = s.DateTimeField(help_text="`to`")
     objects = ObjectChangeShape(many=True)
-    reverted = s.IntegerField(help_text="objects that were changed and are as they were")
+    reverted = s.IntegerField(help_text="objects that were changed and changed back")
 
 
 class IncidentCompareView(IncidentAPI):
@@ -156,13 +154,13 @@ class GridCompareView(IncidentAPI):
         operation_id="grid_compare",
         parameters=[
             *TIMES,
-            *(OpenApiParameter(name, str, description="as of the grid") for name in GRID),
-            OpenApiParameter("within", str, many=True, description=f"as of the grid, at most {MOST_WITHIN}"),
+            *(OpenApiParameter(name, str, description="as in the grid") for name in GRID),
+            OpenApiParameter("within", str, many=True, description=f"as in the grid, at most {MOST_WITHIN}"),
         ],
         responses={200: GridComparisonShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Differences of the grid: the window that ends at `from` beside the one that ends at `to`."""
+        """Differences of the grid between the window that ends at `from` and the one that ends at `to`."""
         query = parameters(request, "from", "to", "within", *GRID)
         span = span_from(query.pop("from", ""), query.pop("to", ""))
         grid = grid_query_from(query, request.query_params.getlist("within"))
@@ -197,7 +195,7 @@ class ConfigurationCompareView(IncidentAPI):
         responses={200: ConfigurationComparisonShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Differences of the configuration at `from` and at `to`."""
+        """Differences of the configuration between `from` and `to`."""
         query = parameters(request, "from", "to")
         found = compare_configuration(span_from(query.get("from", ""), query.get("to", "")))
         objects = [

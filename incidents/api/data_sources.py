@@ -22,20 +22,21 @@ from ingest.api.pagination import Pages
 class DataSourceSerializer(Strict, s.ModelSerializer[DataSource]):
     url = s.CharField(
         max_length=2_000,
-        help_text="base address of Prometheus' API; public, unless DOSSIER_OUTBOUND_ALLOWED_NETWORKS has its network",
+        help_text="base address of the Prometheus API; public, unless DOSSIER_OUTBOUND_ALLOWED_NETWORKS has"
+        " its network",
     )
     external_url = s.CharField(
         max_length=2_000,
         required=False,
         allow_blank=True,
-        help_text="address in its alerts (--web.external-url), if another",
+        help_text="address in its alerts (--web.external-url), if different",
     )
     authorization = s.CharField(
         max_length=4_000,
         required=False,
         allow_blank=True,
         allow_null=True,
-        help_text="header Authorization, such as `Bearer …`; stored encrypted, never shown again",
+        help_text="Authorization header, such as `Bearer …`; stored encrypted, never shown again",
     )
 
     class Meta:
@@ -51,7 +52,7 @@ class DataSourceSerializer(Strict, s.ModelSerializer[DataSource]):
 
     def validate_name(self, name: str) -> str:
         if self.instance is not None and name != self.instance.name:
-            raise s.ValidationError("stays; make another data source")
+            raise s.ValidationError("cannot be changed; create another data source")
         return name
 
     def validate_url(self, url: str) -> str:
@@ -96,7 +97,7 @@ class DataSourcesView(Catalog):
 
 
 class DataSourceFileSerializer(DataSourceSerializer):
-    """The authorization is given, or a variable is named that holds it; it is never shown."""
+    """Authorization as a value or as the name of an environment variable; never shown."""
 
     def to_representation(self, row: DataSource) -> dict[str, Any]:
         hidden = reference("DATA_SOURCE_AUTHORIZATION", row.name) if row.authorization else None

@@ -46,7 +46,7 @@ _STEPS = {
                 "type": "integer",
                 "minimum": 0,
                 "default": 0,
-                "description": "seconds since the last step",
+                "description": "seconds after the previous step",
             },
             "actions": {
                 "type": "array",
@@ -60,7 +60,7 @@ _STEPS = {
                     "properties": {
                         kind: {"type": "boolean" if kind == "owner" else "string"} for kind in KINDS
                     },
-                    "description": "one of these: what the step does",
+                    "description": "exactly one of these fields",
                 },
             },
         },
@@ -79,16 +79,17 @@ class StepsField(s.JSONField):
 
 class PolicySerializer(Strict, s.ModelSerializer[EscalationPolicy]):
     steps = StepsField(
-        help_text="Each runs `after` seconds after the one before, the first after the incident is triggered. Actions:"
-        " `person`, `schedule`, `team` and `owner` call people, `channel` tells a shared channel, `severity` makes the"
-        " incident worse, `bridge` links it to a call ({number} becomes the incident's)."
+        help_text="Each runs `after` seconds after the previous one, the first after the incident opened."
+        " Actions: `person`, `schedule`, `team` and `owner` page people, `channel` notifies a"
+        " channel, `severity` raises the severity, `bridge` links a call ({number} is replaced by"
+        " the incident's number)."
     )
     team = s.SlugRelatedField(
         slug_field="slug",
         queryset=Team.objects.all(),
         allow_null=True,
         required=False,
-        help_text="the team whose incidents follow this policy when their route names none",
+        help_text="team whose incidents follow this policy if their route names none",
     )
 
     class Meta:
@@ -98,7 +99,7 @@ class PolicySerializer(Strict, s.ModelSerializer[EscalationPolicy]):
             "repeats": {"help_text": "number of repetitions of all steps without a response"},
             "repeat_after": {"help_text": "seconds after the last step until the next repetition or the end"},
             "acknowledgement_timeout": {
-                "help_text": "seconds that nothing is done about an acknowledged incident before it escalates again"
+                "help_text": "seconds without activity after which an acknowledged incident escalates again"
             },
             "restart_when_worse": {"help_text": "restart when the severity rises"},
         }
@@ -109,7 +110,7 @@ class PolicySerializer(Strict, s.ModelSerializer[EscalationPolicy]):
             others = others.exclude(pk=self.instance.pk)
         if team is not None and (other := others.first()) is not None:
             raise s.ValidationError(
-                f"{team.name} follows the policy {other.slug} already; take it from there first"
+                f"{team.name} already follows the policy {other.slug}; remove it there first"
             )
         return team
 
@@ -153,7 +154,9 @@ class PoliciesView(Catalog):
         serializer.save()
         # Asked again now that nothing can be removed: what it names may have gone since it was checked.
         if "steps" in serializer.validated_data and any(map(missing, _actions(serializer.instance))):
-            raise ConflictError("Something that it names was removed in the meantime; reload and try again.")
+            raise ConflictError(
+                "An object that it refers to was removed in the meantime; reload and try again."
+            )
 
     def remove(self, instance: EscalationPolicy) -> None:
         if named := named_by("policy", instance.slug):
@@ -187,19 +190,19 @@ class NextShape(s.Serializer[Any]):
 class EscalationShape(s.Serializer[Any]):
     phase = s.ChoiceField(
         ["starting", "climbing", "exhausted", "uncalled", "acknowledged", "paused"],
-        help_text="exhausted: all were called; uncalled: there is nobody to call; acknowledged: escalates again at"
-        " `next_at` if nothing is done; paused: snoozed, merged or resolved",
+        help_text="exhausted: every step ran; uncalled: nobody to page; acknowledged: escalates again at"
+        " `next_at` without activity; paused: snoozed, merged or resolved",
     )
     why = s.CharField(help_text="reason for the phase")
-    policy = PolicyNameShape(allow_null=True, help_text="as it was when the escalation started")
+    policy = PolicyNameShape(allow_null=True, help_text="policy as it was when the escalation started")
     round = s.IntegerField()
     rounds = s.IntegerField()
-    step = s.IntegerField(allow_null=True, help_text="the next one, of `steps`")
+    step = s.IntegerField(allow_null=True, help_text="next step, of `steps`")
     steps = s.IntegerField()
     next_at = s.DateTimeField(allow_null=True)
-    late_seconds = s.FloatField(help_text="for how long it has been due")
-    called = s.ListField(child=s.CharField(), help_text="people, since it started")
-    next = NextShape(allow_null=True, help_text="whom the next step reaches, as planned for that time")
+    late_seconds = s.FloatField(help_text="seconds since the next step was due")
+    called = s.ListField(child=s.CharField(), help_text="people paged since the escalation started")
+    next = NextShape(allow_null=True, help_text="recipients of the next step, by the schedules at that time")
 
 
 class EscalationView(IncidentAPI):
@@ -209,9 +212,8 @@ class EscalationView(IncidentAPI):
         responses={200: EscalationShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """State of its escalation: the next step, its time and recipients. Recipients of the next step at an earlier
-        moment are not known: `next` is then null. Whom the next step would have reached at an earlier moment is not
-        known any more: `next` is then null."""
+        """State of the escalation: next step, its time and recipients. With `as_of` the recipients of the
+        next step are not known: `next` is null."""
         as_of = as_of_in(parameters(request, "as_of"))
         incident, now = get(reference, as_of).incident, (as_of and moment_of(as_of)) or timezone.now()
         statuses = (

@@ -28,20 +28,22 @@ from ingest.api.keys import ADMIN
 from ingest.api.pagination import PAGE_PARAMETERS, Pages, PageShape
 from ingest.queries import StreamVersionError
 
-NO_METHOD = {404: OpenApiResponse(PROBLEM, "There is no such person, method or channel.")}
-CONFLICT = {409: OpenApiResponse(PROBLEM, "It does not fit what there is; the reason is in `detail`.")}
+NO_METHOD = {404: OpenApiResponse(PROBLEM, "Person, method or channel not found.")}
+CONFLICT = {
+    409: OpenApiResponse(PROBLEM, "Not possible with the existing configuration; `detail` has the reason.")
+}
 
 
 class ContactMethodShape(s.Serializer[Any]):
-    """A way to reach somebody. What an address or a secret is, is never shown."""
+    """Address of a person or channel, with its kind. Secrets are never shown."""
 
-    name = s.CharField(help_text="what rules know it by")
+    name = s.CharField(help_text="name, as used in notification rules")
     kind = s.ChoiceField(choices=KINDS)
-    address = s.CharField(
-        help_text="masked, but for e-mail; of a phone number the last four digits, of push the host"
+    address = s.CharField(help_text="masked, except e-mail; phone: last four digits; push: host")
+    secret = s.CharField(allow_null=True, help_text="`set`: webhook messages are signed; null: no secret")
+    most = s.IntegerField(
+        allow_null=True, help_text="maximum number of messages within `span` seconds; null: no limit"
     )
-    secret = s.CharField(allow_null=True, help_text="`set` where messages of a webhook are signed")
-    most = s.IntegerField(allow_null=True, help_text="messages within `span` seconds; null: no limit")
     span = s.IntegerField()
     verified_at = s.DateTimeField(allow_null=True, help_text="time of the last delivered test message")
 
@@ -55,13 +57,20 @@ class NewContactMethodShape(s.Serializer[Any]):
     kind = s.ChoiceField(choices=KINDS)
     address = s.CharField(
         max_length=2_000,
-        help_text="an e-mail address, a phone number with country code, an http or https address, one as Apprise"
-        " has them, such as tgram://…, or for push the JSON of `PushSubscription.toJSON()` as text",
+        help_text="e-mail address, phone number with country code, http or https address, Apprise URL such"
+        " as tgram://…, or for push the JSON of `PushSubscription.toJSON()` as text",
     )
     secret = s.CharField(
-        max_length=200, required=False, allow_null=True, help_text="messages of a webhook are signed with it"
+        max_length=200,
+        required=False,
+        allow_null=True,
+        help_text="secret that signs the messages of a webhook",
     )
-    most = s.IntegerField(required=False, allow_null=True, help_text="at most so many messages in `span`")
+    most = s.IntegerField(
+        required=False,
+        allow_null=True,
+        help_text="maximum number of messages within `span` seconds; null: no limit",
+    )
     span = s.IntegerField(required=False, help_text="seconds, default 900")
 
 
@@ -73,31 +82,31 @@ class ChangedContactMethodShape(NewContactMethodShape):
 
 class TestMessageShape(s.Serializer[Any]):
     taken = s.BooleanField()
-    why = s.CharField(help_text="what was answered")
+    why = s.CharField(help_text="answer of the receiving server")
 
 
 class RuleShape(s.Serializer[Any]):
     method = s.CharField(help_text=f"name of a contact method, or `{ACCOUNT}`: the address of the account")
     delay = s.IntegerField(required=False, help_text="seconds after the call, at most a day")
     severities = s.ListField(
-        child=s.ChoiceField(choices=SEVERITIES), required=False, help_text="none for all"
+        child=s.ChoiceField(choices=SEVERITIES), required=False, help_text="default: all"
     )
-    urgent = s.BooleanField(required=False, allow_null=True, help_text="null for both")
+    urgent = s.BooleanField(required=False, allow_null=True, help_text="null: urgent and other notifications")
 
 
 class QuietHoursShape(s.Serializer[Any]):
-    zone = s.CharField(help_text="a name of the IANA time zones")
+    zone = s.CharField(help_text="IANA time zone, such as Europe/Berlin")
     start = s.CharField(help_text="such as 22:00")
     end = s.CharField(help_text="such as 07:00")
 
 
 class PreferencesShape(s.Serializer[Any]):
-    """Notification rules: an escalation policy decides who is called, rules decide only how. An incident that no
-    rule is for is told by all methods at once; without a method, to the address of the account."""
+    """Notification rules: escalation policies select people, rules select methods and times. Without a
+    matching rule all methods are used at once; without a method, the address of the account."""
 
     rules = RuleShape(many=True, required=False)
     quiet_hours = QuietHoursShape(
-        required=False, allow_null=True, help_text="hold what is neither urgent nor critical"
+        required=False, allow_null=True, help_text="delay notifications that are neither urgent nor critical"
     )
     bundle_seconds = s.IntegerField(
         required=False,
@@ -122,7 +131,7 @@ class ContactMethodAPI(IncidentAPI):
         else:
             user = self.request.user if isinstance(self.request.user, User) else None
         if user is None:
-            raise NotFound("There is no such person; a key is none: use /api/v1/users/NAME.")
+            raise NotFound("Person not found. A key is not a person: use /api/v1/users/NAME.")
         return user
 
     def found(self) -> ContactMethod:
@@ -158,7 +167,7 @@ class MethodsView(ContactMethodAPI):
         responses={201: ContactMethodShape, **ERRORS, **NO_METHOD, **CONFLICT},
     )
     def post(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
-        """Add one. Without rules it is used from now on; a test message verifies it."""
+        """Add a contact method. Without rules it is used at once; a test message verifies it."""
         row = contact_methods.add_method(
             self.owner_of_methods(), fields(request, NewContactMethodShape), context(request)
         )
@@ -176,14 +185,14 @@ class MethodView(ContactMethodAPI):
         responses={200: ContactMethodShape, **ERRORS, **NO_METHOD, **CONFLICT},
     )
     def patch(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
-        """Change what is given; with another address it has to be verified again."""
+        """Change a contact method; a new address has to be verified again."""
         row = self.found()
         given = fields(request, ChangedContactMethodShape)
         return Response(_as_json(contact_methods.change_method(row, given, context(request))))
 
     @extend_schema(request=None, responses={204: None, **ERRORS, **NO_METHOD, **CONFLICT})
     def delete(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
-        """Remove it. Refused while a rule uses it."""
+        """Remove a contact method. Rejected while a rule uses it."""
         contact_methods.remove_method(self.found(), context(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -191,7 +200,8 @@ class MethodView(ContactMethodAPI):
 class TryMethodView(ContactMethodAPI):
     @extend_schema(request=None, responses={200: TestMessageShape, **ERRORS, **NO_METHOD})
     def post(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
-        """Send a real test message now; the answer is what the receiver said. `account` is the account's address."""
+        """Send a test message now and return the answer of the receiver. `account` is the address of the
+        account."""
         user = self.owner_of_methods()
         if self.kwargs["method"] == ACCOUNT and user is not None:
             tried = contact_methods.try_account(user)
@@ -207,7 +217,7 @@ class PushKeyShape(s.Serializer[Any]):
 class PushKeyView(IncidentAPI):
     @extend_schema(operation_id="push_key", responses={200: PushKeyShape, **ERRORS})
     def get(self, request: Request) -> Response:  # noqa: ARG002
-        """The key that browsers subscribe to push with."""
+        """Public key for push subscriptions of browsers."""
         return Response({"public_key": push_public_key()})
 
 
@@ -223,7 +233,7 @@ class PreferencesView(ContactMethodAPI):
         request=PreferencesShape, responses={200: PreferencesShape, **ERRORS, **NO_METHOD, **CONFLICT}
     )
     def put(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
-        """Set them all: what is left out goes back to its default."""
+        """Replace all preferences; absent fields get their defaults."""
         user = self.owner_of_methods()
         assert user is not None
         given = fields(request, PreferencesShape)
@@ -256,17 +266,17 @@ class SendingShape(s.Serializer[Any]):
     method = s.CharField()
     kind = s.CharField()
     state = s.ChoiceField(choices=["waiting", "sent", "stopped", "given_up"])
-    due_at = s.DateTimeField(help_text="when it is, or was, to be tried next")
+    due_at = s.DateTimeField(help_text="time of the next attempt, planned or past")
     attempts = s.IntegerField()
     held = s.CharField(help_text="reason for the delay")
-    why = s.CharField(help_text="what was answered last, or why it ended")
+    why = s.CharField(help_text="last answer, or the reason for its end")
     ended_at = s.DateTimeField(allow_null=True)
 
 
 class NotificationShape(s.Serializer[Any]):
     key = s.CharField()
-    person = s.CharField(allow_null=True, help_text="null for channels")
-    reason = s.CharField(help_text="why they are called")
+    person = s.CharField(allow_null=True, help_text="null: a channel")
+    reason = s.CharField(help_text="reason for the notification")
     urgent = s.BooleanField()
     state = s.ChoiceField(choices=["waiting", "sent", "stopped", "given_up"])
     why = s.CharField()
@@ -290,8 +300,8 @@ class NotificationsView(IncidentAPI):
         responses={200: NotificationListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Notifications of an incident: recipient, method and outcome, the latest first. As they stand: the attempts
-        up to a moment are events of the incident."""
+        """Notifications of an incident: recipient, method and outcome, newest first. Current state only:
+        earlier attempts are in the timeline."""
         parameters(request, "cursor", "limit")
         incident = queries.get(reference).incident.id
         pages = Latest()

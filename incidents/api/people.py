@@ -26,12 +26,16 @@ from ingest.api.authentication import HasScope
 from ingest.api.keys import Key
 from ingest.api.pagination import Pages
 
-NO_TEAM = {404: OpenApiResponse(ProblemShape, "No such team or user.")}
+NO_TEAM = {404: OpenApiResponse(ProblemShape, "Team or user not found.")}
 
 
 class UserSerializer(Strict, s.ModelSerializer[User]):
     password = s.CharField(
-        write_only=True, required=False, allow_null=True, max_length=200, help_text="null: only by OIDC"
+        write_only=True,
+        required=False,
+        allow_null=True,
+        max_length=200,
+        help_text="null: sign-in by OIDC only",
     )
     teams = s.SerializerMethodField(help_text="role by team")
 
@@ -42,8 +46,8 @@ class UserSerializer(Strict, s.ModelSerializer[User]):
         )  # fmt: skip
         read_only_fields = ("last_login",)
         extra_kwargs: ClassVar[dict[str, Any]] = {
-            "is_staff": {"help_text": "may configure everything"},
-            "is_active": {"help_text": "false: signed out at once, and cannot sign in"},
+            "is_staff": {"help_text": "true: may change all configuration"},
+            "is_active": {"help_text": "false: signed out at once and unable to sign in"},
         }
 
     def get_teams(self, row: User) -> dict[str, str]:
@@ -51,7 +55,7 @@ class UserSerializer(Strict, s.ModelSerializer[User]):
 
     def validate_username(self, username: str) -> str:
         if self.instance is not None and username != self.instance.username:
-            raise s.ValidationError("is in the record of what they did and stays; make another user")
+            raise s.ValidationError("cannot be changed: recorded actions refer to it; create another user")
         return username
 
 
@@ -91,7 +95,9 @@ class UsersView(Catalog):
         serializer.instance = row
 
     def perform_destroy(self, instance: User) -> None:
-        raise ConflictError(f"{instance.username} is in the record; switch them off with `is_active: false`.")
+        raise ConflictError(
+            f"Recorded actions refer to {instance.username}; deactivate the account with `is_active: false`."
+        )
 
 
 class MemberShape(s.Serializer[Any]):
@@ -112,7 +118,7 @@ class MembersView(IncidentAPI):
 
     @extend_schema(operation_id="team_members_list", responses={200: MembersShape, **ERRORS, **NO_TEAM})
     def get(self, request: Request, slug: str) -> Response:  # noqa: ARG002
-        """The people of a team, by name."""
+        """People of a team, by name."""
         team = _team(slug)
         rows = team.memberships.select_related("user").order_by("user__username")
         return Response({"results": MemberShape(rows, many=True).data})
@@ -128,14 +134,14 @@ class MemberView(IncidentAPI):
         operation_id="team_members_set", request=RoleShape, responses={200: MemberShape, **ERRORS, **NO_TEAM}
     )
     def put(self, request: Request, slug: str, username: str) -> Response:
-        """Put somebody into a team, or change their role there."""
+        """Add a person to a team, or change their role."""
         role = check_line("role", fields(request, RoleShape)["role"])
         row = people.set_member(_team(slug), _user(username), role, context(request))
         return Response(MemberShape(row).data)
 
     @extend_schema(operation_id="team_members_remove", responses={204: None, **ERRORS, **NO_TEAM})
     def delete(self, request: Request, slug: str, username: str) -> Response:
-        """Take somebody out of a team."""
+        """Remove a person from a team."""
         people.remove_member(_team(slug), _user(username), context(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 

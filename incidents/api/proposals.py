@@ -25,21 +25,21 @@ from ingest.api.authentication import HasScope
 
 
 class ProposeShape(s.Serializer[Any]):
-    """A hand-over with `team`, or a silence with `minutes` and perhaps `matchers`."""
+    """A hand-over with `team`, or a silence with `minutes` and optionally `matchers`."""
 
     action = s.ChoiceField(choices=["hand_over", "silence"])
     reason = s.CharField(max_length=2000, help_text="shown to the person who decides")
-    team = s.CharField(required=False, help_text="slug, of a hand-over")
+    team = s.CharField(required=False, help_text="hand-over: slug of the target team")
     matchers = s.JSONField(
         required=False,
-        help_text='of a silence: text such as `disk=~"d.*"`, or a list as Alertmanager has it; default: the labels that'
-        " the firing alerts share",
+        help_text='silence: matchers as text such as `disk=~"d.*"` or as a list in the format of'
+        " Alertmanager; default: the labels that the firing alerts share",
     )
-    minutes = s.IntegerField(required=False, help_text="of a silence: its length from the acceptance")
+    minutes = s.IntegerField(required=False, help_text="silence: length in minutes, from the acceptance")
     cites = s.ListField(
         child=s.CharField(),
         required=False,
-        help_text="runs and log positions that the reason rests on; at most 20",
+        help_text="runs and log positions cited as evidence; at most 20",
     )
 
 
@@ -64,7 +64,7 @@ class ProposalsView(IncidentAPI):
 
     @extend_schema(operation_id="incidents_proposals", responses={200: ProposalsShape, **ERRORS, **MISSING})
     def get(self, request: Request, reference: str) -> Response:
-        """Proposals that wait for a person, and what people decided on others."""
+        """Proposed actions that await a decision, and past decisions."""
         parameters(request)
         return Response(_shown(queries.get(reference).incident))
 
@@ -72,17 +72,19 @@ class ProposalsView(IncidentAPI):
         operation_id="incidents_propose",
         request=ProposeShape,
         responses={
-            201: OpenApiResponse(ProposalsShape, "Waits for a person."),
-            200: OpenApiResponse(ProposalsShape, "The same proposal waits already; nothing was stored."),
+            201: OpenApiResponse(ProposalsShape, "Proposed; awaits a decision."),
+            200: OpenApiResponse(
+                ProposalsShape, "The same proposal already awaits a decision; nothing was stored."
+            ),
             409: OpenApiResponse(
-                shapes.ConflictShape, "It does not fit the incident's state: `detail` says why."
+                shapes.ConflictShape, "Not possible in the state of the incident; `detail` has the reason."
             ),
             **ERRORS,
             **MISSING,
         },
     )
     def post(self, request: Request, reference: str) -> Response:
-        """Propose a hand-over or a silence. Nothing is done until a person accepts it in the console."""
+        """Propose a hand-over or a silence. It takes effect only when a person accepts it in the console."""
         incident_id = queries.get(reference).incident.id
         body, by = fields(request, ProposeShape), context(request)
         cites = sequence("cites", body.get("cites", []))

@@ -23,31 +23,33 @@ from ingest.queries import now_utc
 
 
 class SuspectShape(s.Serializer[Any]):
-    component = s.CharField(help_text="`none`: none of the suspects is at fault")
-    probability = s.FloatField(help_text="after all answers")
+    component = s.CharField(help_text="suspect; `none`: none of the suspects is at fault")
+    probability = s.FloatField(help_text="probability after all answers")
 
 
 class QuestionShape(s.Serializer[Any]):
     """A measurement. It is positive if one of `tests` is at fault."""
 
-    id = s.CharField(help_text="the same for the same measurement")
+    id = s.CharField(help_text="id of the measurement, stable across requests")
     kind = s.ChoiceField(choices=KINDS)
     target = s.CharField()
-    text = s.CharField(help_text="what to do")
-    positive = s.CharField(help_text="what a positive outcome is")
+    text = s.CharField(help_text="instruction")
+    positive = s.CharField(help_text="definition of a positive outcome")
     tests = s.ListField(child=s.CharField())
     detection = s.FloatField(help_text="probability of a positive outcome if one of `tests` is at fault")
-    false_alarm = s.FloatField(help_text="the same if none of them is")
+    false_alarm = s.FloatField(help_text="probability of a positive outcome if none of `tests` is at fault")
     minutes = s.FloatField()
-    cost = s.FloatField(help_text="beside the minutes, in minutes of an engineer or of lost capacity")
+    cost = s.FloatField(
+        help_text="cost in addition to the time, in minutes of an engineer or of lost capacity"
+    )
     bits = s.FloatField(help_text="expected reduction of the entropy of `suspects`")
-    bits_per_minute = s.FloatField(help_text="bits / (minutes + cost); the list is ordered by it")
-    src = s.CharField(help_text="of probes; empty for others")
+    bits_per_minute = s.FloatField(help_text="bits / (minutes + cost), the order of the list")
+    src = s.CharField(help_text="source of probes; empty for other measurements")
     dst = s.CharField()
     hops = s.ListField(child=s.CharField())
-    packets = s.IntegerField(help_text="probes to send")
-    rate = s.FloatField(help_text="share of packets that the fault is taken to lose")
-    judged_by_rows = s.BooleanField(help_text="whether agents can be asked, and `probe` rows answer it")
+    packets = s.IntegerField(help_text="number of probes to send")
+    rate = s.FloatField(help_text="assumed share of packets lost by the fault")
+    judged_by_rows = s.BooleanField(help_text="true: agents can run it, and `probe` rows answer it")
 
 
 class RequestedShape(s.Serializer[Any]):
@@ -58,43 +60,46 @@ class RequestedShape(s.Serializer[Any]):
 
 
 class AnsweredShape(s.Serializer[Any]):
-    """An answer as it was recorded, with the probabilities before and after it."""
+    """A recorded answer, with the probabilities before and after it."""
 
     question = s.DictField()
     outcome = s.ChoiceField(choices=OUTCOMES)
-    by = s.CharField(help_text="`telemetry`: rows")
-    at = s.DateTimeField(help_text="when it was measured")
+    by = s.CharField(help_text="person or key; `telemetry`: answered by rows")
+    at = s.DateTimeField(help_text="time of the measurement")
     recorded_at = s.DateTimeField()
     effect = s.CharField(
-        help_text="narrowed, moved, contradicts, repeated, unclear, no_suspect or late (the incident was resolved)"
+        help_text="effect on the suspects: narrowed, moved, contradicts, repeated, unclear, no_suspect or"
+        " late (the incident was resolved)"
     )
     prior = s.DictField(child=s.FloatField())
     posterior = s.DictField(child=s.FloatField())
     bits_expected = s.FloatField()
-    bits_gained = s.FloatField(help_text="negative where the answer surprises")
+    bits_gained = s.FloatField(help_text="information gained; negative for a surprising answer")
 
 
 class QuestionsShape(s.Serializer[Any]):
     suspects = SuspectShape(many=True)
     bits = s.FloatField(help_text="entropy of `suspects`")
-    reason = s.CharField(allow_null=True, help_text="why no question is listed")
-    questions = QuestionShape(many=True, help_text="the best first")
-    requested = RequestedShape(many=True, help_text="probes on the ping lists")
+    reason = s.CharField(allow_null=True, help_text="reason for an empty list; null: questions are listed")
+    questions = QuestionShape(many=True, help_text="best first")
+    requested = RequestedShape(many=True, help_text="probes currently on the ping lists")
     answers = AnsweredShape(many=True, help_text="oldest first")
 
 
 class AnswerShape(s.Serializer[Any]):
-    outcome = s.ChoiceField(choices=OUTCOMES, help_text="`positive` is what the question says it is")
-    at = s.DateTimeField(required=False, help_text="when it was measured; default: now")
+    outcome = s.ChoiceField(choices=OUTCOMES, help_text="outcome; `positive` as defined by the question")
+    at = s.DateTimeField(required=False, help_text="time of the measurement; default: now")
     note = s.CharField(required=False, max_length=2000)
-    by = s.CharField(required=False, max_length=255, help_text="who or what measured; default: the sender")
+    by = s.CharField(
+        required=False, max_length=255, help_text="person or system that measured; default: the sender"
+    )
 
 
 CHANGED = {
-    409: OpenApiResponse(shapes.ConflictShape, "It does not fit the incident's state: `detail` says why."),
-    404: OpenApiResponse(
-        PROBLEM, "There is no such incident, or it has no such question; nothing was recorded."
+    409: OpenApiResponse(
+        shapes.ConflictShape, "Not possible in the state of the incident; `detail` has the reason."
     ),
+    404: OpenApiResponse(PROBLEM, "Incident or question not found; nothing was recorded."),
     **ERRORS,
 }
 
@@ -109,8 +114,8 @@ class QuestionsAPI(IncidentAPI):
 class QuestionsView(QuestionsAPI):
     @extend_schema(operation_id="incidents_questions", responses={200: QuestionsShape, **ERRORS, **MISSING})
     def get(self, request: Request, reference: str) -> Response:
-        """The measurements that would tell the suspects apart, ranked by expected bits per minute and cost, with the
-        probability of each suspect, the probes asked of agents, and the answers."""
+        """Measurements that would tell the suspects apart, ranked by expected bits per minute and cost,
+        with the probability of each suspect, requested probes and answers."""
         parameters(request)
         return Response(questions_of(queries.get(reference).incident, now_utc()).as_json())
 
@@ -122,7 +127,7 @@ class RequestProbeView(QuestionsAPI):
         responses={200: OpenApiResponse(QuestionsShape, "On the ping lists for 30 minutes."), **CHANGED},
     )
     def post(self, request: Request, reference: str, question: str) -> Response:
-        """Put a probe on the ping lists that agents poll. Rows of its path that arrive answer the question."""
+        """Put a probe on the ping lists that agents poll. Incoming rows of its path answer the question."""
         fields(request, shapes.NothingShape)
         incident_id = queries.get(reference).incident.id
         return _answer(commands.request(incident_id, question, context(request)))
@@ -133,13 +138,13 @@ class AnswerQuestionView(QuestionsAPI):
         operation_id="incidents_answer_question",
         request=AnswerShape,
         responses={
-            200: OpenApiResponse(QuestionsShape, "Recorded, or recorded before (then without a receipt)."),
+            200: OpenApiResponse(QuestionsShape, "Recorded, or already recorded (no receipt)."),
             **CHANGED,
         },
     )
     def post(self, request: Request, reference: str, question: str) -> Response:
-        """Record the outcome of a measurement. The probabilities move and the cause narrows; an answer to a resolved
-        incident is recorded as late and changes no cause."""
+        """Record the outcome of a measurement, which updates the probabilities and narrows the cause. An
+        answer to a resolved incident is recorded as late and changes no cause."""
         body = fields(request, AnswerShape)
         by = context(request)
         done = commands.answer(

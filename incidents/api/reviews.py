@@ -18,15 +18,19 @@ from incidents.reviews import commands
 from incidents.reviews.models import Review
 
 MOST = 500
-CHANGED = {409: OpenApiResponse(shapes.ConflictShape, "Somebody else changed it."), **ERRORS, **MISSING}
+CHANGED = {
+    409: OpenApiResponse(shapes.ConflictShape, "Changed by someone else in the meantime."),
+    **ERRORS,
+    **MISSING,
+}
 
 
 class ActionShape(s.Serializer[Any]):
     id = s.IntegerField()
     text = s.CharField()
-    owner = s.CharField(help_text="user name; empty: nobody yet")
-    due = s.CharField(help_text="a date; empty: none")
-    done_at = s.CharField(help_text="empty: open")
+    owner = s.CharField(help_text="user name; empty: not assigned")
+    due = s.CharField(help_text="due date; empty: none")
+    done_at = s.CharField(help_text="time of completion; empty: open")
     done_by = s.CharField()
 
 
@@ -35,21 +39,23 @@ class ReviewShape(s.Serializer[Any]):
     text = s.CharField(help_text="Markdown")
     actions = ActionShape(many=True)
     published_at = s.DateTimeField(allow_null=True)
-    edition = s.IntegerField(help_text="rises with each change; send it with a new text")
+    edition = s.IntegerField(help_text="revision of the text, to be sent with a new text")
     updated_at = s.DateTimeField()
     updated_by = s.CharField()
 
 
 class ReviewChangeShape(s.Serializer[Any]):
     text = s.CharField(required=False)
-    edition = s.IntegerField(required=False, help_text="of the text that was changed; required with `text`")
+    edition = s.IntegerField(
+        required=False, help_text="revision that the change is based on; required with `text`"
+    )
     published = s.BooleanField(required=False)
 
 
 class NewActionShape(s.Serializer[Any]):
     text = s.CharField()
     owner = s.CharField(required=False)
-    due = s.CharField(required=False, help_text="such as 2026-12-24")
+    due = s.CharField(required=False, help_text="date, such as 2026-12-24")
 
 
 class ActionChangeShape(s.Serializer[Any]):
@@ -77,7 +83,7 @@ class ReviewAPI(IncidentAPI):
 class ReviewView(ReviewAPI):
     @extend_schema(operation_id="incidents_review", responses={200: ReviewShape, **ERRORS, **MISSING})
     def get(self, request: Request, reference: str) -> Response:
-        """The review of an incident; 404 where there is none yet."""
+        """The review of an incident; 404 before it is drafted."""
         parameters(request)
         return _answer(commands.find(reference))
 
@@ -85,7 +91,7 @@ class ReviewView(ReviewAPI):
         operation_id="incidents_review_draft", request=None, responses={200: ReviewShape, **CHANGED}
     )
     def post(self, request: Request, reference: str) -> Response:
-        """Draft the review from the log; one that exists stays as it is."""
+        """Draft the review from the log; an existing review is unchanged."""
         fields(request, shapes.NothingShape)
         return _answer(commands.begin(reference, context(request)))
 
@@ -95,11 +101,13 @@ class ReviewView(ReviewAPI):
         responses={200: ReviewShape, **CHANGED},
     )
     def patch(self, request: Request, reference: str) -> Response:
-        """Write another text, publish, or take back the publication."""
+        """Change the text, publish, or withdraw the publication."""
         body, by = fields(request, ReviewChangeShape), context(request)
         if "text" in body:
             if "edition" not in body:
-                raise InvalidValueError("edition", "is required with a text: the edition that you changed")
+                raise InvalidValueError(
+                    "edition", "is required with a text: the revision that the change is based on"
+                )
             commands.write(reference, body["text"], body["edition"], by)
         if "published" in body:
             commands.publish(reference, body["published"], by)
@@ -137,11 +145,11 @@ class ReviewActionView(ReviewAPI):
 class OpenActionsView(ReviewAPI):
     @extend_schema(
         operation_id="review_actions",
-        parameters=[OpenApiParameter("owner", str, description="only those of this user")],
+        parameters=[OpenApiParameter("owner", str, description="actions of this user only")],
         responses={200: ActionsShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Actions of all reviews that are not done, the earliest date first; at most 500."""
+        """Open actions of all reviews, earliest date first; at most 500."""
         given = parameters(request, "owner")
         found = [
             {"incident": row.number, **one}

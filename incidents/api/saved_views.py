@@ -36,10 +36,12 @@ MOST_WORDS = 1000
 
 class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
     slug = s.SlugField(max_length=80)
-    team = s.SlugRelatedField(slug_field="slug", queryset=Team.objects.all(), help_text="whose people see it")
+    team = s.SlugRelatedField(
+        slug_field="slug", queryset=Team.objects.all(), help_text="slug of the team that sees the view"
+    )
     tab = s.ChoiceField(choices=commands.TABS, default=commands.USUAL["tab"])
     search = s.CharField(
-        max_length=MOST_WORDS, allow_blank=True, default="", help_text="as in the field of the inbox"
+        max_length=MOST_WORDS, allow_blank=True, default="", help_text="search, as in the inbox"
     )
     order = s.ChoiceField(choices=list(ORDERS), default=commands.USUAL["order"])
 
@@ -72,7 +74,7 @@ class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
         name, team = given.get("name", row and row.name), given.get("team", row and row.team)
         named = SavedView.objects.filter(team=team, name=name, removed_at=None)
         if (named if row is None else named.exclude(pk=row.pk)).exists():
-            raise s.ValidationError({"name": ["the team has a view of this name already"]})
+            raise s.ValidationError({"name": ["the team already has a view with this name"]})
         before = {} if row is None else commands.saved_view_as_json(row)
         stored = {name: given.pop(name, before.get(name, "")) for name in commands.FIELDS}
         try:
@@ -121,4 +123,6 @@ class SavedViewsView(Catalog):
         name = actor_name(self.context)
         for thing in (before, after):
             if name is not None and thing is not None and not commands.responds(name, thing["team"]):
-                raise ForbiddenError(f"to share a view with {thing['team']} takes a responder of it")
+                raise ForbiddenError(
+                    f"sharing a view with {thing['team']} requires the role responder in that team"
+                )

@@ -30,7 +30,7 @@ REGIONS = 100
 
 
 class BacktestRequestShape(StrictMixin, s.Serializer[Any]):
-    """Body of POST /backtests. Every window that lies in `[start, end)` is judged."""
+    """Body of POST /backtests. Every window inside `[start, end)` is judged."""
 
     analyzer = s.CharField(max_length=60)
     start = s.DateTimeField(default_timezone=UTC)
@@ -43,10 +43,13 @@ class BacktestRequestShape(StrictMixin, s.Serializer[Any]):
         required=False,
         default=list,
         max_length=REGIONS,
-        help_text="none: all regions with data",
+        help_text="default: all regions with data",
     )
     against = s.UUIDField(
-        required=False, allow_null=True, default=None, help_text="judge the windows of that backtest instead"
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="id of a backtest whose windows are judged instead",
     )
 
     def request_of(self) -> BacktestRequest:
@@ -68,8 +71,8 @@ class BacktestShape(s.Serializer[BacktestRow]):
     length = SpanField()
     every = SpanField()
     against = s.UUIDField(source="against_id", allow_null=True)
-    total = s.IntegerField(allow_null=True, help_text="windows; null until it begins")
-    done = s.IntegerField(help_text="windows judged")
+    total = s.IntegerField(allow_null=True, help_text="number of windows; null: not started")
+    done = s.IntegerField(help_text="number of windows judged")
     requested_by = s.CharField()
     created_at = s.DateTimeField(default_timezone=UTC)
     finished_at = s.DateTimeField(default_timezone=UTC, allow_null=True)
@@ -77,7 +80,7 @@ class BacktestShape(s.Serializer[BacktestRow]):
 
 
 class BacktestWithResultShape(BacktestShape):
-    result = s.DictField(allow_null=True, help_text="the score, as `manage.py backtest --json` prints it")
+    result = s.DictField(allow_null=True, help_text="score, as `manage.py backtest --json` prints it")
 
 
 class Newest(Pages):
@@ -107,7 +110,8 @@ class BacktestsView(ScorecardAPI, ListAPIView[BacktestRow]):
         responses={202: BacktestWithResultShape},
     )
     def post(self, request: Request) -> Response:
-        """Judge recorded telemetry again and score it against resolved incidents. Queued; follow `Location`."""
+        """Judge recorded telemetry and score the verdicts against resolved incidents. Queued; follow
+        `Location`."""
         requested = BacktestRequestShape(data=request.data)
         requested.is_valid(raise_exception=True)
         try:
@@ -121,7 +125,7 @@ class BacktestsView(ScorecardAPI, ListAPIView[BacktestRow]):
 class BacktestView(ScorecardAPI):
     @extend_schema(operation_id="backtests_retrieve", responses={200: BacktestWithResultShape})
     def get(self, request: Request, id: str) -> Response:  # noqa: ARG002
-        """Progress, and the score once it is done."""
+        """Progress of a backtest, and its score at the end."""
         return Response(BacktestWithResultShape(_found(id)).data)
 
 
@@ -129,13 +133,13 @@ class CancelView(ScorecardAPI):
     @extend_schema(
         operation_id="backtests_cancel",
         request=None,
-        responses={200: BacktestWithResultShape, 409: OpenApiResponse(description="It is over.")},
+        responses={200: BacktestWithResultShape, 409: OpenApiResponse(description="Already ended.")},
     )
     def post(self, request: Request, id: str) -> Any:  # noqa: ARG002
-        """Stop it. What was judged stays."""
+        """Stop a backtest. Verdicts so far are kept."""
         row = _found(id)
         if not requests.cancel(row.pk, _now()):
-            return problem(status.HTTP_409_CONFLICT, "Conflict", f"The backtest is {row.state} already.")
+            return problem(status.HTTP_409_CONFLICT, "Conflict", f"The backtest is already {row.state}.")
         return Response(BacktestWithResultShape(_found(id)).data)
 
 

@@ -26,14 +26,15 @@ MOST = 50
 
 
 class SimilarShape(s.Serializer[Any]):
-    """A resolved incident, and how alike it is."""
+    """A resolved incident, with its similarity."""
 
     number = s.IntegerField()
     title = s.CharField()
     similarity = s.FloatField(help_text="cosine of TF-IDF over title, component, labels and cause, 0 to 1")
-    team = s.CharField(help_text="that resolved it")
+    team = s.CharField(help_text="slug of the team that resolved it")
     confirmed_cause = s.CharField(
-        allow_null=True, help_text="none: nothing was at fault; null: its alerts were over"
+        allow_null=True,
+        help_text="confirmed cause; none: nothing was at fault; null: resolved with its alerts",
     )
     resolved_at = s.DateTimeField()
     seconds_to_resolve = s.FloatField()
@@ -41,51 +42,56 @@ class SimilarShape(s.Serializer[Any]):
 
 
 class RecordShape(s.Serializer[Any]):
-    """Share of right answers about the latest incidents that it had not learned from."""
+    """Share of right suggestions on the latest incidents, none of which were learned from."""
 
-    judged = s.IntegerField(help_text="the latest so many resolved incidents")
-    suggested = s.IntegerField(help_text="for so many of them it would have suggested a team")
-    right = s.IntegerField(help_text="of those, so many were resolved by that team")
+    judged = s.IntegerField(help_text="number of latest resolved incidents judged")
+    suggested = s.IntegerField(help_text="number of these with a suggestion")
+    right = s.IntegerField(help_text="number of suggestions that match the resolving team")
 
 
 class SuggestedTeamShape(s.Serializer[Any]):
-    team = s.CharField(allow_null=True, help_text="null where nothing is suggested")
-    probability = s.FloatField(allow_null=True, help_text="of the likeliest team, calibrated")
+    team = s.CharField(allow_null=True, help_text="slug of the suggested team; null: no suggestion")
+    probability = s.FloatField(allow_null=True, help_text="calibrated probability of the likeliest team")
     record = RecordShape()
     why = s.CharField()
 
 
 class TimeRecordShape(s.Serializer[Any]):
-    """Coverage of the quantiles over the latest incidents, each judged by those resolved before it opened."""
+    """Coverage of the quantiles on the latest incidents, each predicted from those resolved before it
+    opened."""
 
     judged = s.IntegerField()
     coverage = s.FloatField(
-        allow_null=True, help_text="share of times between the quantiles .1 and .9; 0.8 is right"
+        allow_null=True, help_text="share of times between the quantiles .1 and .9; ideal: 0.8"
     )
-    pinball_loss = s.FloatField(help_text="mean over the three levels, seconds")
-    pinball_loss_of_median = s.FloatField(help_text="of the median of the past at all levels")
+    pinball_loss = s.FloatField(help_text="mean loss over the three levels, seconds")
+    pinball_loss_of_median = s.FloatField(help_text="loss of the past median at all levels, for comparison")
     pinball_loss_of_quantiles = s.FloatField(
-        help_text="of the quantiles of the past, the same for all incidents"
+        help_text="loss of the past quantiles, equal for all incidents, for comparison"
     )
 
 
 class TimeToMitigateShape(s.Serializer[Any]):
-    """Quantiles of the time from opening to resolution, given that the incident is open now; learned from resolved
-    ones."""
+    """Quantiles of the time from opening to resolution, given that the incident is still open; learned
+    from resolved incidents."""
 
     seconds = s.DictField(
-        child=s.FloatField(), allow_null=True, help_text="by level: 0.1, 0.5, 0.9; null where nothing is said"
+        child=s.FloatField(),
+        allow_null=True,
+        help_text="seconds by level: 0.1, 0.5, 0.9; null: no prediction",
     )
-    learned = s.IntegerField(help_text="resolved incidents")
+    learned = s.IntegerField(help_text="number of resolved incidents learned from")
     record = TimeRecordShape()
-    why = s.CharField(help_text="why nothing is said; else empty")
+    why = s.CharField(help_text="reason for a missing prediction; else empty")
 
 
 class SimilarListShape(s.Serializer[Any]):
     results = SimilarShape(many=True)
-    time_to_mitigate = TimeToMitigateShape(allow_null=True, help_text="null with `as_of` and once resolved")
+    time_to_mitigate = TimeToMitigateShape(
+        allow_null=True, help_text="null with `as_of` and after the resolution"
+    )
     suggested_team = SuggestedTeamShape(
-        allow_null=True, help_text="null with `as_of`: it was learned from what came later, too"
+        allow_null=True, help_text="null with `as_of`: the model also learned from later incidents"
     )
 
 
@@ -96,8 +102,8 @@ class SimilarView(IncidentAPI):
         responses={200: SimilarListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Resolved incidents that are most like this one, how long it will last, and which team resolved such ones.
-        The team is acted on only where a route says so (`follow_suggestion`)."""
+        """Most similar resolved incidents, predicted duration, and the team that resolved similar ones.
+        Only a route with `follow_suggestion` acts on the suggested team."""
         # Learning brings a hundred megabytes, which a process that is never asked should not carry.
         from incidents.similarity.similar import similar_to, suggested_team, time_to_mitigate
 

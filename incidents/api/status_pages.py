@@ -45,19 +45,25 @@ from ingest.api.keys import ADMIN
 from ingest.queries import configured
 
 MOST = 200
-CHANGED = {409: OpenApiResponse(shapes.ConflictShape, "It was withdrawn, or is full."), **ERRORS, **MISSING}
+CHANGED = {
+    409: OpenApiResponse(shapes.ConflictShape, "The notice was withdrawn or is full."),
+    **ERRORS,
+    **MISSING,
+}
 
 
 # Pages
 # ----------------------------------------------------------------------------------------------------------
 class PublicServiceShape(s.Serializer[Any]):
-    key = s.CharField(required=False, help_text="names it in updates; default: made from the name; stays")
-    name = s.CharField(help_text="as the page shows it")
+    key = s.CharField(
+        required=False, help_text="key used in updates; default: derived from the name; cannot be changed"
+    )
+    name = s.CharField(help_text="name on the page")
     group = s.CharField(required=False, allow_blank=True, help_text="heading on the page")
     covers = s.ListField(
         child=s.CharField(),
         required=False,
-        help_text="slugs of services and globs over components, for drafts; never shown on the page",
+        help_text="slugs of services and globs over components, for drafts; not shown on the page",
     )
 
 
@@ -67,14 +73,14 @@ class PublicServicesField(s.JSONField):
 
 
 class StatusPageSerializer(Strict, s.ModelSerializer[StatusPage]):
-    slug = s.SlugField(max_length=60, help_text="the page is at /status/<slug>; stays")
-    public = s.BooleanField(required=False, help_text="shown without signing in; default false")
+    slug = s.SlugField(max_length=60, help_text="address of the page: /status/<slug>; cannot be changed")
+    public = s.BooleanField(required=False, help_text="true: visible without signing in; default: false")
     team = s.SlugRelatedField(
         slug_field="slug",
         queryset=Team.objects.all(),
         allow_null=True,
         required=False,
-        help_text="its responders publish; null: responders of any team",
+        help_text="slug of the team whose responders publish; null: responders of any team",
     )
     services = PublicServicesField(required=False)
 
@@ -85,7 +91,7 @@ class StatusPageSerializer(Strict, s.ModelSerializer[StatusPage]):
     def validate_slug(self, slug: str) -> str:
         if self.instance is not None:
             if slug != self.instance.slug:
-                raise s.ValidationError("stays; make another page")
+                raise s.ValidationError("cannot be changed; create another page")
         elif StatusPage.objects.filter(slug=slug).exists():
             raise s.ValidationError("is the address of another status page")
         return slug
@@ -149,7 +155,7 @@ class NoticeShape(s.Serializer[Any]):
     began_at = s.DateTimeField()
     ended_at = s.DateTimeField(allow_null=True)
     updates = StatusUpdateShape(many=True, help_text="newest first")
-    incident = s.IntegerField(allow_null=True, help_text="number; never on the page")
+    incident = s.IntegerField(allow_null=True, help_text="incident number; not shown on the page")
     withdrawn = s.BooleanField()
 
 
@@ -163,14 +169,14 @@ class PublishShape(s.Serializer[Any]):
     services = s.DictField(
         child=s.ChoiceField(choices=list(STATES)),
         required=False,
-        help_text="state of each service until the next update; those left out are operational",
+        help_text="state of each service until the next update; services left out are operational",
     )
     title = s.CharField(required=False, help_text="required for a new notice")
 
 
 class OpenNoticeShape(PublishShape):
     kind = s.ChoiceField(choices=list(STATUSES), required=False, help_text="default incident")
-    incident = s.CharField(required=False, help_text="id or number; never on the page")
+    incident = s.CharField(required=False, help_text="id or number of the incident; not shown on the page")
 
 
 class EditShape(s.Serializer[Any]):
@@ -194,7 +200,7 @@ class StatusPageAPI(IncidentAPI):
 class NoticesView(StatusPageAPI):
     @extend_schema(operation_id="status_page_notices", responses={200: NoticesShape, **ERRORS, **MISSING})
     def get(self, request: Request, slug: str) -> Response:
-        """Notices of a page, the newest first, with withdrawn ones; at most 200."""
+        """Notices of a page, newest first, including withdrawn ones; at most 200."""
         parameters(request)
         page = page_called(slug)
         rows = StatusNotice.objects.filter(page=page.slug)[:MOST]
@@ -225,7 +231,7 @@ class NoticeView(StatusPageAPI):
 
     @extend_schema(operation_id="status_page_withdraw_notice", responses={200: NoticeShape, **CHANGED})
     def delete(self, request: Request, slug: str, id: str) -> Response:
-        """Withdraw a notice that was published by mistake: the page no longer has it."""
+        """Withdraw a notice from its page."""
         return Response(
             _as_json(commands.withdraw_notice(slug, str(id), context(request)), page_called(slug))
         )
@@ -260,7 +266,9 @@ class StatusSubscriberShape(s.Serializer[Any]):
     id = s.IntegerField()
     address = s.CharField()
     requested_at = s.DateTimeField()
-    confirmed_at = s.DateTimeField(allow_null=True, help_text="null: gets no mail yet")
+    confirmed_at = s.DateTimeField(
+        allow_null=True, help_text="time of confirmation; null: not confirmed, gets no mail"
+    )
 
 
 class StatusSubscribersShape(s.Serializer[Any]):
@@ -277,7 +285,7 @@ class StatusSubscribersView(StatusPageAPI):
         responses={200: StatusSubscribersShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, slug: str) -> Response:
-        """Subscribers by mail in order of their ids, at most 200."""
+        """Mail subscribers in order of their ids; at most 200."""
         given = parameters(request, "after")
         after = given.get("after", "0")
         if not (after.isdecimal() and after.isascii() and len(after) < 19):
@@ -293,7 +301,7 @@ class StatusSubscriberView(StatusPageAPI):
 
     @extend_schema(operation_id="status_page_remove_subscriber", responses={204: None, **ERRORS, **MISSING})
     def delete(self, request: Request, slug: str, id: int) -> Response:
-        """Delete an address with all that waits for it."""
+        """Delete a subscriber and their queued mail."""
         row = StatusSubscriber.objects.filter(page=page_called(slug).slug, pk=id).first()
         if row is None:
             raise UnknownStatusPageError(f"{slug} has no subscriber {id}")
@@ -308,7 +316,7 @@ class StatusDraftView(StatusPageAPI):
         responses={200: StatusDraftShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """A first update for a status page, drafted from the incident; nothing is published."""
+        """Draft of a first update for a status page, from the incident; nothing is published."""
         given = parameters(request, "page")
         if "page" not in given:
             raise InvalidValueError("page", "is required: the slug of a status page")

@@ -19,12 +19,14 @@ from ingest.api.problem_details import problem
 FORM = {"application/x-www-form-urlencoded": OpenApiTypes.OBJECT}
 REFUSED = {
     403: OpenApiResponse(ProblemShape, "Unsigned or forged."),
-    404: OpenApiResponse(ProblemShape, "There is no such message, or no provider is configured."),
-    409: OpenApiResponse(ProblemShape, "Received before."),
-    410: OpenApiResponse(ProblemShape, "The message is older than a day, or nobody is called by it."),
+    404: OpenApiResponse(ProblemShape, "Message not found, or no provider configured."),
+    409: OpenApiResponse(ProblemShape, "Duplicate, ignored."),
+    410: OpenApiResponse(ProblemShape, "The message is older than a day, or its page has ended."),
     413: OpenApiResponse(ProblemShape, "Too large."),
 }
-TWIML = {(200, "text/xml"): OpenApiResponse(OpenApiTypes.STR, "TwiML: what is replied or read out.")}
+TWIML = {
+    (200, "text/xml"): OpenApiResponse(OpenApiTypes.STR, "TwiML with the reply or the text to read out.")
+}
 LARGEST = 64 * 1024
 """Bytes of a form."""
 
@@ -54,19 +56,19 @@ class ProviderAPI(APIView):
 class ReplyView(ProviderAPI):
     @extend_schema(operation_id="telephony_reply", request=FORM, responses={**TWIML, **REFUSED})
     def post(self, request: Request) -> HttpResponse:
-        """An SMS that a person replied with: `1CODE` acknowledges, `2CODE` hands over, `3CODE` snoozes."""
+        """Reply by SMS: `1CODE` acknowledges, `2CODE` hands over, `3CODE` snoozes."""
         return self.answered(request, requests.reply)
 
 
 class StatusView(ProviderAPI):
     @extend_schema(operation_id="telephony_status", request=FORM, responses={204: None, **REFUSED})
     def post(self, request: Request, message: UUID) -> HttpResponse:
-        """Delivery report of an SMS or a phone call; one that failed makes the next contact method due."""
+        """Delivery report of an SMS or a phone call; after a failure the next contact method is used."""
         return self.answered(request, lambda sent: requests.report(message, sent))
 
 
 class KeypressView(ProviderAPI):
     @extend_schema(operation_id="telephony_keypress", request=FORM, responses={**TWIML, **REFUSED})
     def post(self, request: Request, message: UUID, turn: int) -> HttpResponse:
-        """A key that a person pressed in a phone call: 1 acknowledges, 2 hands over, 3 snoozes, 4 repeats."""
+        """Key pressed in a phone call: 1 acknowledges, 2 hands over, 3 snoozes, 4 repeats."""
         return self.answered(request, lambda sent: requests.press(message, turn, sent))

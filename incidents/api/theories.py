@@ -28,26 +28,26 @@ VERDICTS = ["supported", "contradicted", "cannot be tested"]
 class HopShape(s.Serializer[Any]):
     """One component affects another."""
 
-    cause = s.CharField(help_text="a component")
-    effect = s.CharField(help_text="a component; the next hop begins with it")
+    cause = s.CharField(help_text="component, kind/name")
+    effect = s.CharField(help_text="component, kind/name, with which the next hop begins")
     at = s.DateTimeField(
-        required=False, allow_null=True, help_text="when the cause began to fail, if it is known"
+        required=False, allow_null=True, help_text="start of the failure of the cause, if known"
     )
     change = s.CharField(
-        required=False, allow_null=True, help_text="id of a reported change that made it fail"
+        required=False, allow_null=True, help_text="id of a reported change that caused the failure"
     )
 
 
 class TheoryShape(s.Serializer[Any]):
-    hops = HopShape(many=True, help_text=f"from the cause to the symptom, at most {MOST_HOPS}")
+    hops = HopShape(many=True, help_text=f"hops from the cause to the symptom, at most {MOST_HOPS}")
     note = s.CharField(required=False, max_length=2000)
 
 
 class GroundShape(s.Serializer[Any]):
     ground = s.ChoiceField(choices=["topology", "order", "control", "verdicts", "change"])
     verdict = s.ChoiceField(choices=VERDICTS)
-    text = s.CharField(help_text="what was found, with the figures")
-    would_test = s.CharField(allow_null=True, help_text="what is missing; null where it is decided")
+    text = s.CharField(help_text="result, with figures")
+    would_test = s.CharField(allow_null=True, help_text="missing data; null: decided")
 
 
 class JudgedHopShape(HopShape):
@@ -57,21 +57,23 @@ class JudgedHopShape(HopShape):
 
 class CheckedTheoryShape(s.Serializer[Any]):
     theory = s.UUIDField()
-    verdict = s.ChoiceField(choices=VERDICTS, help_text="contradicted by any hop, supported by all")
+    verdict = s.ChoiceField(
+        choices=VERDICTS, help_text="contradicted if any hop is; supported if all hops are"
+    )
     hops = JudgedHopShape(many=True)
     reaches_symptom = s.BooleanField(
-        help_text="whether the last component is the incident's or one of its alerts"
+        help_text="true: the last component is that of the incident or of one of its alerts"
     )
     note = s.CharField(allow_blank=True)
-    run = s.CharField(allow_null=True, help_text="run of `changepoint` that the onsets are of; null: none")
-    topology_at = s.DateTimeField(help_text="the topology is that of this time: the opening")
+    run = s.CharField(allow_null=True, help_text="run of `changepoint` that provides the onsets; null: none")
+    topology_at = s.DateTimeField(help_text="time of the topology: opening of the incident")
     measurement = s.DictField(
-        allow_null=True, help_text="the best question of the incident about a component of the theory"
+        allow_null=True, help_text="best question of the incident about a component of the theory"
     )
     by = s.CharField()
     at = s.DateTimeField()
-    position = s.CharField(help_text="log position that it was tested at")
-    event = s.CharField(help_text="the event: stream@version")
+    position = s.CharField(help_text="log position at the time of the test")
+    event = s.CharField(help_text="id of the event, stream@version")
 
 
 class TheoriesShape(s.Serializer[Any]):
@@ -84,7 +86,7 @@ class TheoriesView(IncidentAPI):
 
     @extend_schema(operation_id="incidents_theories", responses={200: TheoriesShape, **ERRORS, **MISSING})
     def get(self, request: Request, reference: str) -> Response:
-        """Theories that were tested, with their results as they were."""
+        """Tested theories, with their results at the time."""
         parameters(request)
         return Response({"results": _shown(queries.get(reference).incident.id)})
 
@@ -94,7 +96,8 @@ class TheoriesView(IncidentAPI):
         responses={201: OpenApiResponse(CheckedTheoryShape, "Tested and recorded."), **ERRORS, **MISSING},
     )
     def post(self, request: Request, reference: str) -> Response:
-        """Test a theory hop by hop: is it supported, contradicted, or what would test it. Changes nothing else."""
+        """Test a theory hop by hop: supported, contradicted, or not testable, with the missing data.
+        Changes nothing else."""
         incident_id = queries.get(reference).incident.id
         body = fields(request, TheoryShape)
         done = check_theory(incident_id, hops_from(body["hops"]), body.get("note", ""), context(request))

@@ -89,13 +89,14 @@ def resolve(id: str, body: dict[str, Any], request: Request) -> commands.Command
 ACTIONS = {
     "acknowledge": action(
         "acknowledge",
-        "Acknowledge the incident. You become the owner if it has none. A second acknowledgement is rejected.",
+        "Acknowledge the incident. The sender becomes the owner if there is none. A second"
+        " acknowledgement is rejected.",
         shapes.NothingShape,
         lambda id, _, request: commands.acknowledge(id, context(request)),
     ),
     "unacknowledge": action(
         "unacknowledge",
-        "Take the acknowledgement back.",
+        "Withdraw the acknowledgement.",
         shapes.NothingShape,
         lambda id, _, request: commands.unacknowledge(id, context(request)),
     ),
@@ -107,32 +108,35 @@ ACTIONS = {
     ),
     "hand_over": action(
         "hand_over",
-        "Move it to another team, with the reason. Counts a hop; the new team has yet to accept or acknowledge.",
+        "Reassign the incident to another team, with a reason. Counts as a hand-over; the new"
+        " team has to accept it or acknowledge.",
         shapes.HandOverShape,
         lambda id, body, request: commands.hand_over(id, body["team"], body["reason"], context(request)),
     ),
     "accept": action(
         "accept",
-        "Say that an incident that was handed over is your team's. Refused where no hand-over waits for that.",
+        "Accept a hand-over to your team. Rejected with 409 if no hand-over is pending.",
         shapes.NothingShape,
         lambda id, _, request: commands.accept(id, context(request)),
     ),
     "bounce": action(
         "bounce",
-        "Reject a hand-over with a reason, until it is accepted: the incident returns to the previous team and owner.",
+        "Reject a hand-over that is not accepted yet, with a reason: the incident returns to the"
+        " previous team and owner.",
         shapes.BounceShape,
         lambda id, body, request: commands.bounce(id, body["reason"], context(request)),
     ),
     "undo": action(
         "undo",
-        "Undo the last merge, snooze or unanswered hand-over.",
+        "Undo the last merge, snooze or pending hand-over.",
         shapes.UndoShape,
         lambda id, body, request: commands.undo(id, body.get("what"), context(request)),
     ),
     "snooze": action(
         "snooze",
-        "Put it aside until a time, or until it changes: an alert or a report joins, or another analyzer blames it."
-        " Getting worse wakes it in any case. It wakes as open, with its owner; nothing that joins meanwhile is lost.",
+        "Snooze the incident until a time, or until a change: an alert or report joins, or"
+        " another analyzer blames it. A higher severity ends the snooze at once. Afterwards it is"
+        " open, with its owner; nothing that joins meanwhile is lost.",
         shapes.SnoozeShape,
         lambda id, body, request: commands.snooze(
             id, time_of("until", body.get("until")), body.get("reason", ""), context(request)
@@ -140,8 +144,8 @@ ACTIONS = {
     ),
     "merge": action(
         "merge",
-        "Make it part of another incident, which from then on gets its alerts, reports and findings and is worked on."
-        " An event on each of the two. Refused where one of them is resolved.",
+        "Merge the incident into another one, which gets its alerts, reports and findings from"
+        " then on. Recorded in both. Rejected if either is resolved.",
         shapes.MergeShape,
         lambda id, body, request: commands.merge(
             id, reference("into", body["into"]), body.get("reason", ""), context(request)
@@ -149,15 +153,17 @@ ACTIONS = {
     ),
     "split": action(
         "split",
-        "Take a merged incident out again, with those of its alerts that still fire; asked of the merged one, or with"
-        " `incident` of the one that took it in. Refused while another one is open for its dedup key.",
+        "Split off a merged incident, with those of its alerts that still fire: addressed to the"
+        " merged incident, or to its target with `incident`. Rejected while another incident is"
+        " open for its dedup key.",
         shapes.SplitShape,
         split,
     ),
     "split_off": action(
         "split_off",
-        "Take some of its alerts out, into a new incident with the same team, which is answered. It is acknowledged if"
-        " this one is. Refused where nothing would be left. `undo` of the new one with `split_off` puts them back.",
+        "Move some of its alerts into a new incident of the same team, which is returned. The new"
+        " incident is acknowledged if this one is. Rejected if no alert would remain. `undo` with"
+        " `split_off` on the new incident reverts it.",
         shapes.SplitOffShape,
         lambda id, body, request: commands.split_off(
             id, body["alerts"], context(request), body.get("title", ""), body.get("reason", "")
@@ -165,14 +171,15 @@ ACTIONS = {
     ),
     "escalate": action(
         "escalate",
-        "Call the next people of its escalation policy now, with the reason. Where nobody is being called (it is"
-        " acknowledged or snoozed, or all were called) its policy begins again, and the incident waits for somebody.",
+        "Run the next step of the escalation policy now, with a reason. If the policy is not"
+        " running (acknowledged, snoozed, or all steps done), it starts again and the incident is"
+        " open.",
         shapes.EscalateShape,
         lambda id, body, request: escalate(id, body["reason"], context(request)),
     ),
     "set_severity": action(
         "set_severity",
-        "Set the severity. From then on findings and reports leave it alone.",
+        "Set the severity. Findings and reports no longer change it.",
         shapes.SetSeverityShape,
         lambda id, body, request: commands.set_severity(id, body["severity"], context(request)),
     ),
@@ -184,7 +191,7 @@ ACTIONS = {
     ),
     "comment": action(
         "comment",
-        "Add a comment in Markdown to the timeline, with links to what belongs to it; also on a resolved incident.",
+        "Add a comment in Markdown to the timeline, with links; possible on a resolved incident.",
         shapes.CommentShape,
         lambda id, body, request: commands.comment(
             id, body["text"], context(request), sequence("links", body.get("links", ()))
@@ -192,20 +199,22 @@ ACTIONS = {
     ),
     "link": action(
         "link",
-        "Add a link, at most 50: to a page with `href`, or with `incident` to a related incident, which gets one back.",
+        "Add a link, at most 50 per incident: to a page (`href`) or to a related incident"
+        " (`incident`), which gets a link back.",
         shapes.LinkToShape,
         link,
     ),
     "resolve": action(
         "resolve",
-        "Resolve it with the confirmed cause: the component that was at fault, a class of causes such as `firmware`, or"
-        " `none`. An incident that demands proof of repair waits for it, unless `without_proof` has a reason.",
+        "Resolve the incident with the confirmed cause: the component at fault, a class of causes"
+        " such as `firmware`, or `none`. An incident that requires proof of repair waits for it,"
+        " unless `without_proof` has a reason.",
         shapes.ResolveShape,
         resolve,
     ),
     "reopen": action(
         "reopen",
-        "Open a resolved incident again. Refused while another one is open for the same dedup key.",
+        "Reopen a resolved incident. Rejected while another incident is open for the same dedup key.",
         shapes.ReopenShape,
         lambda id, body, request: commands.reopen(id, body.get("reason", ""), context(request)),
     ),

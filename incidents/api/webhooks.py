@@ -37,21 +37,21 @@ LONGEST_OVERLAP = 31 * 86_400
 class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
     url = s.CharField(
         max_length=2_000,
-        help_text="http or https; public, unless DOSSIER_OUTBOUND_ALLOWED_NETWORKS names its network",
+        help_text="http or https address; public, unless DOSSIER_OUTBOUND_ALLOWED_NETWORKS has its network",
     )
     teams = s.ListField(
-        child=s.CharField(max_length=60), required=False, max_length=200, help_text="none for all"
+        child=s.CharField(max_length=60), required=False, max_length=200, help_text="empty: all"
     )
     severities = s.ListField(child=s.ChoiceField(choices=SEVERITIES), required=False, max_length=4)
     types = s.ListField(
         child=s.ChoiceField(choices=sorted({*EVENT_TYPES, *STATUS_EVENTS})),
         required=False,
         max_length=100,
-        help_text="none for all events of incidents; those of status pages only where named",
+        help_text="empty: all events of incidents; events of status pages only if listed",
     )
-    retries = s.SerializerMethodField(help_text="incidents whose next event waits for another try")
-    dead_letters = s.SerializerMethodField(help_text="failed events; a replay sends them again")
-    lag_seconds = s.SerializerMethodField(help_text="age of the oldest event that it has not come to")
+    retries = s.SerializerMethodField(help_text="number of incidents whose next event awaits another attempt")
+    dead_letters = s.SerializerMethodField(help_text="number of failed events; a replay sends them again")
+    lag_seconds = s.SerializerMethodField(help_text="age of the oldest event not sent yet")
 
     class Meta:
         model = Webhook
@@ -62,7 +62,7 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
         read_only_fields = (
             "disabled_reason", "position", "last_success", "failing_since", "retry_at", "previous_until",
         )  # fmt: skip
-        extra_kwargs: ClassVar[dict[str, Any]] = {"active": {"help_text": "true lets a stopped one go on"}}
+        extra_kwargs: ClassVar[dict[str, Any]] = {"active": {"help_text": "true: restart a stopped webhook"}}
 
     def get_retries(self, row: Webhook) -> int:
         return row.retries.count()
@@ -75,7 +75,9 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
 
     def validate_name(self, name: str) -> str:
         if self.instance is not None and name != self.instance.name:
-            raise s.ValidationError("is how receivers know it and stays; make another webhook")
+            raise s.ValidationError(
+                "cannot be changed: receivers identify the webhook by it; create another webhook"
+            )
         return name
 
     def validate_url(self, url: str) -> str:
@@ -95,7 +97,7 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
 
 
 class MadeWebhookSerializer(WebhookSerializer):
-    secret = s.CharField(read_only=True, help_text="shown this once")
+    secret = s.CharField(read_only=True, help_text="shown only once")
 
     class Meta(WebhookSerializer.Meta):
         fields = (*WebhookSerializer.Meta.fields, "secret")  # type: ignore[assignment]
@@ -103,8 +105,8 @@ class MadeWebhookSerializer(WebhookSerializer):
 
 class SecretShape(s.Serializer[Any]):
     name = s.CharField()
-    secret = s.CharField(help_text="shown this once")
-    previous_until = s.DateTimeField(help_text="until then the one before signs, too")
+    secret = s.CharField(help_text="shown only once")
+    previous_until = s.DateTimeField(help_text="until then messages are also signed with the previous secret")
 
 
 class OverlapShape(Strict, s.Serializer[Any]):
@@ -117,8 +119,8 @@ class ReplayShape(Strict, s.Serializer[Any]):
 
 class WebhookTriedShape(s.Serializer[Any]):
     taken = s.BooleanField()
-    status = s.IntegerField(allow_null=True, help_text="null where no answer came")
-    answer = s.CharField(help_text="the beginning of the answer, or why there was none")
+    status = s.IntegerField(allow_null=True, help_text="HTTP status; null: no answer")
+    answer = s.CharField(help_text="start of the answer, or the reason for its absence")
     milliseconds = s.IntegerField()
 
 
@@ -141,7 +143,7 @@ class WebhookDeadLetterShape(s.ModelSerializer[WebhookDeadLetter]):
 
 
 class DeliveriesShape(s.Serializer[Any]):
-    attempts = AttemptShape(many=True, help_text="the last hundred, the newest first")
+    attempts = AttemptShape(many=True, help_text="last hundred, newest first")
     retries = WebhookRetryShape(many=True)
     dead_letters = WebhookDeadLetterShape(many=True)
 
@@ -152,9 +154,9 @@ class ByName(Pages):
 
 
 ANSWERS = {
-    400: OpenApiResponse(ProblemShape, "Wrong: `errors` names field and reason."),
-    404: OpenApiResponse(ProblemShape, "There is no such webhook."),
-    409: OpenApiResponse(ProblemShape, "It cannot be now: `detail` says why."),
+    400: OpenApiResponse(ProblemShape, "Invalid; `errors` has field and reason."),
+    404: OpenApiResponse(ProblemShape, "Webhook not found."),
+    409: OpenApiResponse(ProblemShape, "Not possible now; `detail` has the reason."),
 }
 
 
@@ -172,7 +174,7 @@ class WebhooksView(Catalog):
 
     @extend_schema(responses={201: MadeWebhookSerializer, **ANSWERS})
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Make a webhook, told of what happens from now on; the answer holds its secret, which is shown this once."""
+        """Create a webhook for future events; the answer holds its secret, which is shown only once."""
         answer = super().create(request, *args, **kwargs)
         answer.data = {**answer.data, "secret": self.secret}
         return answer

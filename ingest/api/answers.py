@@ -43,7 +43,7 @@ class AcceptedHeartbeat(Struct, frozen=True):
 
 
 class EventAnswer(Struct, frozen=True):
-    """An answer of PagerDuty's Events API."""
+    """Answer in the format of PagerDuty's Events API."""
 
     status: str
     message: str

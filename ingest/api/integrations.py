@@ -35,24 +35,20 @@ OVERLAP, LONGEST = 86_400, 31 * 86_400
 class IntegrationShape(s.Serializer[Any]):
     name = s.CharField(max_length=100)
     scopes = s.ListField(child=s.ChoiceField(choices=keys.SCOPES), allow_empty=False)
-    endpoints = s.ListField(
-        child=s.CharField(), required=False, help_text="endpoints of alerts; none for all"
-    )
+    endpoints = s.ListField(child=s.CharField(), required=False, help_text="alert endpoints; empty: all")
     region = s.CharField(required=False, allow_blank=True, max_length=100)
-    mapping = s.JSONField(
-        required=False, allow_null=True, help_text="how its generic endpoint reads payloads"
-    )
-    kinds = s.ListField(child=s.CharField(), read_only=True, help_text="kinds of telemetry; none for all")
+    mapping = s.JSONField(required=False, allow_null=True, help_text="mapping of its generic endpoint")
+    kinds = s.ListField(child=s.CharField(), read_only=True, help_text="telemetry kinds; empty: all")
     mail_address = s.SerializerMethodField(
-        help_text="alerts may be sent to it by mail; null without that endpoint"
+        help_text="mail address for alerts; null: the endpoint for mail is closed"
     )
-    expires_at = s.DateTimeField(
-        required=False, allow_null=True, help_text="from then on it is refused; null for never"
-    )
+    expires_at = s.DateTimeField(required=False, allow_null=True, help_text="expiry of the key; null: never")
     created_at = s.DateTimeField(read_only=True)
     last_used_at = s.DateTimeField(read_only=True, allow_null=True)
     previous_until = s.DateTimeField(
-        read_only=True, allow_null=True, help_text="until then the key before is good, too"
+        read_only=True,
+        allow_null=True,
+        help_text="until then the previous key is valid too; null: no overlap",
     )
 
     def get_mail_address(self, row: IntegrationKey) -> str | None:
@@ -66,7 +62,7 @@ class IntegrationShape(s.Serializer[Any]):
 
 class MadeShape(s.Serializer[Any]):
     name = s.CharField()
-    key = s.CharField(help_text="shown this once")
+    key = s.CharField(help_text="shown only once")
 
 
 class RotateShape(s.Serializer[Any]):
@@ -74,8 +70,10 @@ class RotateShape(s.Serializer[Any]):
 
 
 class TryShape(s.Serializer[Any]):
-    payload = s.JSONField(help_text="as the sender writes it")
-    mapping = s.JSONField(required=False, allow_null=True, help_text="default: the integration's own")
+    payload = s.JSONField(help_text="payload, unchanged")
+    mapping = s.JSONField(
+        required=False, allow_null=True, help_text="mapping to try; default: that of the integration"
+    )
 
 
 class IntegrationListShape(PageShape):
@@ -83,10 +81,10 @@ class IntegrationListShape(PageShape):
 
 
 ERRORS = {
-    400: OpenApiResponse(description="Wrong: `errors` names field and reason."),
+    400: OpenApiResponse(description="Invalid; `errors` has field and reason."),
     403: OpenApiResponse(description="The key lacks the scope `admin`, or the person is not staff."),
 }
-MISSING = {404: OpenApiResponse(description="There is no such integration.")}
+MISSING = {404: OpenApiResponse(description="Integration not found.")}
 
 
 class _StrictJSON(BaseParser):
@@ -129,7 +127,7 @@ class IntegrationsView(_Admin):
         responses={200: IntegrationListShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Integrations that are not revoked, by name."""
+        """Active integrations, by name."""
         pages = ByName()
         rows = pages.paginate_queryset(IntegrationKey.objects.filter(revoked_at=None), request)
         return pages.get_paginated_response([IntegrationShape(row).data for row in rows])
@@ -140,7 +138,7 @@ class IntegrationsView(_Admin):
         responses={201: MadeShape, **ERRORS},
     )
     def post(self, request: Request) -> Response:
-        """Make an integration; the answer holds its key, which is shown this once."""
+        """Create an integration; the answer holds its key, which is shown only once."""
         body = _valid(IntegrationShape, request)
         try:
             secret = keys.create(
@@ -162,7 +160,7 @@ class IntegrationsView(_Admin):
 class IntegrationView(_Admin):
     @extend_schema(operation_id="integrations_revoke", responses={204: None, **ERRORS, **MISSING})
     def delete(self, request: Request, name: str) -> Response:
-        """Revoke it: it is refused everywhere within seconds, for ever."""
+        """Revoke an integration permanently; its key is rejected within seconds."""
         if not keys.revoke(name, _context_of(request)):
             raise NotFound(f"There is no integration {name[:100]}.")
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -175,7 +173,7 @@ class RotateView(_Admin):
         responses={200: MadeShape, **ERRORS, **MISSING},
     )
     def post(self, request: Request, name: str) -> Response:
-        """Make a new key; the one of now stays good for the overlap, by default a day."""
+        """Create a new key; the current key stays valid for the overlap, by default a day."""
         overlap = timedelta(seconds=_valid(RotateShape, request)["overlap_seconds"])
         secret = keys.rotate(name, overlap, _context_of(request))
         if secret is None:
@@ -188,13 +186,13 @@ class PreviewView(_Admin):
         operation_id="integrations_preview",
         request=TryShape,
         responses={
-            200: OpenApiResponse(description="An entry in `items` for each alert."),
+            200: OpenApiResponse(description="One entry in `items` per alert."),
             **ERRORS,
             **MISSING,
         },
     )
     def post(self, request: Request, name: str) -> Response:
-        """Result of a mapping for a payload, with the reason, field by field. Nothing is stored."""
+        """Result of a mapping for a payload, explained field by field. Nothing is stored."""
         row = IntegrationKey.objects.filter(name=name, revoked_at=None).first()
         if row is None:
             raise NotFound(f"There is no integration {name[:100]}.")

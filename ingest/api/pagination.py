@@ -187,7 +187,7 @@ PAGE_PARAMETERS = [
 
 
 class PageShape(serializers.Serializer[Any]):
-    """A page; `results` stands in the shapes of the lists."""
+    """A page; the shapes of the lists add `results`."""
 
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)

@@ -112,7 +112,7 @@ def _allowed(request: HttpRequest, scope: str) -> str:
     if request.user.is_authenticated and request.method == "GET":
         return request.user.get_username()
     raise _RequestError(
-        401, "this needs a good integration key, as a bearer token or the password of basic auth"
+        401, "a valid integration key is required, as a bearer token or as the password of basic auth"
     )
 
 
@@ -330,7 +330,7 @@ def _keep(old: Silence | None, values: dict[str, Any], context: Context) -> Sile
     """The silence that `values` make, which may take the place of an old one."""
     now = timezone.now()
     if old is not None and getattr(old, "recurrence", None) is not None:
-        raise _RequestError(400, "this silence recurs, which cannot be said here; change it at /silences")
+        raise _RequestError(400, "this silence recurs, which this API cannot express; change it at /silences")
     if old is None or old.ends_at <= now or values["matchers"] != old.matchers:
         if old is not None:
             # As Alertmanager: what a silence once held for stays explained, so another one takes its place.

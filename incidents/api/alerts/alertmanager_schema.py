@@ -18,7 +18,9 @@ from ingest.api.openapi.generate import TEXT, array, in_json, operation, query_p
 
 _BOOLEAN: Final = {"type": "boolean"}
 _FILTER: Final = {
-    **query_parameter("filter", 'a matcher, such as alertname="Down"; all must fit', array(TEXT)),
+    **query_parameter(
+        "filter", 'a matcher such as alertname="Down"; alerts must match all of them', array(TEXT)
+    ),
     "explode": True,
 }
 _RECEIVERS: Final = {
@@ -30,9 +32,9 @@ _RECEIVERS: Final = {
 _WHICH: Final = [
     _FILTER,
     _RECEIVERS,
-    query_parameter("receiver", "a regular expression of the team"),
+    query_parameter("receiver", "regular expression that the slug of the team must match"),
     *(
-        query_parameter(name, "with false those are left out", _BOOLEAN)
+        query_parameter(name, "false leaves these alerts out", _BOOLEAN)
         for name in ("active", "silenced", "inhibited")
     ),
 ]
@@ -43,16 +45,18 @@ _NO: Final = (401, 403, 503)
 def describe_alertmanager(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """A hook of drf-spectacular."""
     paths = {
-        "/api/v2/alerts": {"get": _read("alerts", "Alerts that fire.", list[FiringAlert], *_WHICH)},
+        "/api/v2/alerts": {"get": _read("alerts", "Firing alerts.", list[FiringAlert], *_WHICH)},
         "/api/v2/alerts/groups": {
-            "get": _read("groups", "Alerts that fire, by their incidents.", list[AlertGroup], *_WHICH)
+            "get": _read("groups", "Firing alerts, grouped by incident.", list[AlertGroup], *_WHICH)
         },
-        "/api/v2/status": {"get": _read("status", "The version whose API this is.", ServerStatus)},
+        "/api/v2/status": {
+            "get": _read("status", "Version of Alertmanager whose API this is.", ServerStatus)
+        },
         "/api/v2/receivers": {"get": _read("receivers", "Teams.", list[Receiver], _RECEIVERS)},
         "/api/v2/silences": {
             "get": _read(
                 "silences",
-                "Silences, those that ended in the last five days, too.",
+                "Silences, including those that ended in the last five days.",
                 list[ListedSilence],
                 _FILTER,
             ),
@@ -72,14 +76,14 @@ def _read(name: str, words: str, shape: Any, *parameters: dict[str, Any]) -> dic
     statuses = [*([400] if parameters else []), *_NO]
     answers = {
         "200": in_json(schema_of(shape)),
-        **refusals(AS_TEXT, *statuses, _400="A filter cannot be read."),
+        **refusals(AS_TEXT, *statuses, _400="Invalid filter."),
     }
     return _operation(f"alertmanager_{name}", words, answers, *parameters)
 
 
 def _make() -> dict[str, Any]:
     answers = {"200": in_json(schema_of(MadeSilence)), **refusals(AS_TEXT, 400, *_NO)}
-    words = "Make a silence, or change the one of `id`: it keeps that id where its matchers stay the same."
+    words = "Create a silence, or change the silence `id`, which keeps its id if its matchers stay the same."
     made = _operation("alertmanager_silence_make", words, answers)
     return made | {
         "requestBody": {"required": True, "content": {"application/json": {"schema": schema_of(NewSilence)}}}
@@ -87,11 +91,11 @@ def _make() -> dict[str, Any]:
 
 
 def _end() -> dict[str, Any]:
-    answers = {"200": {"description": "It is over."}, **refusals(AS_TEXT, *_NO)}
+    answers = {"200": {"description": "Ended."}, **refusals(AS_TEXT, *_NO)}
     return _operation("alertmanager_silence_end", "End a silence.", answers, _ID)
 
 
 def _operation(name: str, words: str, answers: dict[str, Any], *parameters: dict[str, Any]) -> dict[str, Any]:
     if _ID in parameters:
-        answers |= {"404": {"description": "There is no such silence.", "content": dict(AS_TEXT)}}
+        answers |= {"404": {"description": "Silence not found.", "content": dict(AS_TEXT)}}
     return {**operation(name, words, answers, *parameters), "security": IN_HEADER}

@@ -145,7 +145,7 @@ def _incident_of(found: CurrentAlert) -> Incident:
     if number is None:
         if found.status == "resolved":
             raise RequestRefusedError(
-                409, "The alert is closed and opened no incident: nothing can be changed."
+                409, "The alert is closed and opened no incident, so there is nothing to change."
             )
         # Followers make the incident a moment after the alert was answered.
         raise RequestRefusedError(503, "The incident of this alert is not open yet: send the request again.")
@@ -312,7 +312,7 @@ def _read(
             raise RequestRefusedError(405, f"Only {method} here.")
         key = key_of(request)
         if key is None:
-            raise RequestRefusedError(401, "Could not authenticate: this needs a good integration key.")
+            raise RequestRefusedError(401, "Could not authenticate: a valid integration key is required.")
         if not key.allows(scope):
             needed = f"the scopes {', '.join(NEEDED)}"
             raise RequestRefusedError(

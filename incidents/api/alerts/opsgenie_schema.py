@@ -28,16 +28,16 @@ from ingest.integrations.opsgenie import PRIORITIES
 _FORM: Final = {"application/json": {"schema": schema_of(Refusal)}}
 _IDENTIFIER: Final = within("identifier", TEXT)
 _KIND: Final = query_parameter(
-    "identifierType", "what the identifier is; the id by default", {"type": "string", "enum": ["id", "alias"]}
+    "identifierType", "kind of the identifier; default: id", {"type": "string", "enum": ["id", "alias"]}
 )
-_QUERY: Final = query_parameter("query", "such as status:open AND priority:P1")
+_QUERY: Final = query_parameter("query", "conditions such as status:open AND priority:P1")
 _NUMBER: Final = {"type": "integer", "minimum": 0}
 _PAGE: Final = [
     _QUERY,
-    query_parameter("limit", "alerts of a page, up to 100; 20 by default", _NUMBER),
-    query_parameter("offset", "how many are left out before", _NUMBER),
-    query_parameter("sort", "by what; createdAt by default"),
-    query_parameter("order", "asc, or desc by default"),
+    query_parameter("limit", "alerts per page, up to 100; default: 20", _NUMBER),
+    query_parameter("offset", "number of alerts to skip", _NUMBER),
+    query_parameter("sort", "field to sort by; default: createdAt"),
+    query_parameter("order", "asc or desc; default: desc"),
 ]
 _ACTION: Final = record({"user": TEXT, "source": TEXT, "note": TEXT}, [])
 _ALERT: Final = record(
@@ -64,26 +64,41 @@ _Methods = tuple[tuple[str, str, dict[str, Any] | None, tuple[dict[str, Any], ..
 _CHANGES: Final[dict[str, _Methods]] = {
     "snooze": (("post", "Snooze the incident of an alert until a time.", {"endTime": TEXT}, ()),),
     "assign": (("post", "Assign the incident of an alert, by user name or mail.", {"owner": _OWNER}, ()),),
-    "unacknowledge": (("post", "Take an acknowledgement back.", {}, ()),),
+    "unacknowledge": (("post", "Withdraw an acknowledgement.", {}, ()),),
     "priority": (
         (
             "put",
-            "The severity of the incident.",
+            "Set the severity of the incident.",
             {"priority": {"enum": list(PRIORITIES), "type": "string"}},
             (),
         ),
     ),
     "message": (
-        ("put", "The title of the incident; a comment where it has other alerts.", {"message": TEXT}, ()),
+        (
+            "put",
+            "Set the title of the incident; a comment if the incident has other alerts.",
+            {"message": TEXT},
+            (),
+        ),
     ),
-    "description": (("put", "A comment on the incident.", {"description": TEXT}, ()),),
+    "description": (("put", "Comment on the incident.", {"description": TEXT}, ()),),
     "tags": (
-        ("post", "Tags as a comment on the incident.", {"tags": array(TEXT)}, ()),
-        ("delete", "Removed tags as a comment.", None, (query_parameter("tags", "separated by commas"),)),
+        ("post", "Add tags, as a comment on the incident.", {"tags": array(TEXT)}, ()),
+        (
+            "delete",
+            "Remove tags, as a comment on the incident.",
+            None,
+            (query_parameter("tags", "separated by commas"),),
+        ),
     ),
     "details": (
-        ("post", "Details as a comment on the incident.", {"details": _DETAILS}, ()),
-        ("delete", "Removed details as a comment.", None, (query_parameter("keys", "separated by commas"),)),
+        ("post", "Add details, as a comment on the incident.", {"details": _DETAILS}, ()),
+        (
+            "delete",
+            "Remove details, as a comment on the incident.",
+            None,
+            (query_parameter("keys", "separated by commas"),),
+        ),
     ),
 }
 """By action: method, words, fields of the body, parameters."""
@@ -94,22 +109,24 @@ def describe_opsgenie(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     one = (_IDENTIFIER, _KIND)
     result["paths"] |= {
         "/v2/alerts": {
-            "get": _read("alerts", "Alerts, the latest first.", AlertPage, *_PAGE),
-            "post": _send("create", "An alert, as to Opsgenie.", _ALERT),
+            "get": _read("alerts", "Alerts, newest first.", AlertPage, *_PAGE),
+            "post": _send("create", "Create an alert in the format of Opsgenie.", _ALERT),
         },
-        "/v2/alerts/count": {"get": _read("count", "How many alerts fit a query.", CountAnswer, _QUERY)},
+        "/v2/alerts/count": {
+            "get": _read("count", "Number of alerts that match a query.", CountAnswer, _QUERY)
+        },
         "/v2/alerts/requests/{receipt}": {
             "get": _read(
-                "request", "What became of a request.", RequestAnswer, within("receipt", TEXT), missing=True
+                "request", "Outcome of a request.", RequestAnswer, within("receipt", TEXT), missing=True
             )
         },
         "/v2/alerts/{identifier}": {
             "get": _read("alert", "One alert.", AlertAnswer, *one, missing=True),
-            "delete": _send("delete", "An alert is over; it stays in the log.", None, *one),
+            "delete": _send("delete", "Close an alert; it stays in the log.", None, *one),
         },
-        "/v2/alerts/{identifier}/close": {"post": _send("close", "An alert is over.", _ACTION, *one)},
+        "/v2/alerts/{identifier}/close": {"post": _send("close", "Close an alert.", _ACTION, *one)},
         "/v2/alerts/{identifier}/acknowledge": {
-            "post": _send("acknowledge", "Somebody looks after an alert.", _ACTION, *one)
+            "post": _send("acknowledge", "Acknowledge an alert.", _ACTION, *one)
         },
         "/v2/alerts/{identifier}/notes": {"post": _note(*one)},
         **{
@@ -142,7 +159,7 @@ def _send(
         422,
         429,
     )
-    answers = {"202": in_json(schema_of(Accepted), "It is on disk."), **no}
+    answers = {"202": in_json(schema_of(Accepted), "Stored."), **no}
     described = _operation(name, words, answers, *parameters, missing=missing)
     if body is None:
         return described
@@ -152,7 +169,7 @@ def _send(
 def _note(*parameters: dict[str, Any]) -> dict[str, Any]:
     return _of_incident(
         "note",
-        "A comment on the incident of an alert.",
+        "Comment on the incident of an alert.",
         record({"note": TEXT, "user": TEXT}, ["note"]),
         *parameters,
     )
@@ -169,9 +186,9 @@ def _of_incident(
     name: str, words: str, body: dict[str, Any] | None, *parameters: dict[str, Any]
 ) -> dict[str, Any]:
     described = _send(name, words, body, *parameters, missing=True)
-    closed = "The incident does not allow it, or the alert is closed and opened none."
+    closed = "Not possible in the state of the incident, or the alert is closed and opened no incident."
     described["responses"] |= refusals(
-        _FORM, 409, 503, _409=closed, _503="Its incident is not open yet: send again."
+        _FORM, 409, 503, _409=closed, _503="The incident is not open yet: send the request again."
     )
     return described
 
@@ -180,5 +197,5 @@ def _operation(
     name: str, words: str, answers: dict[str, Any], *parameters: dict[str, Any], missing: bool
 ) -> dict[str, Any]:
     if missing:
-        answers = {**answers, "404": {"description": "There is no such alert.", "content": dict(_FORM)}}
+        answers = {**answers, "404": {"description": "Alert not found.", "content": dict(_FORM)}}
     return {**operation(f"opsgenie_{name}", words, answers, *parameters), "security": IN_HEADER}

@@ -16,7 +16,7 @@ OF_ALERT = frozenset({"entity", "priority", "source", "tags", "team", "user"})
 
 
 class OpsgenieAnswer(Struct, frozen=True, kw_only=True):
-    """Every answer says which request it was; how long it took is not measured."""
+    """Fields of every answer: the id of the request; its duration is not measured."""
 
     request_id: str = field(name="requestId")
     took: float = 0.0

@@ -21,7 +21,7 @@ class ReceiptView(APIView):
         operation_id="receipts_get",
         responses={
             200: shapes.ReceiptShape,
-            404: OpenApiResponse(shapes.ProblemShape, "Not known, or not yours."),
+            404: OpenApiResponse(shapes.ProblemShape, "Unknown receipt, or one of another integration."),
         },
     )
     def get(self, request: Request, id: str) -> Response:

@@ -28,7 +28,7 @@ class MemberAlertsView(IncidentAPI):
         responses={200: shapes.MemberAlertPageShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Any:
-        """The alerts of an incident as they stand, or stood then: those that fire first, then the latest."""
+        """Alerts of an incident, now or at `as_of`: firing ones first, then newest first."""
         query = parameters(request, "cursor", "limit", "as_of")
         limit, start = limit_of(query), _start(query)
         as_of = queries.parse_moment(query["as_of"]) if "as_of" in query else None

@@ -29,7 +29,7 @@ class PlannedShape(s.Serializer[Any]):
     """A planned change, in the shape of a row of `change`."""
 
     change = s.CharField(max_length=512, default="planned")
-    time = s.DateTimeField(required=False, help_text="when it goes out; default: now")
+    time = s.DateTimeField(required=False, help_text="time of the rollout; default: now")
     kind = s.CharField(max_length=512)
     targets = s.ListField(child=s.CharField(), max_length=1000, required=False)
     author = s.CharField(max_length=512, allow_blank=True, required=False)
@@ -41,7 +41,7 @@ class PlannedShape(s.Serializer[Any]):
 
 class StepShape(s.Serializer[Any]):
     condition = s.CharField()
-    changes = s.IntegerField(help_text="past changes that meet it and all before it")
+    changes = s.IntegerField(help_text="number of past changes that meet this condition and all earlier ones")
     bad = s.IntegerField()
 
 
@@ -53,19 +53,21 @@ class PastShape(s.Serializer[Any]):
 
 
 class RiskShape(s.Serializer[Any]):
-    """Probability of an incident or a rollback; null where there is too little history, and `reason` says so."""
+    """Probability of an incident or a rollback; null with too little history, with the reason in `reason`."""
 
     probability = s.FloatField(allow_null=True)
-    low = s.FloatField(allow_null=True, help_text="ends of a 95 % interval")
+    low = s.FloatField(allow_null=True, help_text="lower end of the 95 % interval")
     high = s.FloatField(allow_null=True)
     usual = s.FloatField(allow_null=True, help_text="share of bad changes in the history")
     past = s.IntegerField(help_text="changes with a known outcome")
     bad = s.IntegerField()
     reason = s.CharField()
     path = StepShape(many=True)
-    reasons = s.ListField(child=s.CharField(), help_text="what raises the odds most, with the factor")
+    reasons = s.ListField(
+        child=s.CharField(), help_text="conditions that raise the odds most, with their factors"
+    )
     similar = PastShape(many=True)
-    trial = s.CharField(required=False, help_text="the method on the last quarter of the history")
+    trial = s.CharField(required=False, help_text="accuracy of the method on the last quarter of the history")
 
 
 class ChangeRiskView(IncidentAPI):
@@ -74,8 +76,8 @@ class ChangeRiskView(IncidentAPI):
 
     @extend_schema(operation_id="changes_risk", request=PlannedShape, responses={200: RiskShape, **ERRORS})
     def post(self, request: Request) -> Response:
-        """The probability that a planned change ends in an incident or a rollback, with the rule that it follows from
-        and similar past changes."""
+        """Probability that a planned change ends in an incident or a rollback, with the conditions that it
+        follows from and similar past changes."""
         requested = PlannedShape(data=request.data)
         requested.is_valid(raise_exception=True)
         if unknown := sorted(set(request.data) - set(requested.fields)):
@@ -104,41 +106,45 @@ def region_of(requested: str) -> str:
 
 
 class ListedShape(s.Serializer[Any]):
-    """A change with its risk. Of one with an outcome the probability is what changes before it gave; null where they
-    gave none."""
+    """A change with its risk. With a known outcome, the probability is the one computed from earlier
+    changes; null: there was none."""
 
     change = s.CharField()
-    at = s.DateTimeField(help_text="when it goes out, or did")
-    ahead = s.BooleanField(help_text="it has not gone out")
+    at = s.DateTimeField(help_text="time of the rollout, planned or past")
+    ahead = s.BooleanField(help_text="true: not rolled out yet")
     kind = s.CharField()
     team = s.CharField()
     author = s.CharField()
     targets = s.ListField(child=s.CharField())
-    probability = s.FloatField(allow_null=True, help_text="of an incident or a rollback")
-    low = s.FloatField(allow_null=True, help_text="ends of a 95 % interval; null with an outcome")
+    probability = s.FloatField(allow_null=True, help_text="probability of an incident or a rollback")
+    low = s.FloatField(
+        allow_null=True, help_text="lower end of the 95 % interval; null once the outcome is known"
+    )
     high = s.FloatField(allow_null=True)
-    path = StepShape(many=True, help_text="the path of the tree; empty with an outcome")
+    path = StepShape(many=True, help_text="conditions that the tree applied; empty once the outcome is known")
     reasons = s.ListField(child=s.CharField())
     outcome = s.ChoiceField(choices=["good", "incident", "rolled_back"], allow_null=True)
-    outcome_at = s.DateTimeField(allow_null=True, help_text="when the outcome was known")
+    outcome_at = s.DateTimeField(
+        allow_null=True, help_text="time at which the outcome became known; null before"
+    )
 
 
 class StatedShape(s.Serializer[Any]):
-    """Of past changes with a probability in [low, high): its mean, and how many were bad."""
+    """Past changes with a probability in [low, high): their mean, and the number of bad ones."""
 
     low = s.FloatField()
     high = s.FloatField()
     changes = s.IntegerField()
     bad = s.IntegerField()
     stated = s.FloatField()
-    interval = s.ListField(child=s.FloatField(), help_text="of the share that was bad, 95 %")
+    interval = s.ListField(child=s.FloatField(), help_text="95 % interval of the share of bad changes")
 
 
 class RiskListShape(s.Serializer[Any]):
     past = s.IntegerField(help_text="changes with a known outcome")
     bad = s.IntegerField()
     usual = s.FloatField(allow_null=True)
-    reason = s.CharField(allow_blank=True, help_text="what is missing for probabilities")
+    reason = s.CharField(allow_blank=True, help_text="missing data, if there are no probabilities")
     reliability = StatedShape(many=True)
     results = ListedShape(many=True)
 
@@ -147,7 +153,7 @@ class OutcomeShape(s.Serializer[Any]):
     change = s.CharField(max_length=512)
     outcome = s.ChoiceField(choices=OUTCOMES)
     incident = s.CharField(
-        required=False, max_length=100, help_text="number or id of the incident that it caused"
+        required=False, max_length=100, help_text="number or id of the incident that the change caused"
     )
     region = s.CharField(required=False, help_text="default: the only region with telemetry")
 
@@ -168,7 +174,8 @@ class ChangeRisksView(IncidentAPI):
         responses={200: RiskListShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Changes ahead (the next one first), then past ones (the latest first), with risk, path and outcome."""
+        """Future changes (next first), then past changes (newest first), with risk, conditions and
+        outcome."""
         query = parameters(request, "region", "limit")
         found = risks(region_of(query.get("region", "")), now_utc())
         stated = [
@@ -201,7 +208,7 @@ class ChangeOutcomesView(IncidentAPI):
         responses={200: RecordedShape, **ERRORS, **MISSING},
     )
     def post(self, request: Request) -> Response:
-        """Record what became of a change. `harmless` withdraws what was recorded before."""
+        """Record the outcome of a change. `harmless` withdraws an earlier outcome."""
         requested = OutcomeShape(data=request.data)
         requested.is_valid(raise_exception=True)
         if unknown := sorted(set(request.data) - set(requested.fields)):

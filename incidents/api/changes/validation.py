@@ -36,10 +36,10 @@ MOST_STORED = 200_000
 
 
 class ValidateChangeShape(s.Serializer[Any]):
-    before = s.CharField(help_text="the snapshot before the change: text of a JSON or CSV file")
-    after = s.CharField(help_text="the snapshot after the change")
+    before = s.CharField(help_text="snapshot before the change: text of a JSON or CSV file")
+    after = s.CharField(help_text="snapshot after the change")
     specification = s.CharField(
-        required=False, help_text="the relational specification; default: `nochange`, for all traffic"
+        required=False, help_text="relational specification; default: `nochange` for all traffic"
     )
 
 
@@ -54,24 +54,25 @@ class ChangeValidationView(IncidentAPI):
         },
     )
     def post(self, request: Request, id: str) -> Response:
-        """Compare forwarding before and after a change with its specification. The verdict is an event of the change
-        and stands on the pages of its incidents; the same files again change nothing."""
+        """Compare forwarding before and after a change with its specification. The verdict is recorded
+        with the change and shown on the pages of its incidents; repeating the request with the same
+        files has no effect."""
         body = fields(request, ValidateChangeShape)
         try:
             change = str(UUID(id))
         except ValueError:
-            raise NotFound("There is no such change.") from None
+            raise NotFound("Change not found.") from None
         if reported_change(change) is None:
-            raise NotFound("There is no such change.")
+            raise NotFound("Change not found.")
         specification = _text(body, "specification") if "specification" in body else "nochange"
         verdict = _verdict(_text(body, "before"), _text(body, "after"), specification)
         try:
             record_validation(change, verdict, context(request))
         except UnknownChangeError:
-            raise NotFound("There is no such change.") from None
+            raise NotFound("Change not found.") from None
         found = reported_change(change)
         if found is None:
-            raise NotFound("There is no such change.")
+            raise NotFound("Change not found.")
         return Response(as_json(found), status=status.HTTP_200_OK)
 
 

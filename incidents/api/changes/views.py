@@ -24,23 +24,23 @@ FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class ChangeShape(s.Serializer[Any]):
-    """Something that was changed, as its sender told it."""
+    """A change, as reported by its sender."""
 
     id = s.CharField()
     summary = s.CharField()
     source = s.CharField()  # type: ignore[assignment]  # DRF takes fields out of the class
     component = s.CharField(allow_null=True)
-    at = s.DateTimeField(help_text="when it happened; when it came, where its sender does not say")
-    details = s.DictField(help_text="texts by dotted path")
+    at = s.DateTimeField(help_text="time of the change; without one from the sender, time of receipt")
+    details = s.DictField(help_text="text by dotted path")
     links = s.ListField(child=s.DictField(), help_text="href and text")
-    notes = s.ListField(child=s.CharField(), help_text="what was shortened or left out")
-    integration = s.CharField(help_text="the key that it came with")
+    notes = s.ListField(child=s.CharField(), help_text="parts that were shortened or left out")
+    integration = s.CharField(help_text="name of the integration that sent it")
     received_at = s.DateTimeField()
     receipt = s.CharField()
     validation = s.DictField(
         allow_null=True,
-        help_text="the latest verdict on forwarding before and after the change: `holds` or `violated`, with witness"
-        " paths; null if nobody validated it",
+        help_text="latest verdict on forwarding before and after the change: `holds` or `violated`, with"
+        " witness paths; null: not validated",
     )
     validated_at = s.DateTimeField(allow_null=True)
 
@@ -49,22 +49,22 @@ class TestShape(s.Serializer[Any]):
     """Whether a change can be the cause. Counts are [shifted, judged], of components with metrics."""
 
     verdict = s.ChoiceField(choices=["supported", "contradicted", "cannot be tested"])
-    reasons = s.ListField(child=s.CharField(), help_text="sentences with the figures, the deciding one first")
-    lag_seconds = s.FloatField(allow_null=True, help_text="from the change to the onset")
+    reasons = s.ListField(child=s.CharField(), help_text="sentences with figures, the decisive one first")
+    lag_seconds = s.FloatField(allow_null=True, help_text="seconds from the change to the onset")
     coincidence = s.FloatField(
-        allow_null=True, help_text="probability that a change comes so shortly before a moment by chance"
+        allow_null=True, help_text="probability that a change precedes a random moment this closely by chance"
     )
-    changed = s.ListField(child=s.IntegerField(), help_text="of the components that were changed")
-    control = s.ListField(child=s.IntegerField(), help_text="of the components that were not")
-    control_p = s.FloatField(allow_null=True, help_text="Fisher's exact test, one-sided")
+    changed = s.ListField(child=s.IntegerField(), help_text="of the changed components")
+    control = s.ListField(child=s.IntegerField(), help_text="of the components without the change")
+    control_p = s.FloatField(allow_null=True, help_text="p-value of Fisher's exact test, one-sided")
     dose_p = s.FloatField(
-        allow_null=True, help_text="what was changed earlier shifted earlier: Kendall, exact"
+        allow_null=True, help_text="p-value that components changed earlier shifted earlier (Kendall, exact)"
     )
 
 
 class OnsetShape(s.Serializer[Any]):
-    """Since when the incident lasts. `low` and `high` are the ends of a 95 % interval; without `low` only the latest
-    moment is known."""
+    """Onset of the failure. `low` and `high` are the ends of a 95 % interval; null `low`: only the latest
+    possible time is known."""
 
     at = s.DateTimeField()
     low = s.DateTimeField(allow_null=True)
@@ -72,8 +72,8 @@ class OnsetShape(s.Serializer[Any]):
     source = s.ChoiceField(  # type: ignore[assignment]  # DRF takes fields out of the class
         choices=["metrics", "analyzer", "alert", "opened"]
     )
-    detail = s.CharField(help_text="the metric and its component, or which record is the first")
-    run = s.CharField(allow_null=True, help_text="the run of `changepoint` whose metrics were looked at")
+    detail = s.CharField(help_text="metric and component, or the earliest record")
+    run = s.CharField(allow_null=True, help_text="run of `changepoint` that provides the metrics")
 
 
 class IncidentChangeShape(ChangeShape):
@@ -81,8 +81,8 @@ class IncidentChangeShape(ChangeShape):
 
 
 class PlannedWorkShape(s.Serializer[Any]):
-    """A maintenance window on a component or an alert of the incident, with its time that overlaps the onset or the
-    half-hour before."""
+    """A maintenance window that covers a component or an alert of the incident and overlaps the onset or
+    the half-hour before."""
 
     slug = s.CharField()
     reason = s.CharField()
@@ -92,7 +92,9 @@ class PlannedWorkShape(s.Serializer[Any]):
 
 class IncidentChangeListShape(s.Serializer[Any]):
     onset = OnsetShape()
-    maintenance = PlannedWorkShape(many=True, help_text="as configured now; empty with `as_of`")
+    maintenance = PlannedWorkShape(
+        many=True, help_text="maintenance windows as configured now; empty with `as_of`"
+    )
     results = IncidentChangeShape(many=True)
 
 
@@ -112,7 +114,7 @@ class ChangesView(IncidentAPI):
         responses={200: ChangeListShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Changes that senders told of, the latest first. They open no incident."""
+        """Reported changes, newest first. They open no incident."""
         query = parameters(request, "since", "until", "name", "limit")
         until = _time("until", query["until"]) if "until" in query else timezone.now()
         since = _time("since", query["since"]) if "since" in query else _before(until)
@@ -128,8 +130,8 @@ class IncidentChangesView(IncidentAPI):
         responses={200: IncidentChangeListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Since when the incident lasts, and changes about it from a day before until it was resolved, each tested
-        as its cause."""
+        """Onset of the failure, and related changes from a day before the onset to the resolution, each
+        tested as the cause."""
         as_of = as_of_in(parameters(request, "as_of"))
         found = beginning(queries.get(reference, as_of).incident, as_of)
         began = {**asdict(found.onset), "run": found.run}

@@ -41,10 +41,8 @@ class GridStepShape(s.Serializer[Any]):
 class AxisShape(s.Serializer[Any]):
     kind = s.CharField()
     names = s.ListField(child=s.CharField())
-    hidden = s.IntegerField(help_text="components of the kind that lost less and are left out")
-    finer = s.CharField(
-        allow_null=True, help_text="the next kind down: each of its components is beneath one of these"
-    )
+    hidden = s.IntegerField(help_text="number of components of the kind with fewer failures, left out")
+    finer = s.CharField(allow_null=True, help_text="next kind down, whose components these contain")
 
 
 class CellsShape(s.Serializer[Any]):
@@ -55,47 +53,45 @@ class CellsShape(s.Serializer[Any]):
 class MarkShape(s.Serializer[Any]):
     component = s.CharField()
     by = s.ChoiceField(choices=("incident", "run"))
-    title = s.CharField(help_text="of the incident; of a run its analyzer")
+    title = s.CharField(help_text="title of the incident, or analyzer of the run")
     number = s.IntegerField(allow_null=True)
     run = s.UUIDField(allow_null=True)
     score = s.FloatField(allow_null=True)
 
 
 class GridShape(s.Serializer[Any]):
-    """A cell's number is `row * columns + column`. Its rate is failed / carried: the share of the units placed
-    there at the step's start which failed in it, or of the attempts."""
+    """The index of a cell is `row * columns + column`. Its rate is failed / carried: the share of units
+    placed there at the start of the step that failed in it, or of attempts."""
 
     region = s.CharField()
     telemetry = s.ChoiceField(
-        choices=("placement", "path_outcome"), allow_null=True, help_text="null: no telemetry of paths"
+        choices=("placement", "path_outcome"), allow_null=True, help_text="null: no path telemetry"
     )
     kinds = KindShape(many=True)
     within = s.ListField(child=s.CharField())
     window_seconds = s.IntegerField()
     steps = GridStepShape(many=True)
-    at = s.IntegerField(help_text="the step that is asked for")
+    at = s.IntegerField(help_text="index of the requested step")
     rows = AxisShape(allow_null=True)
     columns = AxisShape(allow_null=True)
     carried = s.ListField(
         child=s.JSONField(),
-        help_text="of the first step all cells, of each later one those that changed, as `failed`",
+        help_text="first step: all cells; later steps: changed cells, as in `failed`",
     )
-    failed = CellsShape(many=True, help_text="of each step the cells in which something failed")
-    unplaced = s.ListField(
-        child=s.IntegerField(), help_text="of each step the units that failed and were placed nowhere"
-    )
-    marks = s.ListField(child=MarkShape(many=True), help_text="suspects of each step, with their source")
+    failed = CellsShape(many=True, help_text="cells with failures, by step")
+    unplaced = s.ListField(child=s.IntegerField(), help_text="failed units without a placement, by step")
+    marks = s.ListField(child=MarkShape(many=True), help_text="suspects by step, with their source")
 
 
 _HELP = {
-    "region": "default: the first that has telemetry of paths",
+    "region": "default: the first region with path telemetry",
     "telemetry": "placement (units) or path_outcome (attempts); default: placement if available",
-    "rows": "a kind of component; default: compute_cluster, or what crosses best",
-    "columns": "another kind; default: storage_cluster, or what crosses best",
-    "window": f"minutes of a step, one of {', '.join(map(str, WINDOWS))}; default: {USUAL_WINDOW}",
-    "steps": f"how many steps, {STEPS[0]} to {STEPS[1]}; default: {USUAL_STEPS}",
-    "end": "RFC 3339, the end of the last step; default: how far telemetry has come",
-    "at": "RFC 3339, a time within the step that `at` of the answer names; default: the last one",
+    "rows": "kind of component; default: compute_cluster, else the best available",
+    "columns": "other kind of component; default: storage_cluster, else the best available",
+    "window": f"minutes per step, one of {', '.join(map(str, WINDOWS))}; default: {USUAL_WINDOW}",
+    "steps": f"number of steps, {STEPS[0]} to {STEPS[1]}; default: {USUAL_STEPS}",
+    "end": "end of the last step, RFC 3339; default: the latest telemetry",
+    "at": "time within the requested step, RFC 3339; default: the last step",
 }
 
 
@@ -108,17 +104,17 @@ class GridView(IncidentAPI):
                 "within",
                 str,
                 many=True,
-                description=f"only paths that hold this component; again for more, at most {MOST_WITHIN}",
+                description=f"only paths through this component; repeatable, at most {MOST_WITHIN}",
             ),
         ],
         responses={
             200: GridShape,
             **ERRORS,
-            503: OpenApiResponse(PROBLEM, "The database took too long; ask for less."),
+            503: OpenApiResponse(PROBLEM, "The query took too long; request less."),
         },
     )
     def get(self, request: Request) -> Response:
-        """Failures between any two kinds of component in consecutive steps of time, with what was blamed."""
+        """Failures between any two kinds of component in consecutive time steps, with suspects."""
         requested = grid_query_from(
             parameters(request, *PARAMETERS, "within"), request.query_params.getlist("within")
         )

@@ -27,7 +27,7 @@ MOST = 1_000
 class ReachedShape(s.Serializer[Any]):
     component = s.CharField()
     hops = s.IntegerField(help_text="steps away")
-    because = s.CharField(help_text="the last step: is contained in …, or depends on …")
+    because = s.CharField(help_text='last step of the path: "is contained in …" or "depends on …"')
 
 
 class TouchedShape(s.Serializer[Any]):
@@ -35,20 +35,20 @@ class TouchedShape(s.Serializer[Any]):
     name = s.CharField()
     team = s.CharField(allow_null=True)
     components = s.IntegerField(
-        help_text="of its own that are concerned; 0: only a service that it depends on is"
+        help_text="number of its own affected components; 0: only a service that it depends on is affected"
     )
     because = s.CharField()
 
 
 class BlastRadiusShape(s.Serializer[Any]):
-    """Components that fail with one, by the topology that was in force."""
+    """Components affected by the failure of a component, by the topology at that time."""
 
     component = s.CharField()
     region = s.CharField()
     at = s.DateTimeField()
-    known = s.BooleanField(help_text="whether the topology names it")
-    service = s.CharField(allow_null=True, help_text="slug of the service that it belongs to")
-    count = s.IntegerField(help_text="components that fail with it")
+    known = s.BooleanField(help_text="whether it is in the topology")
+    service = s.CharField(allow_null=True, help_text="slug of its service")
+    count = s.IntegerField(help_text="components affected if it fails")
     by_kind = s.DictField(child=s.IntegerField())
     components = ReachedShape(many=True, help_text=f"the nearest {MOST} of them")
     services = TouchedShape(many=True)
@@ -59,12 +59,12 @@ class BlastRadiusView(IncidentAPI):
         operation_id="components_blast_radius",
         parameters=[
             OpenApiParameter("region", str, description="default: default"),
-            OpenApiParameter("at", str, description="an RFC 3339 time; default: now"),
+            OpenApiParameter("at", str, description="RFC 3339 time; default: now"),
         ],
         responses={200: BlastRadiusShape, **ERRORS},
     )
     def get(self, request: Request, component: str) -> Response:
-        """Contents and dependents of a component, at any remove, with the services of all of these."""
+        """Direct and indirect contents and dependents of a component, with their services."""
         query = parameters(request, "region", "at")
         name = check_component("component", component)
         region = check_line("region", query.get("region", "default"))

@@ -19,7 +19,7 @@ from incidents.notifications.models import ContactMethod, Preferences
 
 
 class ChannelFileSerializer(Strict, s.Serializer[ContactMethod]):
-    """The address and the secret are given, or a variable is named that holds them; they are never told."""
+    """Address and secret as values or as names of environment variables; never shown."""
 
     name = s.CharField(max_length=60)
     kind = s.ChoiceField(choices=KINDS)

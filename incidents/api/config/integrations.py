@@ -56,7 +56,7 @@ class IntegrationsFile(Catalog):
                 keys.change(row.name, {k: v for k, v in given.items() if k != "name"}, self.context)
         except keys.KeyNameTakenError:
             raise InvalidValueError(
-                "name", "was that of an integration that was revoked; take another one"
+                "name", "was the name of a revoked integration; choose another one"
             ) from None
         except InvalidMappingError as error:
             raise InvalidValueError("mapping", str(error)) from None
@@ -66,7 +66,7 @@ class IntegrationsFile(Catalog):
 
 
 class WebhookFileSerializer(WebhookSerializer):
-    """The address is given, or a variable is named that holds it; it is never told."""
+    """Address as a value or as the name of an environment variable; never shown."""
 
     def to_representation(self, row: Webhook) -> dict[str, Any]:
         hidden = reference("WEBHOOK_URL", row.name)

@@ -30,7 +30,7 @@ class RecurrenceFileSerializer(Strict, s.Serializer[Any]):
 
 
 class SilenceFileSerializer(Strict, s.Serializer[Silence]):
-    """With a recurrence, from `starts_at` to `ends_at` is the first time."""
+    """With a recurrence, `starts_at` and `ends_at` are those of the first occurrence."""
 
     id = s.CharField(max_length=60)
     matchers = MatcherTexts()

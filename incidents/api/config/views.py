@@ -103,7 +103,7 @@ def _doubled(document: Document, views: Views) -> Iterator[Fault]:
         for item in items:
             lacking = [name for name in fields if not _names(item.values.get(name))]
             for name in lacking:
-                yield document.fault((kind, item.place, name), "is needed: it says which one is meant")
+                yield document.fault((kind, item.place, name), "is required: it identifies the object")
             if lacking:
                 continue
             if (key := _key(views[kind], item.values)) in seen:
@@ -195,7 +195,7 @@ def _prune(document: Document, views: Views, done: list[Change]) -> None:
                     view.perform_destroy(found)
             except (APIException, ProtectedError, CommandRefusedError, ForbiddenError) as error:
                 waiting.append((kind, view, entry))
-                reason = _why(error) or "something else names it"
+                reason = _why(error) or "another object refers to it"
                 faults.append(
                     document.fault(
                         (kind,), f"`{_called(key)}` is missing here and cannot be removed: {reason}"

@@ -50,15 +50,17 @@ class BulkShape(s.Serializer[Any]):
     search = s.CharField(
         max_length=1000,
         required=False,
-        help_text=f"instead of `incidents`: the first {MOST_AT_ONCE:,} that fit it, {SEARCH}",
+        help_text=f"instead of `incidents`: the first {MOST_AT_ONCE:,} matches, {SEARCH}",
     )
     order = s.ChoiceField(
-        choices=list(ORDERS), required=False, help_text="which of a search come first; default: newest"
+        choices=list(ORDERS),
+        required=False,
+        help_text="order in which incidents of a search are selected; default: newest",
     )
     fields = s.DictField(  # type: ignore[assignment]
         required=False,
-        help_text="what the action takes when it is asked of one incident; as `confirmed_cause` also"
-        f" `{OWN}`: of each incident the component that it names",
+        help_text="fields of the action, as for one incident; `confirmed_cause` may also be"
+        f" `{OWN}`: the component of each incident",
     )
 
 
@@ -68,19 +70,19 @@ class StepShape(s.Serializer[Any]):
 
 
 class ResultShape(s.Serializer[Any]):
-    incident = s.CharField(help_text="as it was named, or its number")
-    status = s.IntegerField(help_text="200, or 400, 403, 404, 409 as for this incident alone")
+    incident = s.CharField(help_text="id or number, as in the request")
+    status = s.IntegerField(help_text="200, 400, 403, 404 or 409, as for the action on this incident alone")
     id = s.CharField(allow_null=True)
     number = s.IntegerField(allow_null=True)
-    position = s.CharField(allow_null=True, help_text="of the incident after the action")
-    reason = s.CharField(allow_null=True, help_text="why it was not done")
-    undo = StepShape(allow_null=True, help_text="what takes it back, to be sent here with this incident")
+    position = s.CharField(allow_null=True, help_text="log position of the incident after the action")
+    reason = s.CharField(allow_null=True, help_text="reason for the refusal")
+    undo = StepShape(allow_null=True, help_text="action and fields that undo it, for a request here")
 
 
 class BulkResultShape(s.Serializer[Any]):
     done = s.IntegerField()
     refused = s.IntegerField()
-    more = s.BooleanField(help_text="the search fits others beyond those that were reached")
+    more = s.BooleanField(help_text="true: the search matches further incidents")
     results = ResultShape(many=True)
 
 
@@ -90,16 +92,14 @@ class BulkView(IncidentAPI):
         parameters=[IF_MATCH],
         request=BulkShape,
         responses={
-            200: OpenApiResponse(BulkResultShape, "An answer for each incident, also where none was done."),
+            200: OpenApiResponse(BulkResultShape, "A result for each incident, even if all were refused."),
             **ERRORS,
         },
     )
     def post(self, request: Request) -> Response:
-        """Do one thing to several incidents, each decided and recorded for itself.
-
-        400 means that nothing was done. A request whose answer is lost may be sent again: what was done is then
-        refused as done already.
-        """
+        """Run one action on several incidents, each decided and recorded separately. 400: nothing was
+        done. A request without an answer may be repeated: incidents with the action already done refuse
+        it."""
         body = fields(request, BulkShape)
         action = body["action"]
         if not isinstance(action, str) or action not in SHAPES:
@@ -156,9 +156,7 @@ def _found(request: Request, given: object) -> list[queries.Filter]:
     if found.problems:
         raise InvalidValueError("search", "; ".join(map(str, found.problems))[:1000])
     if not found.filters:
-        raise InvalidValueError(
-            "search", "must say which incidents; an empty one would be all that there ever were"
-        )
+        raise InvalidValueError("search", "must not be empty: it would match every incident")
     return list(found.filters)
 
 

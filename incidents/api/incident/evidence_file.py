@@ -20,14 +20,14 @@ NOTHING = {409: PROBLEM}
 
 
 class SignatureShape(s.Serializer[Any]):
-    keyid = s.CharField(help_text="the public key, as `evidence-key` answers it")
+    keyid = s.CharField(help_text="public key, as `evidence-key` returns it")
     sig = s.CharField(help_text="Ed25519, base64")
 
 
 class EvidenceFileShape(s.Serializer[Any]):
     """A DSSE envelope."""
 
-    payload = s.CharField(help_text="base64; its JSON is described in the documentation")
+    payload = s.CharField(help_text="evidence as JSON, base64; format in the documentation")
     payloadType = s.CharField()
     signatures = SignatureShape(many=True)
 
@@ -42,8 +42,8 @@ class EvidenceFileView(IncidentAPI):
         responses={200: EvidenceFileShape, **ERRORS, **MISSING, **NOTHING},
     )
     def get(self, request: Request, reference: str) -> HttpResponse:  # noqa: ARG002
-        """The verdicts on the incident as one signed file, which `manage.py verify_evidence` judges again without a
-        server. 409 where no analyzer came to a verdict."""
+        """The verdicts on the incident as one signed file, which `manage.py verify_evidence` checks
+        without a server. 409 if no analyzer has a verdict."""
         number = queries.get(reference).incident.number
         try:
             body = evidence_file(reference, now_utc())
@@ -58,7 +58,7 @@ class EvidenceKeyView(IncidentAPI):
         operation_id="evidence_key", responses={200: EvidenceKeyShape, 401: ERRORS[401], **NOTHING}
     )
     def get(self, request: Request) -> Response:  # noqa: ARG002
-        """The public key of evidence files, to be given to those who check them."""
+        """Public key that verifies evidence files."""
         try:
             return Response({"key": evidence_key()})
         except EvidenceExportError as refused:

@@ -18,7 +18,7 @@ from ingest.telemetry.kinds.declare import COMPONENT_FORM
 
 class LinkShape(s.Serializer[Any]):
     href = s.CharField(max_length=2000, help_text="an http or https address")
-    text = s.CharField(max_length=300, required=False, help_text="what people see")
+    text = s.CharField(max_length=300, required=False, help_text="text of the link")
 
 
 class EvidenceShape(s.Serializer[Any]):
@@ -27,19 +27,23 @@ class EvidenceShape(s.Serializer[Any]):
     kind = s.ChoiceField(choices=["table", "chart", "text"])
     title = s.CharField(max_length=300)
     columns = s.ListField(child=s.CharField(), required=False, help_text="names of a table's columns")
-    rows = s.ListField(child=s.ListField(), required=False, help_text="a cell for each column; at most 1000")
+    rows = s.ListField(
+        child=s.ListField(), required=False, help_text="one cell per column; at most 1000 rows"
+    )
     chart = s.DictField(required=False, help_text="a Vega-Lite specification with its data inline")
-    text = s.CharField(required=False, help_text="the text, or a note under a table or chart")
+    text = s.CharField(required=False, help_text="the text, or the caption of a table or chart")
 
 
 class ReportShape(s.Serializer[Any]):
     """A report by a person or a sender."""
 
-    title = s.CharField(max_length=300, help_text="one line")
+    title = s.CharField(max_length=300, help_text="one-line summary")
     component = s.CharField(required=False, help_text=f"what fails: {COMPONENT_FORM}; decides the team")
     severity = s.ChoiceField(choices=SEVERITIES, required=False, help_text="default: warning")
     dedup_key = s.CharField(
-        max_length=255, required=False, help_text="joins the open incident of this key; never empty"
+        max_length=255,
+        required=False,
+        help_text="if an incident with this key is open, the report joins it; not empty",
     )
     description = s.CharField(max_length=20_000, required=False)
     labels = s.DictField(child=s.CharField(), required=False, help_text="at most 50")
@@ -48,41 +52,44 @@ class ReportShape(s.Serializer[Any]):
 
 
 class DissentShape(s.Serializer[Any]):
-    """Nats that an analyzer takes off the log-odds of a blame, as it judged the cause without naming it; learnt from
-    resolved incidents, 0 without a record."""
+    """Nats subtracted from the log-odds of a blame by an analyzer that judged the cause without naming it;
+    learned from resolved incidents, 0 without a record."""
 
-    one = s.FloatField(help_text="off a blame by one analyzer")
-    several = s.FloatField(help_text="off a blame by several that agree")
+    one = s.FloatField(help_text="nats subtracted from a blame by one analyzer")
+    several = s.FloatField(help_text="nats subtracted from a blame by several analyzers that agree")
 
 
 class OpinionShape(s.Serializer[Any]):
-    """The latest word of one analyzer on an incident."""
+    """Latest opinion of one analyzer on an incident."""
 
     analyzer = s.CharField()
     version = s.CharField()
     stance = s.ChoiceField(
         choices=["blames", "blames_other", "saw_nothing", "no_longer_blames"],
-        help_text="blames: names this incident's cause; blames_other: looked at it and names `component` instead;"
-        " saw_nothing: looked at it and names nothing there; no_longer_blames: a later window of the same"
-        " schedule does not name it any more",
+        help_text="blames: names the cause of this incident; blames_other: judged it and names `component`"
+        " instead; saw_nothing: judged it and names nothing there; no_longer_blames: a later"
+        " window of the same schedule no longer names it",
     )
-    component = s.CharField(allow_null=True, help_text="suspected component, now or last; null: none")
+    component = s.CharField(allow_null=True, help_text="current or last suspect; null: none")
     ambiguous_with = s.ListField(child=s.CharField())
-    score = s.FloatField(allow_null=True, help_text="its own probability, 0 to 1; null where it gives none")
+    score = s.FloatField(
+        allow_null=True, help_text="probability stated by the analyzer, 0 to 1; null: none stated"
+    )
     failure_rate = s.FloatField(allow_null=True)
     indicator = s.CharField(help_text="signal that shows the fault; empty: not stated")
     path = s.ListField(
         child=s.CharField(), help_text="components from the cause to the symptom; empty: not stated"
     )
-    run = s.CharField(help_text="the run that said so")
-    schedules = s.ListField(child=s.CharField(), help_text="schedules that still say so")
-    window = s.DictField(help_text="start and end of the telemetry that it rests on")
+    run = s.CharField(help_text="run with this opinion")
+    schedules = s.ListField(child=s.CharField(), help_text="schedules whose latest window has this opinion")
+    window = s.DictField(help_text="start and end of the telemetry that was judged")
     first_at = s.DateTimeField(allow_null=True, help_text="time of the first finding on this incident")
     dissent = DissentShape()
 
 
 class OwnershipShape(s.Serializer[Any]):
-    """Seconds with each, counted until `until`; while it is not resolved, those that have it have it longer."""
+    """Seconds with each team and owner until `until`; those of the current ones grow while the incident is
+    unresolved."""
 
     teams = s.DictField(child=s.FloatField())
     owners = s.DictField(child=s.FloatField())
@@ -90,11 +97,11 @@ class OwnershipShape(s.Serializer[Any]):
 
 
 class OverriddenShape(s.Serializer[Any]):
-    id = s.UUIDField(help_text="of the silence, or of the edition of the maintenance window")
+    id = s.UUIDField(help_text="id of the silence or of the revision of the maintenance window")
     starts_at = s.DateTimeField()
-    until = s.DateTimeField(help_text="the end of the override")
+    until = s.DateTimeField(help_text="end of the override")
     why = s.CharField()
-    by = s.CharField(help_text="the person or key that resumed notifications")
+    by = s.CharField(help_text="person or key that resumed notifications")
 
 
 class MergedShape(s.Serializer[Any]):
@@ -108,7 +115,8 @@ class FailureShape(s.Serializer[Any]):
 
     state = s.ChoiceField(
         choices=FAILURE_STATES,
-        help_text="no_data: no window was judged lately; unknown: reported by a person, no alert and no finding",
+        help_text="no_data: no recent window was judged; unknown: reported by a person, without alert or"
+        " finding",
     )
     since = s.DateTimeField(
         allow_null=True, help_text="failing: first failure; quiet: last failure; no_data: last judged window"
@@ -116,22 +124,22 @@ class FailureShape(s.Serializer[Any]):
 
 
 class RelatedShape(s.Serializer[Any]):
-    """A component that an analyzer names for the fault of this incident, tied to its cause by the topology."""
+    """A component named for the fault of this incident, tied to its cause by the topology."""
 
     component = s.CharField()
-    how = s.CharField(help_text="rank/17 depends on nic/n2-1")
+    how = s.CharField(help_text='relation, such as "rank/17 depends on nic/n2-1"')
 
 
 class AnswerShape(s.Serializer[Any]):
-    """Answer of the cluster about its node."""
+    """Answer of the cluster about the node."""
 
     answer = s.ChoiceField(choices=ANSWERS)
     at = s.DateTimeField()
-    by = s.CharField(help_text="person or system that did it, as the answer names it")
-    actor = s.CharField(help_text="who sent the answer: a person, or key:NAME")
+    by = s.CharField(help_text="person or system that did the work, as stated in the answer")
+    actor = s.CharField(help_text="sender of the answer: user:NAME or key:NAME")
     note = s.CharField()
-    part = s.CharField(allow_null=True, help_text="the part that is in now")
-    replaced = s.CharField(allow_null=True, help_text="the part before it")
+    part = s.CharField(allow_null=True, help_text="installed part")
+    replaced = s.CharField(allow_null=True, help_text="removed part")
 
 
 class WaivedShape(s.Serializer[Any]):
@@ -146,12 +154,12 @@ class RemediationShape(s.Serializer[Any]):
     request = s.UUIDField(help_text="id of the request")
     component = s.CharField()
     node = s.CharField(help_text="name of the node")
-    part = s.CharField(allow_null=True, help_text="the part that is watched after the return; null: the node")
+    part = s.CharField(allow_null=True, help_text="part watched after the return; null: the whole node")
     target = s.CharField(allow_null=True, help_text="webhook that carries the request; null: by hand")
     reason = s.CharField()
     requested_at = s.DateTimeField()
     requested_by = s.CharField()
-    proof_required = s.BooleanField(help_text="whether it is resolved only with proof of repair")
+    proof_required = s.BooleanField(help_text="true: resolved only with proof of repair")
     stage = s.ChoiceField(choices=STAGES)
     answers = AnswerShape(many=True)
     proof = s.DictField(
@@ -159,40 +167,46 @@ class RemediationShape(s.Serializer[Any]):
         help_text="`verdict` (unknown, repaired, not_repaired), `summary` and the figures of the sequential test; null"
         " before the return",
     )
-    waived = WaivedShape(allow_null=True, help_text="who resolved it without the proof")
-    reopened = s.BooleanField(help_text="reopened after the proof of repair: a person resolves it")
+    waived = WaivedShape(
+        allow_null=True, help_text="person, time and reason of a resolution without proof; null: none"
+    )
+    reopened = s.BooleanField(help_text="true: reopened after the proof of repair; only a person resolves it")
 
 
 class ProposalShape(s.Serializer[Any]):
-    """An action that waits for a person to accept or decline it."""
+    """A proposed action that a person accepts or declines."""
 
     id = s.UUIDField()
     action = s.ChoiceField(choices=["hand_over", "silence"])
-    text = s.CharField(help_text="the action in words")
+    text = s.CharField(help_text="action as a sentence")
     reason = s.CharField()
-    by = s.CharField(help_text="who proposed it")
+    by = s.CharField(help_text="person or key that proposed it")
     at = s.DateTimeField()
-    team = s.CharField(allow_null=True, help_text="of a hand-over")
-    matchers = s.ListField(child=s.DictField(), help_text="of a silence: name, value, isRegex, isEqual")
+    team = s.CharField(allow_null=True, help_text="target team of a hand-over; null for other actions")
+    matchers = s.ListField(
+        child=s.DictField(), help_text="matchers of a silence: name, value, isRegex, isEqual"
+    )
     minutes = s.IntegerField(allow_null=True, help_text="length of a silence, from its acceptance")
-    cites = s.ListField(child=s.CharField(), help_text="runs and log positions that the reason rests on")
+    cites = s.ListField(child=s.CharField(), help_text="runs and log positions cited as evidence")
 
 
 class IncidentShape(s.Serializer[Any]):
-    """An incident as it stands at `position`."""
+    """An incident at the log position `position`."""
 
     id = s.UUIDField()
-    number = s.IntegerField(help_text="for people: 1, 2, 3 …")
+    number = s.IntegerField(help_text="consecutive number")
     title = s.CharField()
     description = s.CharField()
     state = s.ChoiceField(choices=STATES)
     severity = s.ChoiceField(choices=SEVERITIES)
     component = s.CharField(allow_null=True)
-    ambiguous_with = s.ListField(child=s.CharField(), help_text="what the data cannot tell apart from it")
+    ambiguous_with = s.ListField(
+        child=s.CharField(), help_text="components that the data cannot tell apart from it"
+    )
     related = RelatedShape(many=True, help_text="other components under which analyzers see the same fault")
     region = s.CharField(allow_null=True)
-    team = s.CharField(help_text="slug of the team that has it")
-    routing = s.CharField(help_text="why that team got it first")
+    team = s.CharField(help_text="slug of the responsible team")
+    routing = s.CharField(help_text="reason for the first assignment to a team")
     service = s.CharField(allow_null=True, help_text="slug of the service, from the route")
     policy = s.CharField(allow_null=True, help_text="slug of the escalation policy that its route names")
     owner = s.CharField(allow_null=True)
@@ -201,62 +215,64 @@ class IncidentShape(s.Serializer[Any]):
     links = LinkShape(many=True)
     confidence = s.FloatField(
         allow_null=True,
-        help_text="0 to 1: the latest leading score of the analyzer that blames it; of several that agree what"
-        " they say together (log-odds of the best plus half those of each other, at most .999)",
+        help_text="probability that `component` is at fault, 0 to 1: latest score of the analyzer that"
+        " blames it; if several agree, log-odds of the best plus half of each other's, at most"
+        " .999",
     )
-    verdict = s.CharField(allow_null=True, help_text="one sentence: what the analyzers concluded")
-    analyzer = s.CharField(allow_null=True, help_text="whose sentence the verdict is")
+    verdict = s.CharField(allow_null=True, help_text="conclusion of the analyzers, in one sentence")
+    analyzer = s.CharField(allow_null=True, help_text="analyzer that produced the verdict")
     opinions = OpinionShape(many=True, help_text="analyzer opinions, suspecting ones first")
     still_blamed = s.BooleanField(help_text="whether the latest window of a schedule suspects it")
     alerts = s.IntegerField(help_text="reports with a dedup key that opened or joined it")
     findings = s.IntegerField(help_text="findings that opened, joined or were recorded on it")
     hops = s.IntegerField(help_text="number of moves to another team, rejections included")
-    rejections = s.IntegerField(
-        help_text="number of rejected hand-overs: it returned to the team that sent it"
-    )
+    rejections = s.IntegerField(help_text="number of rejected hand-overs")
     handed_from = s.CharField(
-        allow_null=True, help_text="the team whose hand-over waits to be accepted or rejected"
+        allow_null=True, help_text="sender of a hand-over that is neither accepted nor rejected; null: none"
     )
-    accepted_at = s.DateTimeField(allow_null=True, help_text="when its team accepted the last hand-over")
+    accepted_at = s.DateTimeField(
+        allow_null=True, help_text="time at which the team accepted the last hand-over; null: not accepted"
+    )
     accepted_by = s.CharField(allow_null=True)
-    team_since = s.DateTimeField(help_text="when it came to the team that has it")
-    ownership = OwnershipShape(help_text="how long each team and each owner had it")
+    team_since = s.DateTimeField(help_text="time of the assignment to the current team")
+    ownership = OwnershipShape(help_text="time with each team and each owner")
     seconds_to_team = s.FloatField(
         allow_null=True,
-        help_text="once resolved: from its opening until it came to the team that resolved it, to stay",
+        help_text="seconds from opening to the last assignment to the resolving team; null until resolved",
     )
     opened_at = s.DateTimeField()
     opened_by = s.CharField()
     acknowledged_at = s.DateTimeField(allow_null=True)
     acknowledged_by = s.CharField(allow_null=True)
     snoozed_until = s.DateTimeField(
-        allow_null=True, help_text="null while `state` is snoozed: until it changes"
+        allow_null=True, help_text="end of the snooze; null with `state` snoozed: until a change"
     )
     snoozed_by = s.CharField(allow_null=True)
     silence = s.UUIDField(
-        allow_null=True, help_text="the silence that holds all its firing alerts and so its notifications"
+        allow_null=True,
+        help_text="silence that matches all its firing alerts and mutes its notifications; null: none",
     )
     overridden = OverriddenShape(
-        many=True, help_text="silences and maintenance windows in spite of which it notifies"
+        many=True, help_text="silences and maintenance windows that a person overrode: notifications are sent"
     )
     merged_into = MergedShape(
         allow_null=True, help_text="target of the merge; this incident counts as resolved"
     )
-    merged = MergedShape(many=True, help_text="what was merged into it")
+    merged = MergedShape(many=True, help_text="incidents merged into it")
     resolved_at = s.DateTimeField(allow_null=True)
     resolved_by = s.CharField(allow_null=True)
     confirmed_cause = s.CharField(
         allow_null=True, help_text='a component, a class such as `firmware`, or "none"'
     )
     remediation = RemediationShape(
-        allow_null=True, help_text="the node's way to repair; null: not handed over"
+        allow_null=True, help_text="repair of the node; null: not handed to a cluster"
     )
-    proposals = ProposalShape(many=True, help_text="actions that wait for a person")
+    proposals = ProposalShape(many=True, help_text="proposed actions awaiting a decision")
     failure = FailureShape()
-    failing_since = s.DateTimeField(allow_null=True, help_text="data time of the first failure known")
-    last_failure = s.DateTimeField(allow_null=True, help_text="data time of the last failure known")
-    position = s.CharField(help_text="log position at which this view is true")
-    url = s.URLField(help_text="its page in the console")
+    failing_since = s.DateTimeField(allow_null=True, help_text="data time of the first known failure")
+    last_failure = s.DateTimeField(allow_null=True, help_text="data time of the last known failure")
+    position = s.CharField(help_text="log position of this state")
+    url = s.URLField(help_text="address of its page in the console")
 
 
 class IncidentPageShape(PageShape):
@@ -264,13 +280,13 @@ class IncidentPageShape(PageShape):
 
 
 class EntryShape(s.Serializer[Any]):
-    """A line of the timeline."""
+    """An entry of the timeline."""
 
-    id = s.CharField(help_text="the event: stream@version")
+    id = s.CharField(help_text="id of the event, stream@version")
     version = s.IntegerField()
-    last_version = s.IntegerField(help_text="the last event that this line counts")
+    last_version = s.IntegerField(help_text="version of the last event in this entry")
     count = s.IntegerField(help_text="number of consecutive similar findings in this entry")
-    type = s.CharField(help_text="incident.opened, incident.acknowledged …")
+    type = s.CharField(help_text="event type, such as incident.opened")
     at = s.DateTimeField()
     last_at = s.DateTimeField()
     actor = s.CharField(help_text="user:NAME, key:NAME, system:NAME or shell:NAME")
@@ -285,16 +301,16 @@ class TimelineShape(s.Serializer[Any]):
 
 
 class AttachedShape(EvidenceShape):
-    """Evidence on an incident, with the run, analyzer, version and parameters that it comes from."""
+    """Evidence on an incident, with its run, analyzer, version and parameters."""
 
-    id = s.CharField(help_text="the event that attached it")
+    id = s.CharField(help_text="event that attached it")
     at = s.DateTimeField()
     actor = s.CharField()
     analyzer = s.CharField(allow_null=True)
     analyzer_version = s.CharField(allow_null=True)
     run = s.CharField(allow_null=True)
     params = s.DictField(allow_null=True)
-    window = s.DictField(allow_null=True, help_text="start and end of the telemetry it rests on")
+    window = s.DictField(allow_null=True, help_text="start and end of the telemetry that was judged")
 
 
 class AttachedListShape(s.Serializer[Any]):
@@ -303,7 +319,7 @@ class AttachedListShape(s.Serializer[Any]):
 
 class LinkToShape(s.Serializer[Any]):
     href = s.CharField(max_length=2000, required=False, help_text="an http or https address")
-    text = s.CharField(max_length=300, required=False, help_text="what people see of `href`")
+    text = s.CharField(max_length=300, required=False, help_text="text of the link")
     incident = s.CharField(required=False, help_text="instead of `href`: id or number of a related incident")
 
 
@@ -312,7 +328,7 @@ class NothingShape(s.Serializer[Any]):
 
 
 class AssignShape(s.Serializer[Any]):
-    owner = s.CharField(max_length=255, allow_null=True, help_text="login; null takes the owner away")
+    owner = s.CharField(max_length=255, allow_null=True, help_text="user name; null removes the owner")
 
 
 class HandOverShape(s.Serializer[Any]):
@@ -325,19 +341,21 @@ class BounceShape(s.Serializer[Any]):
 
 
 class EscalateShape(s.Serializer[Any]):
-    reason = s.CharField(max_length=2000, help_text="why the next people are needed now")
+    reason = s.CharField(max_length=2000, help_text="reason for escalating now")
 
 
 class SnoozeShape(s.Serializer[Any]):
     until = s.DateTimeField(
-        required=False, help_text="at most 30 days away; left out or null: until it changes"
+        required=False, help_text="end of the snooze, at most 30 days ahead; absent or null: until a change"
     )
     reason = s.CharField(max_length=2000, required=False)
 
 
 class SilenceIncidentShape(s.Serializer[Any]):
-    until = s.DateTimeField(help_text="end of the silence of what its firing alerts have in common")
-    comment = s.CharField(max_length=2000, help_text="why, for people on call")
+    until = s.DateTimeField(
+        help_text="end of the silence, which matches the labels that its firing alerts share"
+    )
+    comment = s.CharField(max_length=2000, help_text="reason, shown to people on call")
 
 
 class EndSilenceShape(s.Serializer[Any]):
@@ -345,26 +363,28 @@ class EndSilenceShape(s.Serializer[Any]):
 
 
 class MergeShape(s.Serializer[Any]):
-    into = s.CharField(help_text="id or number of the incident that it becomes part of")
+    into = s.CharField(help_text="id or number of the target incident")
     reason = s.CharField(max_length=2000, required=False)
 
 
 class SplitShape(s.Serializer[Any]):
     incident = s.CharField(
-        required=False, help_text="id or number of a merged one, to take it out from its target's side"
+        required=False, help_text="id or number of the merged incident, if the request addresses its target"
     )
     reason = s.CharField(max_length=2000, required=False)
 
 
 class SplitOffShape(s.Serializer[Any]):
     alerts = s.ListField(child=s.CharField(), help_text="ids of alerts of this incident, at most 1,000")
-    title = s.CharField(max_length=300, required=False, help_text="left out: the first alert's")
+    title = s.CharField(max_length=300, required=False, help_text="default: title of the first alert")
     reason = s.CharField(max_length=2000, required=False)
 
 
 class UndoShape(s.Serializer[Any]):
     what = s.ChoiceField(
-        choices=get_args(Undoable), required=False, help_text="what it must be; left out: what was done last"
+        choices=get_args(Undoable),
+        required=False,
+        help_text="action to undo, which must be the last one; default: the last action",
     )
 
 
@@ -378,7 +398,7 @@ class SetTitleShape(s.Serializer[Any]):
 
 class CommentShape(s.Serializer[Any]):
     text = s.CharField(max_length=20_000, help_text="Markdown; HTML in it is shown as text")
-    links = LinkShape(many=True, required=False, help_text="what is attached to it, at most 10")
+    links = LinkShape(many=True, required=False, help_text="attached links, at most 10")
 
 
 class AttachShape(s.Serializer[Any]):
@@ -387,15 +407,15 @@ class AttachShape(s.Serializer[Any]):
 
 class ResolveShape(s.Serializer[Any]):
     confirmed_cause = s.CharField(
-        help_text=f"what was at fault: a component ({COMPONENT_FORM}), a class of causes in one word, such as"
-        ' `firmware`, where it was no single one, or "none"'
+        help_text=f"cause: a component ({COMPONENT_FORM}), a class of causes in one word, such as"
+        ' `firmware`, if no single component was at fault, or "none"'
     )
     note = s.CharField(max_length=20_000, required=False)
     without_proof = s.CharField(
         max_length=2000,
         required=False,
-        help_text="the reason to resolve before the repair is proved, where the incident demands that; for managers of"
-        " its team and keys with the scope remediation:request",
+        help_text="reason to resolve an incident that requires proof of repair without the proof; for"
+        " managers of its team and keys with the scope remediation:request",
     )
 
 
@@ -409,7 +429,7 @@ class ReceiptShape(s.Serializer[Any]):
     receipt = s.CharField()
     kind = s.CharField(help_text="incident, configuration, telemetry, alerts or change")
     recorded_at = s.DateTimeField()
-    outcome = s.CharField(help_text="opened, joined, changed; or why it opened no incident")
+    outcome = s.CharField(help_text="opened, joined or changed; else the reason why no incident was opened")
     incident = s.DictField(allow_null=True, help_text="id, number and url")
     events = s.ListField(child=s.DictField(), help_text="id, type and position of each event")
     alerts = s.ListField(
@@ -420,11 +440,11 @@ class ReceiptShape(s.Serializer[Any]):
 
 
 class MemberAlertShape(s.Serializer[Any]):
-    """An alert of an incident as it stands, or stood."""
+    """An alert of an incident, now or at `as_of`."""
 
     id = s.CharField()
     status = s.CharField(help_text="firing, acknowledged or resolved")
-    expired = s.BooleanField(help_text="resolved because its sender repeated it no more")
+    expired = s.BooleanField(help_text="true: resolved because the sender stopped repeating it")
     title = s.CharField()
     severity = s.CharField()
     component = s.CharField(allow_null=True)
@@ -432,26 +452,29 @@ class MemberAlertShape(s.Serializer[Any]):
     labels = s.DictField()
     links = s.ListField(child=s.DictField(), help_text="href and text")
     images = s.ListField(child=s.DictField(), help_text="src, href and alt")
-    notes = s.ListField(child=s.CharField(), help_text="what was shortened or left out")
-    integration = s.CharField(help_text="the key that it came with")
+    notes = s.ListField(child=s.CharField(), help_text="parts that were shortened or left out")
+    integration = s.CharField(help_text="name of the integration that sent it")
     endpoint = s.CharField()
-    key = s.CharField(help_text="the sender's own: two alerts with the same one are the same")
+    key = s.CharField(help_text="dedup key of the sender: same key, same alert")
     starts_at = s.DateTimeField(allow_null=True)
     changed_at = s.DateTimeField()
-    last_seen = s.DateTimeField(allow_null=True, help_text="null with as_of: repeats are not in the log")
-    repeats = s.IntegerField(
-        allow_null=True, help_text="how often it was sent again without a change; null with as_of"
+    last_seen = s.DateTimeField(
+        allow_null=True,
+        help_text="time of the latest repeat; null with `as_of`, since repeats are not in the log",
     )
-    receipt = s.CharField(allow_null=True, help_text="of the delivery that changed it last")
-    why = s.CharField(allow_null=True, help_text="reason for grouping; null if it left or for past times")
+    repeats = s.IntegerField(allow_null=True, help_text="number of unchanged repeats; null with `as_of`")
+    receipt = s.CharField(allow_null=True, help_text="receipt of the last delivery that changed it")
+    why = s.CharField(
+        allow_null=True, help_text="reason for grouping; null if the alert left, or with `as_of`"
+    )
 
 
 class MemberAlertPageShape(PageShape):
     results = MemberAlertShape(many=True)
-    count = s.IntegerField(help_text="alerts of the incident in all")
+    count = s.IntegerField(help_text="number of alerts of the incident")
     pending_resolutions = s.IntegerField(
-        help_text="of an incident that a person resolved: alerts that count as firing until their turn comes, some"
-        " hundred at a time"
+        help_text="alerts of an incident resolved by a person that are still to be marked resolved, in"
+        " batches of some hundred"
     )
 
 
@@ -469,15 +492,15 @@ class HappenedShape(s.Serializer[Any]):
     type = s.CharField(help_text="incident.acknowledged, incident.resolved …")
     at = s.DateTimeField()
     actor = s.CharField()
-    text = s.CharField(help_text="as a sentence")
+    text = s.CharField(help_text="event as a sentence")
     position = s.CharField()
 
 
 class ConflictShape(ProblemShape):
-    """Reason why a command was refused."""
+    """Reason for the rejection of a command."""
 
     meanwhile = HappenedShape(
-        many=True, required=False, help_text="with If-Match: what others did since, oldest first"
+        many=True, required=False, help_text="with If-Match: events by others since then, oldest first"
     )
 
 
@@ -502,7 +525,7 @@ class TeamSerializer(Strict, s.ModelSerializer[Team]):
 
     def validate_is_default(self, is_default: bool) -> bool:
         if self.instance is not None and self.instance.is_default and not is_default:
-            raise s.ValidationError("there must be a default team: make another one the default")
+            raise s.ValidationError("a default team is required: make another one the default")
         return is_default
 
 

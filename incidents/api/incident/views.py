@@ -47,32 +47,31 @@ from ingest.api.keys import Key
 from ingest.queries import Event, Position
 
 PROBLEM = shapes.ProblemShape
-AS_OF = OpenApiParameter(
-    "as_of", str, description="an RFC 3339 time or a log position: the answer as it stood then"
-)
+AS_OF = OpenApiParameter("as_of", str, description="RFC 3339 time or log position: the state at that time")
 IF_MATCH = OpenApiParameter(
     "If-Match",
     str,
     OpenApiParameter.HEADER,
-    description="ETag or `position` of the incident as you saw it: 409 if somebody has since changed what this command"
-    " is about, with who did what and when in `meanwhile`. Left out, the command is carried out however it stands.",
+    description="ETag or `position` of the incident as last read. If another person or key has changed"
+    " the relevant state since, the answer is 409 with their events in `meanwhile`. Without"
+    " the header the command is always carried out.",
 )
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     str,
     OpenApiParameter.HEADER,
-    description="the same report with the same key within a day is recorded once and answered as before; another"
-    " report with it is 409",
+    description="idempotency key: the same report is recorded once within a day and gets the same answer;"
+    " a different report with the same key gets 409",
 )
-ALL = OpenApiParameter("all", bool, description="true: leave nothing out")
+ALL = OpenApiParameter("all", bool, description="true: all entries")
 ERRORS = {
-    400: OpenApiResponse(PROBLEM, "Wrong: `errors` names field and reason. Nothing was stored."),
-    401: OpenApiResponse(PROBLEM, "No good key and no login."),
+    400: OpenApiResponse(PROBLEM, "Invalid; `errors` has field and reason. Nothing was stored."),
+    401: OpenApiResponse(PROBLEM, "No valid key and not signed in."),
     403: OpenApiResponse(
         PROBLEM, "The key lacks the scope, the person is not staff, or the CSRF token is missing."
     ),
 }
-MISSING = {404: OpenApiResponse(PROBLEM, "There is no such incident.")}
+MISSING = {404: OpenApiResponse(PROBLEM, "Incident not found.")}
 
 
 class ConflictError(APIException):
@@ -150,10 +149,9 @@ def _digest(body: object) -> str:
 
 
 SEARCH = (
-    "as in the console's field: words, and `name:value` of "
+    "search as in the console: words, and `name:value` of "
     + ", ".join(FIELDS)
-    + "; quoted where there are spaces, with"
-    " a minus before what is not wanted"
+    + "; values with spaces in quotes; a minus excludes"
 )
 
 
@@ -182,7 +180,7 @@ class IncidentsView(IncidentAPI):
         responses={200: shapes.IncidentPageShape, **ERRORS},
     )
     def get(self, request: Request) -> Any:
-        """Incidents that fit every filter; values of one filter, repeated, are alternatives."""
+        """Incidents that match all filters; repeat a filter for alternative values."""
         query = parameters(request, *PARAMETERS, "search", "order", "cursor", "limit", "as_of")
         given = {name: request.query_params.getlist(name) for name in query if name in PARAMETERS}
         as_of = as_of_in(query)
@@ -203,17 +201,17 @@ class IncidentsView(IncidentAPI):
         parameters=[IDEMPOTENCY_KEY],
         request=shapes.ReportShape,
         responses={
-            201: OpenApiResponse(shapes.IncidentShape, "Opened. `Dossier-Receipt` is its receipt."),
+            201: OpenApiResponse(shapes.IncidentShape, "Opened; the receipt is in `Dossier-Receipt`."),
             200: OpenApiResponse(shapes.IncidentShape, "Joined the open incident of the same `dedup_key`."),
             409: OpenApiResponse(
-                PROBLEM, "The `Idempotency-Key` was used for another report. Nothing was stored."
+                PROBLEM, "The `Idempotency-Key` was used for a different report. Nothing was stored."
             ),
             413: OpenApiResponse(PROBLEM, "The body is too large. Nothing was stored."),
             **ERRORS,
         },
     )
     def post(self, request: Request) -> Response:
-        """Report what is wrong: opens an incident at the team of the component, or joins the open one."""
+        """Report a failure: opens an incident at the team of the component, or joins the open one."""
         allow("open", context(request))
         key = request.auth
         region = (key.region or None) if isinstance(key, Key) else None
@@ -264,7 +262,7 @@ class EventsView(IncidentAPI):
         responses={200: shapes.TimelineShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Any:
-        """The timeline, oldest first. Findings that join in a row are one line, unless `all=true`."""
+        """The timeline, oldest first. Consecutive findings share an entry, unless `all=true`."""
         query = parameters(request, "as_of", "all")
         view, as_of = queries.get(reference, as_of_in(query)), as_of_in(query)
         if _flag(query, "all"):
@@ -282,7 +280,7 @@ class EvidenceView(IncidentAPI):
         responses={200: shapes.AttachedListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Any:
-        """The evidence, oldest first: of each analyzer the first and the latest, unless `all=true`."""
+        """The evidence, oldest first: first and latest of each analyzer, unless `all=true`."""
         query = parameters(request, "as_of", "all")
         view, as_of = queries.get(reference, as_of_in(query)), as_of_in(query)
         pieces = queries.evidence(view.incident.id, as_of, everything=_flag(query, "all"))
@@ -345,9 +343,10 @@ def action(verb: str, text: str, shape: type[Serializer[Any]], command: Command)
             parameters=[IF_MATCH],
             request=None if shape is shapes.NothingShape else shape,
             responses={
-                200: OpenApiResponse(shapes.IncidentShape, "Done, or so already (then without a receipt)."),
+                200: OpenApiResponse(shapes.IncidentShape, "Done, or no change needed (no receipt)."),
                 409: OpenApiResponse(
-                    shapes.ConflictShape, "It does not fit the incident's state: `detail` says why."
+                    shapes.ConflictShape,
+                    "Not possible in the state of the incident; `detail` has the reason.",
                 ),
                 **ERRORS,
                 **MISSING,

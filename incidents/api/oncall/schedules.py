@@ -80,11 +80,9 @@ def check_removable(row: OnCallSchedule | Calendar) -> None:
     """Raises ConflictError where policies call the schedule, or schedules have their holidays from the calendar."""
     if isinstance(row, OnCallSchedule):
         if called_by := named_by("schedule", row.slug):
-            raise ConflictError(f"It is called by {called_by}; change that first.")
+            raise ConflictError(f"It is used by {called_by}; change that first.")
     elif named := list(row.schedules.values_list("name", flat=True)[:3]):
-        raise ConflictError(
-            f"Schedules have their holidays from it: {', '.join(named)}; take it out there first."
-        )
+        raise ConflictError(f"Schedules use it for holidays: {', '.join(named)}; remove it there first.")
 
 
 def schedule_status(slug: str) -> dict[str, Any]:

@@ -20,31 +20,34 @@ from incidents.teams.models import Team
 
 class TimesShape(s.Serializer[Any]):
     days = s.ListField(child=s.ChoiceField(choices=DAYS), min_length=1)
-    to = s.CharField(help_text="such as 17:00; one that is not later than `from` is on the next day")
+    to = s.CharField(help_text="end, such as 17:00; if not later than `from`, on the next day")
 
     def get_fields(self) -> dict[str, s.Field[Any, Any, Any, Any]]:
-        return {**super().get_fields(), "from": s.CharField(help_text="such as 09:00")}
+        return {**super().get_fields(), "from": s.CharField(help_text="start, such as 09:00")}
 
 
 class LayerShape(s.Serializer[Any]):
-    """People who take turns. All times are local, on the clock of the layer's zone."""
+    """People who take turns. All times are local to the time zone of the layer."""
 
     name = s.CharField(max_length=60)
     people = s.ListField(
         child=s.CharField(max_length=150),
         min_length=1,
         max_length=100,
-        help_text="in the order of their turns",
+        help_text="people, in the order of their turns",
     )
-    start = s.CharField(help_text="when the first turn begins, such as 2026-01-05T09:00, without an offset")
-    end = s.CharField(required=False, allow_null=True, help_text="when the last turn ends; null: it goes on")
-    turn = s.CharField(help_text="how long a turn is: 12h, 1d, 1w")
-    times = TimesShape(many=True, required=False, help_text="when it applies; none: always")
-    time_zone = s.CharField(required=False, allow_null=True, help_text="null: the schedule's")
+    start = s.CharField(help_text="start of the first turn, such as 2026-01-05T09:00, without an offset")
+    end = s.CharField(required=False, allow_null=True, help_text="end of the last turn; null: no end")
+    turn = s.CharField(help_text="length of a turn, such as 12h, 1d or 1w")
+    times = TimesShape(many=True, required=False, help_text="times at which the layer applies; empty: always")
+    time_zone = s.CharField(
+        required=False, allow_null=True, help_text="IANA time zone; null: that of the schedule"
+    )
     holidays = s.ChoiceField(
         choices=["include", "only", "exclude"],
         required=False,
-        help_text="whether it applies on the schedule's holidays too, on them only, or not on them",
+        help_text="on holidays of the schedule: include: applies too; only: applies only then; exclude:"
+        " does not apply",
     )
 
 
@@ -67,7 +70,7 @@ class OnCallScheduleSerializer(Strict, s.ModelSerializer[OnCallSchedule]):
         queryset=Team.objects.all(),
         allow_null=True,
         required=False,
-        help_text="whose it is",
+        help_text="slug of the team; null: no team",
     )
     layers = LayersField(help_text="later layers override earlier ones")
     holidays = s.SlugRelatedField(
@@ -87,7 +90,7 @@ class OnCallScheduleSerializer(Strict, s.ModelSerializer[OnCallSchedule]):
 
     def validate_slug(self, slug: str) -> str:
         if self.instance is not None and slug != self.instance.slug:
-            raise s.ValidationError("cannot change: escalation policies name it; make a new schedule")
+            raise s.ValidationError("cannot change: escalation policies refer to it; create a new schedule")
         return slug
 
     def validate_name(self, name: str) -> str:
@@ -105,7 +108,7 @@ class OnCallScheduleSerializer(Strict, s.ModelSerializer[OnCallSchedule]):
         stored = {person for layer in (before.layers if before else ()) for person in layer["people"]}
         people = {person for layer in layers for person in layer.people} - stored
         if missing := sorted(people - active(people)):
-            raise s.ValidationError({"layers": [f"there is no {missing[0]!r} who may sign in"]})
+            raise s.ValidationError({"layers": [f"no active user {missing[0]!r}"]})
         return attrs
 
 
@@ -115,17 +118,21 @@ class SpanShape(s.Serializer[Any]):
 
 
 class OnCallStatusShape(s.Serializer[Any]):
-    """Present state. Warn of `gaps` and `gone`."""
+    """Current state, with warnings in `gaps` and `gone`."""
 
     person = s.CharField(allow_null=True, help_text="person on call; null: no one")
-    until = s.DateTimeField(allow_null=True, help_text="the next hand-over; null: none within 400 days")
+    until = s.DateTimeField(
+        allow_null=True, help_text="time of the next hand-over; null: none within 400 days"
+    )
     then = s.CharField(allow_null=True, help_text="person on call from then on; null: no one")
     gaps = SpanShape(many=True, help_text="uncovered times in the next 14 days")
-    gone = s.ListField(child=s.CharField(), help_text="people in layers who cannot sign in any more; skipped")
+    gone = s.ListField(
+        child=s.CharField(), help_text="people in layers whose accounts are inactive; they are skipped"
+    )
 
 
 class OnCallScheduleShape(OnCallScheduleSerializer):
-    """A schedule and how it stands."""
+    """A schedule with its current state."""
 
     status = OnCallStatusShape(read_only=True)
 
@@ -135,12 +142,12 @@ class OnCallScheduleShape(OnCallScheduleSerializer):
 
 class CalendarSerializer(Strict, s.ModelSerializer[Calendar]):
     person = PersonField(
-        allow_null=True, required=False, help_text="who is away then; null: these are public holidays"
+        allow_null=True, required=False, help_text="person who is away on these dates; null: public holidays"
     )
     text = s.CharField(
-        max_length=calendars.MOST_TEXT, trim_whitespace=False, help_text="an iCalendar file (.ics)"
+        max_length=calendars.MOST_TEXT, trim_whitespace=False, help_text="iCalendar file (.ics)"
     )
-    entries = s.SerializerMethodField(help_text="what it came to, from a month ago to two years ahead")
+    entries = s.SerializerMethodField(help_text="number of entries, from a month ago to two years ahead")
 
     class Meta:
         model = Calendar
@@ -155,7 +162,9 @@ class CalendarSerializer(Strict, s.ModelSerializer[Calendar]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         before = self.instance
         if before is not None and attrs.get("person") and before.schedules.exists():
-            raise s.ValidationError({"person": ["schedules have it for public holidays; take it out first"]})
+            raise s.ValidationError(
+                {"person": ["schedules use it for public holidays; remove it there first"]}
+            )
         if "text" in attrs and (before is None or before.text != attrs["text"]):
             now = timezone.now()
             try:
@@ -171,7 +180,7 @@ class OverrideShape(s.Serializer[Any]):
     starts_at = s.DateTimeField()
     ends_at = s.DateTimeField()
     reason = s.CharField()
-    swap = s.UUIDField(allow_null=True, help_text="id of its swap")
+    swap = s.UUIDField(allow_null=True, help_text="id of the swap that it is part of; null: none")
     made_by = s.CharField()
 
 
@@ -180,21 +189,23 @@ class OverrideListShape(s.Serializer[Any]):
 
 
 class NewOverrideShape(s.Serializer[Any]):
-    person = s.CharField(required=False, help_text="who is on call then; default: you, if you are signed in")
-    starts_at = s.DateTimeField(required=False, help_text="default: now; never before")
+    person = s.CharField(
+        required=False, help_text="person on call during the override; default: the signed-in user"
+    )
+    starts_at = s.DateTimeField(required=False, help_text="default: now; not in the past")
     ends_at = s.DateTimeField()
     reason = s.CharField(max_length=500)
 
 
 class StretchShape(s.Serializer[Any]):
-    person = s.CharField(help_text="who is on call for all of that time, and gives it away")
+    person = s.CharField(help_text="person on call for the whole time, who hands it over")
     starts_at = s.DateTimeField(required=False)
     ends_at = s.DateTimeField()
 
 
 class NewSwapShape(s.Serializer[Any]):
-    first = StretchShape(help_text="the second person takes it over")
-    second = StretchShape(help_text="the first person takes it over")
+    first = StretchShape(help_text="time that the second person takes over")
+    second = StretchShape(help_text="time that the first person takes over")
     reason = s.CharField(max_length=500)
 
 
@@ -207,7 +218,7 @@ class ShiftShape(s.Serializer[Any]):
     start = s.DateTimeField()
     end = s.DateTimeField()
     person = s.CharField()
-    layer = s.CharField(allow_null=True, help_text="the layer that puts them there; null: an override")
+    layer = s.CharField(allow_null=True, help_text="layer that the shift comes from; null: an override")
     override = s.UUIDField(allow_null=True)
 
 
@@ -217,14 +228,14 @@ class ShiftsShape(s.Serializer[Any]):
     end = s.DateTimeField()
     shifts = ShiftShape(many=True)
     gaps = SpanShape(many=True, help_text="uncovered times")
-    hours = s.DictField(child=s.FloatField(), help_text="how long each person is on call, in hours")
+    hours = s.DictField(child=s.FloatField(), help_text="hours on call by person")
 
 
 class OnCallShape(s.Serializer[Any]):
     schedule = s.CharField()
     name = s.CharField()
     at = s.DateTimeField()
-    people = s.ListField(child=s.CharField(), help_text="user names; empty: nobody")
+    people = s.ListField(child=s.CharField(), help_text="user names; empty: no one on call")
 
 
 class OnCallListShape(s.Serializer[Any]):
@@ -232,13 +243,13 @@ class OnCallListShape(s.Serializer[Any]):
 
 
 class NewFeedShape(s.Serializer[Any]):
-    mine = s.BooleanField(required=False, help_text="true: your shifts alone")
+    mine = s.BooleanField(required=False, help_text="true: only your shifts")
 
 
 class FeedShape(s.Serializer[Any]):
     id = s.UUIDField()
     mine = s.BooleanField()
-    url = s.CharField(help_text="secret; shown only once")
+    url = s.CharField(help_text="secret address; shown only once")
 
 
 class KnownFeedShape(s.Serializer[Any]):

@@ -28,8 +28,10 @@ from incidents.oncall.models import CalendarFeed, OnCallSchedule
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 
-MISSING = {404: OpenApiResponse(PROBLEM, "There is no such schedule, or nothing of that id there.")}
-CONFLICT = {409: OpenApiResponse(PROBLEM, "Already ended, already begun, or too many: see `detail`.")}
+MISSING = {404: OpenApiResponse(PROBLEM, "Schedule not found, or no object with this id in it.")}
+CONFLICT = {
+    409: OpenApiResponse(PROBLEM, "Already ended, already begun, or too many; `detail` has the reason.")
+}
 FIRST, LAST = datetime(2000, 1, 2, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 LONGEST = timedelta(days=370)
 SPAN = [
@@ -53,7 +55,7 @@ class OnCallView(OnCallAPI):
         responses={200: shapes.OnCallListShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """People on call, by every schedule."""
+        """People on call in every schedule."""
         at = _moment(parameters(request, "at"), "at", timezone.now())
         return Response({"results": [_on_call(row, at) for row in OnCallSchedule.objects.all()]})
 
@@ -77,7 +79,7 @@ class ShiftsView(OnCallAPI):
         responses={200: shapes.ShiftsShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, slug: str) -> Response:
-        """Shifts of a schedule, after overrides, swaps and absences; and times when nobody is on call."""
+        """Shifts of a schedule, after overrides, swaps and absences, and uncovered times."""
         start, end = _span(parameters(request, "from", "to"))
         row = queries.find_schedule(slug)
         found, hours = queries.shifts(row.slug, start, end), defaultdict[str, float](float)
@@ -111,7 +113,7 @@ class OverridesView(OnCallAPI):
         operation_id="schedules_overrides", responses={200: shapes.OverrideListShape, **ERRORS, **MISSING}
     )
     def get(self, request: Request, slug: str) -> Response:
-        """Overrides that are not over, in the order in which they were made."""
+        """Current and future overrides, in order of creation."""
         parameters(request)
         current = queries.find_schedule(slug).overrides.filter(ends_at__gt=timezone.now())
         return Response(
@@ -124,10 +126,10 @@ class OverridesView(OnCallAPI):
         responses={201: shapes.OverrideShape, **ERRORS, **MISSING, **CONFLICT},
     )
     def post(self, request: Request, slug: str) -> Response:
-        """Have somebody on call for a time, whoever it would be. Of several, the one that was made last counts."""
+        """Put a person on call for a time, instead of the schedule. The newest override wins."""
         body = fields(request, shapes.NewOverrideShape)
         if "person" not in body and request.auth is not None:
-            raise InvalidValueError("person", "is required of a key")
+            raise InvalidValueError("person", "is required with a key")
         made = commands.override(
             slug,
             body.get("person", request.user.get_username()),
@@ -145,7 +147,7 @@ class OverrideView(OnCallAPI):
         operation_id="schedules_end_override", responses={204: None, **ERRORS, **MISSING, **CONFLICT}
     )
     def delete(self, request: Request, slug: str, id: str) -> Response:
-        """End it now. One that has not begun is gone, one that has remains as far as it came."""
+        """End an override now. One that has not begun is removed; one that has keeps its past part."""
         commands.end_override(slug, id, timezone.now(), context(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -157,7 +159,8 @@ class SwapsView(OnCallAPI):
         responses={201: shapes.SwapShape, **ERRORS, **MISSING, **CONFLICT},
     )
     def post(self, request: Request, slug: str) -> Response:
-        """Two people exchange shifts, or parts of them: two overrides that are made and taken back together."""
+        """Exchange shifts, or parts of them, between two people: two overrides, created and removed
+        together."""
         body = fields(request, shapes.NewSwapShape)
         first, second = (_stretch(name, body[name]) for name in ("first", "second"))
         made = commands.swap(slug, first, second, body["reason"], timezone.now(), context(request))
@@ -170,7 +173,7 @@ class SwapView(OnCallAPI):
         operation_id="schedules_take_back_swap", responses={204: None, **ERRORS, **MISSING, **CONFLICT}
     )
     def delete(self, request: Request, slug: str, id: str) -> Response:
-        """Take a swap back, before any of it has begun."""
+        """Remove a swap that has not begun."""
         commands.take_back_swap(slug, id, timezone.now(), context(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -180,7 +183,7 @@ class ScheduleCalendarView(OnCallAPI):
         operation_id="schedules_calendar", parameters=SPAN, responses={**CALENDAR, **ERRORS, **MISSING}
     )
     def get(self, request: Request, slug: str) -> HttpResponse:
-        """The shifts as iCalendar, with what nobody takes."""
+        """Shifts as iCalendar, with uncovered times."""
         start, end = _span(parameters(request, "from", "to"))
         return _calendar(queries.find_schedule(slug), start, end)
 
@@ -188,7 +191,7 @@ class ScheduleCalendarView(OnCallAPI):
 class FeedsView(OnCallAPI):
     @extend_schema(operation_id="schedules_feeds", responses={200: shapes.FeedListShape, **ERRORS, **MISSING})
     def get(self, request: Request, slug: str) -> Response:
-        """Secret addresses that you have made; the secret itself is not kept."""
+        """Your secret calendar addresses, without the secret, which is not stored."""
         parameters(request)
         mine = queries.find_schedule(slug).feeds.filter(user__pk=request.user.pk or 0)
         entries = [{"id": str(one.pk), "mine": one.mine, "made_at": rfc3339(one.made_at)} for one in mine]
@@ -200,12 +203,12 @@ class FeedsView(OnCallAPI):
         responses={201: shapes.FeedShape, **ERRORS, **MISSING, **CONFLICT},
     )
     def post(self, request: Request, slug: str) -> Response:
-        """A secret address at which calendar programs read the shifts; for people who are signed in."""
+        """Create a secret address of the shifts for calendar programs; for signed-in people."""
         body = fields(request, shapes.NewFeedShape)
         if not isinstance(body.get("mine", False), bool):
             raise InvalidValueError("mine", "must be true or false")
         if not isinstance(request.user, AbstractBaseUser):
-            raise InvalidValueError("person", "an address is a person's; sign in to make one")
+            raise InvalidValueError("person", "a calendar address belongs to a person; sign in to create one")
         feed, secret = commands.make_feed(slug, request.user, body.get("mine", False), context(request))
         url = f"{settings.PUBLIC_URL}/api/v1/on_call/feeds/{secret}.ics"
         return Response({"id": str(feed.pk), "mine": feed.mine, "url": url}, status=status.HTTP_201_CREATED)
@@ -214,10 +217,10 @@ class FeedsView(OnCallAPI):
 class FeedView(OnCallAPI):
     @extend_schema(operation_id="schedules_remove_feed", responses={204: None, **ERRORS, **MISSING})
     def delete(self, request: Request, slug: str, id: str) -> Response:
-        """Make a secret address of yours worthless; staff and keys with `admin` do that with anybody's."""
+        """Revoke one of your secret addresses; staff and keys with `admin` may revoke any."""
         owner = None if HasScope(ADMIN).has_permission(request, self) else request.user
         if not isinstance(owner, AbstractBaseUser | None):
-            raise NotFound("Of a key, only one with the scope admin removes addresses.")
+            raise NotFound("Removing addresses with a key requires the scope admin.")
         commands.remove_feed(slug, id, owner, context(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -233,14 +236,14 @@ class SecretCalendarView(OnCallAPI):
     @extend_schema(
         operation_id="on_call_feed",
         auth=[],
-        responses={**CALENDAR, 404: OpenApiResponse(PROBLEM, "There is no such address.")},
+        responses={**CALENDAR, 404: OpenApiResponse(PROBLEM, "Address not found.")},
     )
     def get(self, request: Request, secret: str) -> HttpResponse:  # noqa: ARG002
-        """The shifts from four weeks ago to a year ahead, for calendar programs."""
+        """Shifts from four weeks ago to a year ahead, for calendar programs."""
         found = CalendarFeed.objects.filter(digest=commands.digest(secret), user__is_active=True)
         feed = found.select_related("schedule", "user").first()
         if feed is None:
-            raise NotFound("There is no such address.")
+            raise NotFound("Address not found.")
         now = timezone.now()
         only = feed.user.get_username() if feed.mine else None
         return _calendar(feed.schedule, now - timedelta(days=28), now + timedelta(days=365), only)
@@ -268,7 +271,7 @@ def _stretch(name: str, value: object) -> Stretch:
         "starts_at",
         "ends_at",
     }:
-        raise InvalidValueError(name, "must be an object with person, ends_at and maybe starts_at")
+        raise InvalidValueError(name, "must be an object with person, ends_at and optionally starts_at")
     person = check_line(f"{name}.person", value["person"], 150)
     start = time_of(f"{name}.starts_at", value.get("starts_at"))
     return Stretch(person, start, _required_time(f"{name}.ends_at", value["ends_at"]))

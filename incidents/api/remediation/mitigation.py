@@ -20,30 +20,30 @@ from incidents.remediation.mitigation import FIELDS, NETWORK, mitigation_of
 class OptionShape(s.Serializer[Any]):
     name = s.ChoiceField(choices=("wait", "restart", "restart_at_checkpoint", "migrate"))
     gpu_hours = s.FloatField(
-        allow_null=True, help_text="expected to be lost; null: not possible, `reason` says why"
+        allow_null=True, help_text="expected loss; null: not possible, with the reason in `reason`"
     )
     reason = s.CharField(allow_null=True)
 
 
 class InputShape(s.Serializer[Any]):
     value = s.FloatField()
-    origin = s.CharField(help_text="`given`, `data: …`, `setting …` or `assumed`")
+    origin = s.CharField(help_text="source of the value: `given`, `data: …`, `setting …` or `assumed`")
 
 
 class NetworkShape(s.Serializer[Any]):
     exposed_seconds_now = s.FloatField()
     exposed_seconds_then = s.FloatField()
-    saved_share = s.FloatField(help_text="of an iteration")
+    saved_share = s.FloatField(help_text="time of an iteration")
     helps = s.BooleanField()
 
 
 class MitigationShape(s.Serializer[Any]):
-    """Options, the cheapest first. Advice: nothing is carried out."""
+    """Options, cheapest first. Advice only: nothing is carried out."""
 
     recommended = s.CharField()
     options = OptionShape(many=True)
     inputs = s.DictField(child=InputShape())
-    network = NetworkShape(allow_null=True, help_text="null without its inputs")
+    network = NetworkShape(allow_null=True, help_text="null: inputs missing")
 
 
 class MitigationView(IncidentAPI):
@@ -56,8 +56,8 @@ class MitigationView(IncidentAPI):
         responses={200: MitigationShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Wait, restart or migrate: the expected cost of each in GPU-hours. Inputs left out come from recorded data or
-        settings. 409 for an incident that is about no node, GPU, NIC or training job."""
+        """Expected cost of waiting, restarting or migrating, in GPU-hours. Missing inputs come from
+        recorded data or settings. 409 if the incident is not about a node, GPU, NIC or training job."""
         given = parameters(request, *(one.name for one in (*FIELDS, *NETWORK)))
         state = queries.get(reference).incident
         if not can_be_mitigated(state):

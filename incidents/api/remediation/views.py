@@ -34,52 +34,53 @@ class HandToClusterShape(s.Serializer[Any]):
     reason = s.CharField(max_length=2000, help_text="shown to the cluster's operators and on the timeline")
     component = s.CharField(
         required=False,
-        help_text="one that the incident blames: a node or a part of one; default: the leading one",
+        help_text="suspect of the incident, a node or a part of one; default: the leading suspect",
     )
     node = s.CharField(
         required=False,
         max_length=253,
-        help_text="name of the node, where neither placement nor topology says it",
+        help_text="name of the node, if neither placement nor topology has it",
     )
     target = s.CharField(
         required=False,
         allow_blank=True,
-        help_text="webhook that carries the request; default: the only target; empty: none, the commands are carried "
-        "out by hand",
+        help_text="webhook that carries the request; default: the only target; empty: none, the commands"
+        " are run by hand",
     )
     proof_required = s.BooleanField(
         required=False,
-        help_text="whether the incident is resolved only with proof of repair; default: DOSSIER_REPAIR_PROOF_REQUIRED",
+        help_text="true: the incident is resolved only with proof of repair; default:"
+        " DOSSIER_REPAIR_PROOF_REQUIRED",
     )
 
 
 class RemediationAnswerShape(s.Serializer[Any]):
-    request = s.CharField(max_length=64, help_text="id of the request, as the webhook brought it")
+    request = s.CharField(max_length=64, help_text="id of the request, from the webhook")
     answer = s.ChoiceField(choices=ANSWERS)
-    by = s.CharField(max_length=255, help_text="person or system that did it")
+    by = s.CharField(max_length=255, help_text="person or system that did the work")
     note = s.CharField(required=False, max_length=2000)
-    at = s.DateTimeField(required=False, help_text="when; default: now")
+    at = s.DateTimeField(required=False, help_text="time of the work; default: now")
     part = s.CharField(
         required=False,
         max_length=255,
-        help_text="with `replaced`: the part that is in now, such as gpu/1652821001234, or its serial number alone",
+        help_text="with `replaced`: installed part, such as gpu/1652821001234, or its serial number alone",
     )
 
 
 class CommandLineShape(s.Serializer[Any]):
     cluster = s.ChoiceField(choices=["kubernetes", "slurm"])
     does = s.CharField()
-    command = s.CharField(help_text="quoted for a POSIX shell")
+    command = s.CharField(help_text="command, quoted for a POSIX shell")
 
 
 class DeliveryShape(s.Serializer[Any]):
     state = s.ChoiceField(choices=["waiting", "delivered", "failing", "given_up"])
     at = s.DateTimeField(allow_null=True)
-    answer = s.CharField(help_text="the answer of the target, or why there was none")
+    answer = s.CharField(help_text="answer of the target, or the reason for its absence")
 
 
 class RemediationPageShape(s.Serializer[Any]):
-    """Progress of an incident on the way of its node."""
+    """Progress of the repair of a node."""
 
     incident = s.IntegerField()
     candidates = s.ListField(child=s.CharField(), help_text="components that can be handed to a cluster")
@@ -88,12 +89,17 @@ class RemediationPageShape(s.Serializer[Any]):
     kubernetes = s.DictField(allow_null=True, help_text="ExternalRemediationRequest of NVSentinel")
     slurm = s.DictField(allow_null=True)
     commands = CommandLineShape(many=True)
-    delivery = DeliveryShape(allow_null=True, help_text="of the request to its target")
-    left_open = s.CharField(allow_null=True, help_text="why it is open although the repair is proved")
+    delivery = DeliveryShape(allow_null=True, help_text="delivery of the request to its target")
+    left_open = s.CharField(
+        allow_null=True,
+        help_text="reason why the incident is open although the repair is proved; null: does not apply",
+    )
 
 
 ANSWERED = {
-    409: OpenApiResponse(shapes.ConflictShape, "It does not fit the incident's state: `detail` says why."),
+    409: OpenApiResponse(
+        shapes.ConflictShape, "Not possible in the state of the incident; `detail` has the reason."
+    ),
     **ERRORS,
     **MISSING,
 }
@@ -109,8 +115,8 @@ class RemediationView(IncidentAPI):
         responses={200: RemediationPageShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Progress: handed over, drained, replaced, returned, proved; with the request that was sent and commands to
-        copy."""
+        """Progress of the repair (handed over, drained, replaced, returned, proved), with the request sent
+        and commands to copy."""
         return Response(_shown(queries.get(reference, as_of_in(parameters(request, "as_of")))))
 
     @extend_schema(
@@ -148,15 +154,13 @@ class RemediationAnswersView(IncidentAPI):
         operation_id="incidents_answer_remediation",
         request=RemediationAnswerShape,
         responses={
-            200: OpenApiResponse(
-                RemediationPageShape, "Recorded, or recorded before (then without a receipt)."
-            ),
+            200: OpenApiResponse(RemediationPageShape, "Recorded, or already recorded (no receipt)."),
             **ANSWERED,
         },
     )
     def post(self, request: Request, reference: str) -> Response:
-        """Record what the cluster did with the node. An answer that is sent again changes nothing; one that does not
-        follow the stage, or is to another request, is refused."""
+        """Record an answer of the cluster about the node. Repeating an answer has no effect; an answer
+        that does not follow the stage, or belongs to another request, is rejected."""
         incident_id = queries.get(reference).incident.id
         allow("answer_remediation", context(request), incident_id)
         body = fields(request, RemediationAnswerShape)

@@ -28,9 +28,12 @@ from incidents.teams.models import routing_table
 from ingest.api.authentication import HasScope
 from ingest.api.test_alerts import ENDPOINTS
 
-NO_ALERT = {404: OpenApiResponse(PROBLEM, "There is no such alert.")}
+NO_ALERT = {404: OpenApiResponse(PROBLEM, "Alert not found.")}
 DAYS = 7
-ROUTES = "rules to try instead of those in force, each as `/api/v1/routes` has it; `name`s and `parent`s make the tree"
+ROUTES = (
+    "rules to try instead of the current ones, in the format of `/api/v1/routes`; `name` and"
+    " `parent` form the tree"
+)
 
 
 class SubjectShape(s.Serializer[Any]):
@@ -38,52 +41,50 @@ class SubjectShape(s.Serializer[Any]):
     labels = s.DictField(child=s.CharField(), required=False)
     severity = s.ChoiceField(choices=SEVERITIES, required=False, help_text="default: warning")
     integration = s.CharField(required=False, allow_null=True)
-    service = s.CharField(required=False, allow_null=True, help_text="default: that of the component")
+    service = s.CharField(required=False, allow_null=True, help_text="default: service of the component")
     analyzer = s.CharField(required=False, allow_null=True)
     confidence = s.FloatField(required=False, allow_null=True, min_value=0, max_value=1)
     at = s.DateTimeField(required=False, allow_null=True, help_text="default: now")
 
 
 class ToExplainShape(SubjectShape):
-    alert = s.UUIDField(required=False, help_text="id of a recorded alert, instead of all the others")
+    alert = s.UUIDField(required=False, help_text="id of a recorded alert, instead of the other fields")
     payload = s.JSONField(
         required=False,
-        help_text="what a sender sends, as it is (a mail as text): its first alert that fires, else its first, is"
-        " explained; beside it `endpoint`, `integration`, `at` and `routes`",
+        help_text="request body of a sender, unchanged (mail as text): explains its first firing alert,"
+        " else its first; allowed beside it: `endpoint`, `integration`, `at` and `routes`",
     )
     endpoint = s.ChoiceField(
-        choices=ENDPOINTS, required=False, help_text="what reads the payload; default: generic"
+        choices=ENDPOINTS, required=False, help_text="endpoint that reads the payload; default: generic"
     )
     routes = s.ListField(child=s.DictField(), required=False, help_text=ROUTES)
 
 
 class RuleTriedShape(s.Serializer[Any]):
     rule = s.CharField()
-    depth = s.IntegerField(help_text="0: first level")
-    place = s.IntegerField(help_text="on its level, from 1")
+    depth = s.IntegerField(help_text="level of the tree, from 0")
+    place = s.IntegerField(help_text="position on its level, from 1")
     outcome = s.ChoiceField(choices=["matched", "did_not_match", "not_tried"])
     sentence = s.CharField()
 
 
 class ExplainedShape(s.Serializer[Any]):
-    """Destination of an alert, with the answer of each rule of the tree."""
+    """Destination of an alert, with the result of each rule of the tree."""
 
     subject = SubjectShape()
-    path = s.ListField(child=s.CharField(), help_text="the rules that matched, from the first level down")
+    path = s.ListField(child=s.CharField(), help_text="matching rules, from the first level down")
     team = s.CharField()
     service = s.CharField(allow_null=True)
-    severity = s.CharField(allow_null=True, help_text="null: its own")
+    severity = s.CharField(allow_null=True, help_text="severity set by the routes; null: unchanged")
     policy = s.CharField(allow_null=True)
     grouping = GroupingShape()
-    follow_suggestion = s.BooleanField(
-        help_text="whether it would go on to the team that is suggested for it, if one is"
-    )
+    follow_suggestion = s.BooleanField(help_text="true: a predicted team, if any, would take the incident")
     explanation = s.CharField()
     rules = RuleTriedShape(many=True)
     incident = s.IntegerField(
-        allow_null=True, help_text="number of the incident that the recorded alert has or had"
+        allow_null=True, help_text="number of the incident of the recorded alert; null: none"
     )
-    alerts = s.IntegerField(allow_null=True, help_text="in the payload, where one was given")
+    alerts = s.IntegerField(allow_null=True, help_text="number of alerts in the payload; null: no payload")
     refused = s.ListField(
         child=s.CharField(), help_text="alerts of the payload that the endpoint would reject, with reasons"
     )
@@ -100,12 +101,12 @@ ToReplayShape._declared_fields["from"] = s.DateTimeField(required=False, help_te
 
 class ExampleShape(s.Serializer[Any]):
     kind = s.ChoiceField(choices=["alert", "finding", "report"])
-    id = s.CharField(help_text="of the alert; else number of the incident")
+    id = s.CharField(help_text="id of the alert, else number of the incident")
     title = s.CharField()
     component = s.CharField(allow_null=True)
     at = s.DateTimeField()
-    before = s.CharField(help_text="why it goes where it goes now")
-    after = s.CharField(help_text="why it would go elsewhere")
+    before = s.CharField(help_text="explanation under the current rules")
+    after = s.CharField(help_text="explanation under the rules that are tried")
 
 
 class DifferenceShape(s.Serializer[Any]):
@@ -113,33 +114,35 @@ class DifferenceShape(s.Serializer[Any]):
     before = s.JSONField()
     after = s.JSONField()
     count = s.IntegerField()
-    examples = ExampleShape(many=True, help_text="the first three")
+    examples = ExampleShape(many=True, help_text="first three")
 
 
 class ReplayedShape(s.Serializer[Any]):
-    """Destinations that would differ."""
+    """Differences in destinations."""
 
     start = s.DateTimeField()
     end = s.DateTimeField()
     complete = s.BooleanField(help_text=f"false: it ended after {routes.MOST_EVENTS} events, at `end`")
-    alerts = s.IntegerField(help_text="that began to fire, as often as they did")
+    alerts = s.IntegerField(help_text="number of firings")
     suppressed = s.IntegerField(
-        help_text="of these alerts: suppressed by a silence, maintenance or inhibition"
+        help_text="of `alerts`: suppressed by a silence, maintenance window or inhibition"
     )
     to_cause = s.IntegerField(
-        help_text="of these alerts: joined the incident of their cause, as they would again"
+        help_text="of `alerts`: joined the incident of their cause, independent of routes"
     )
-    findings = s.IntegerField(help_text="that opened an incident")
-    reports = s.IntegerField(help_text="that opened an incident")
-    differ = s.IntegerField(help_text="of all of these, without `suppressed` and `to_cause`")
+    findings = s.IntegerField(help_text="number that opened an incident")
+    reports = s.IntegerField(help_text="number that opened an incident")
+    differ = s.IntegerField(
+        help_text="number of differences among all of these, without `suppressed` and `to_cause`"
+    )
     incidents_before = s.IntegerField(
-        help_text="that the other alerts would have opened by their groups alone, without storms"
+        help_text="number of incidents opened by the remaining alerts, by grouping alone, without storms"
     )
     incidents_after = s.IntegerField()
     left_out = s.ListField(
-        child=s.CharField(), help_text="what decides on incidents beside the rules, and is not replayed"
+        child=s.CharField(), help_text="other influences on incidents, which are not replayed"
     )
-    differences = DifferenceShape(many=True, help_text="of each field, the one that concerns most first")
+    differences = DifferenceShape(many=True, help_text="differences by field, most frequent first")
 
 
 class _Trial(IncidentAPI):
@@ -157,13 +160,13 @@ class ExplainView(_Trial):
         responses={200: ExplainedShape, **ERRORS, **NO_ALERT},
     )
     def post(self, request: Request) -> Response:
-        """Destination of an alert with the reason, rule by rule: a recorded one by its id, one that you paste as its
-        sender sends it, or any that you describe."""
+        """Destination of an alert, explained rule by rule: a recorded alert by its id, a pasted payload of
+        a sender, or a described alert."""
         body = fields(request, ToExplainShape)
         table = _table(body)
         if "alert" in body:
             if others := sorted(set(body) - {"alert", "routes"}):
-                raise InvalidValueError(others[0], "cannot stand beside `alert`, which says it")
+                raise InvalidValueError(others[0], "not allowed with `alert`, which determines it")
             result = _recorded(body["alert"], table)
             return Response(
                 {**explained_json(result.explanation), "incident": result.incident, **_NO_PAYLOAD}
@@ -171,7 +174,7 @@ class ExplainView(_Trial):
         if "payload" in body:
             return Response(_pasted(body, table))
         if "endpoint" in body:
-            raise InvalidValueError("endpoint", "reads a `payload`, and there is none")
+            raise InvalidValueError("endpoint", "requires a `payload`")
         subject = routes.subject_from(body, time_of("at", body.get("at")) or routes.now())
         return Response({**explained_json(explain(subject, table)), "incident": None, **_NO_PAYLOAD})
 
@@ -179,7 +182,7 @@ class ExplainView(_Trial):
 def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
     """A payload read as its endpoint reads it, and where its first alert goes."""
     if others := sorted(set(body) - {"payload", "endpoint", "integration", "at", "routes"}):
-        raise InvalidValueError(others[0], "cannot stand beside `payload`, which says it")
+        raise InvalidValueError(others[0], "not allowed with `payload`, which determines it")
     at = time_of("at", body.get("at")) or routes.now()
     explanation = routes.explain_pasted(
         body.get("endpoint", "generic"), body.get("integration"), body["payload"], at, table
@@ -211,7 +214,7 @@ class ReplayView(_Trial):
         operation_id="routes_replay", request=ToReplayShape, responses={200: ReplayedShape, **ERRORS}
     )
     def post(self, request: Request) -> Response:
-        """Destinations of the alerts, findings and reports of the last days under other rules. Changes nothing."""
+        """Destinations of recent alerts, findings and reports under other rules. Changes nothing."""
         body = fields(request, ToReplayShape)
         start, end = span_of(body)
         after = routes.proposed(sequence("routes", body["routes"]), routing_table())
@@ -223,7 +226,7 @@ def span_of(body: dict[str, Any]) -> tuple[datetime, datetime]:
     end = time_of("to", body.get("to")) or routes.now()
     if (start := time_of("from", body.get("from"))) is not None:
         if "days" in body:
-            raise InvalidValueError("days", "cannot stand beside `from`")
+            raise InvalidValueError("days", "not allowed with `from`")
         return start, end
     days = body.get("days", DAYS)
     if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= routes.LONGEST.days:

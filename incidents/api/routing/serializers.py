@@ -30,16 +30,20 @@ def checked(field: str, read: Callable[[], T]) -> T:
 
 
 class WhenShape(s.Serializer[Any]):
-    """Conditions of a rule besides its pattern; all of them must hold. What is left out asks nothing."""
+    """Conditions of a rule besides its pattern; all must hold. Absent conditions always hold."""
 
     labels = s.ListField(
-        child=s.CharField(), required=False, help_text='matchers as silences have them, such as `env!="dev"`'
+        child=s.CharField(),
+        required=False,
+        help_text='matchers in the format of silences, such as `env!="dev"`',
     )
-    service = s.CharField(required=False, help_text="slug of the service that the component belongs to")
-    analyzer = s.CharField(required=False, help_text="a finding of this analyzer")
-    integration = s.CharField(required=False, help_text="an alert that came with this key")
+    service = s.CharField(required=False, help_text="slug of the service of the component")
+    analyzer = s.CharField(required=False, help_text="name of the analyzer of a finding")
+    integration = s.CharField(required=False, help_text="integration of an alert")
     severities = s.ListField(child=s.CharField(), required=False, help_text=f"any of {', '.join(SEVERITIES)}")
-    min_confidence = s.FloatField(min_value=0, max_value=1, required=False, help_text="of a finding")
+    min_confidence = s.FloatField(
+        min_value=0, max_value=1, required=False, help_text="confidence of a finding"
+    )
     hours = s.ListField(
         child=s.CharField(), required=False, help_text="such as `mon-fri 09:00-17:00` or `22:00-06:00`"
     )
@@ -53,8 +57,9 @@ class GroupingShape(s.Serializer[Any]):
         child=s.CharField(),
         allow_null=True,
         required=False,
-        help_text="alerts with the same values of these labels; `component`, `service`, `integration` and `rule` need"
-        ' no label; []: all that the route gets; ["..."]: each alert alone; null: those of one alert rule',
+        help_text="alerts with equal values of these labels form a group; `component`, `service`,"
+        ' `integration` and `rule` need no label; []: all alerts of the route; ["..."]: each'
+        " alert alone; null: alerts of one alert rule",
     )
     window_seconds = s.IntegerField(
         min_value=schema.SHORTEST_WINDOW,
@@ -76,24 +81,27 @@ class GroupingField(s.JSONField):
 
 
 class RouteSerializer(Strict, s.ModelSerializer[Route]):
-    """A rule of the tree. What is null or left out it has from the rule above it."""
+    """A rule of the tree. Null or absent fields are inherited from the parent rule."""
 
-    name = s.SlugField(max_length=60, required=False, help_text="default: made from the pattern")
+    name = s.SlugField(max_length=60, required=False, help_text="default: derived from the pattern")
     parent = s.SlugRelatedField(  # type: ignore[assignment]  # as Field calls its own
         slug_field="name",
         queryset=Route.objects.all(),
         allow_null=True,
         required=False,
-        help_text="name of the rule above it; null: the first level",
+        help_text="name of the parent rule; null: first level",
     )
     order = s.IntegerField(
-        min_value=0, max_value=2**31 - 1, required=False, help_text="place among its siblings; default: last"
+        min_value=0,
+        max_value=2**31 - 1,
+        required=False,
+        help_text="position among its siblings; default: last",
     )
     pattern = s.CharField(
         max_length=schema.PATTERN_LIMIT,
         allow_blank=True,
         required=False,
-        help_text="a glob over components, such as `storage_cluster/*`; empty: any, and none",
+        help_text="glob over components, such as `storage_cluster/*`; empty: any component, or none",
     )
     when = WhenField(required=False)
     team = s.SlugRelatedField(slug_field="slug", queryset=Team.objects.all(), allow_null=True, required=False)
@@ -102,19 +110,19 @@ class RouteSerializer(Strict, s.ModelSerializer[Route]):
         queryset=Service.objects.all(),
         allow_null=True,
         required=False,
-        help_text="null: that of the component",
+        help_text="slug of the service; null: that of the component",
     )
     severity = s.ChoiceField(
-        choices=SEVERITIES, allow_null=True, required=False, help_text="instead of the alert's own"
+        choices=SEVERITIES, allow_null=True, required=False, help_text="severity instead of that of the alert"
     )
     policy = s.CharField(
-        max_length=60, allow_null=True, required=False, help_text="slug of an escalation policy"
+        max_length=60, allow_null=True, required=False, help_text="slug of the escalation policy"
     )
     grouping = GroupingField(allow_null=True, required=False)
     follow_suggestion = s.BooleanField(
         allow_null=True,
         required=False,
-        help_text="whether an incident that nobody has touched is reassigned, once, to its predicted team",
+        help_text="true: an untouched incident is reassigned once to its predicted team",
     )
 
     class Meta:
@@ -149,7 +157,7 @@ class RouteSerializer(Strict, s.ModelSerializer[Route]):
 
 
 class ServiceSerializer(Strict, s.ModelSerializer[Service]):
-    """A service of a team, and the components that are its parts."""
+    """A service of a team, with the components that belong to it."""
 
     slug = s.SlugField(max_length=60)
     team = s.SlugRelatedField(
@@ -157,20 +165,20 @@ class ServiceSerializer(Strict, s.ModelSerializer[Service]):
         queryset=Team.objects.all(),
         allow_null=True,
         required=False,
-        help_text="who gets its incidents where no route names a team",
+        help_text="team for its incidents if no route names one",
     )
     patterns = s.ListField(
         child=s.CharField(max_length=schema.PATTERN_LIMIT),
         max_length=MOST_PATTERNS,
         required=False,
-        help_text="globs over components; of several services the most specific pattern wins",
+        help_text="globs over components; if several services match, the most specific pattern wins",
     )
     depends_on = s.SlugRelatedField(
         slug_field="slug",
         queryset=Service.objects.all(),
         many=True,
         required=False,
-        help_text="slugs of services that it does not work without",
+        help_text="slugs of services that it requires",
     )
 
     class Meta:

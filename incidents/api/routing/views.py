@@ -68,9 +68,7 @@ class RoutesView(Catalog):
         try:
             instance.delete()
         except ProtectedError:
-            raise ConflictError(
-                f"There are rules beneath {instance.name}; move or remove them first."
-            ) from None
+            raise ConflictError(f"{instance.name} has child rules; move or remove them first.") from None
 
     @transaction.atomic
     def move(self, row: Route, *, down: bool) -> bool:

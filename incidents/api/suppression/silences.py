@@ -22,23 +22,25 @@ from incidents.domain.values import parse_rfc3339, rfc3339
 from incidents.suppression import silences
 from incidents.teams.models import Silence
 
-MISSING = {404: OpenApiResponse(PROBLEM, "There is no such silence.")}
+MISSING = {404: OpenApiResponse(PROBLEM, "Silence not found.")}
 MOST = 1_000
 
 
 class SilenceShape(s.Serializer[Any]):
     id = s.CharField()
     state = s.CharField(help_text="active, pending, expired or unreadable")
-    problem = s.CharField(allow_null=True, help_text="why it cannot be read, so that it holds nothing")
+    problem = s.CharField(
+        allow_null=True, help_text="reason why it is unreadable and suppresses nothing; null: readable"
+    )
     matchers = s.ListField(child=s.DictField(), help_text="name, value, isRegex, isEqual")
     starts_at = s.DateTimeField()
     ends_at = s.DateTimeField()
     created_by = s.CharField()
     comment = s.CharField()
     recurrence = s.DictField(
-        allow_null=True, help_text="rule, time_zone, until, and starts_at and ends_at of the first time"
+        allow_null=True, help_text="rule, time_zone, until, and starts_at and ends_at of the first occurrence"
     )
-    holds = s.IntegerField(help_text="firing alerts suppressed by it")
+    holds = s.IntegerField(help_text="number of firing alerts suppressed by it")
 
 
 class SilenceListShape(s.Serializer[Any]):
@@ -46,14 +48,16 @@ class SilenceListShape(s.Serializer[Any]):
 
 
 class NewSilenceShape(s.Serializer[Any]):
-    matchers = s.JSONField(help_text='text such as `disk=~"d.*"`, or a list as Alertmanager has it')
+    matchers = s.JSONField(
+        help_text='matchers as text such as `disk=~"d.*"`, or as a list in the format of Alertmanager'
+    )
     starts_at = s.DateTimeField(required=False, help_text="default: now")
     ends_at = s.DateTimeField()
     comment = s.CharField()
     recurrence = s.JSONField(
         required=False,
-        help_text="makes it hold again and again: `rule` of RFC 5545 such as FREQ=WEEKLY;BYDAY=SU, `time_zone` whose"
-        " clocks it goes by (default UTC), `until` (default: 366 days after the start)",
+        help_text="recurrence: `rule` of RFC 5545 such as FREQ=WEEKLY;BYDAY=SU, `time_zone` of the rule"
+        " (default UTC), `until` (default: 366 days after the start)",
     )
 
 
@@ -64,7 +68,7 @@ class SilencesView(IncidentAPI):
         responses={200: SilenceListShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
-        """Silences, the one that ends last first; at most the latest 1,000."""
+        """Silences, latest end first; at most 1,000."""
         wanted = parameters(request, "state").get("state")
         if wanted not in (None, *get_args(silences.State)):
             raise InvalidValueError("state", "must be active, pending, expired or unreadable")
@@ -81,7 +85,7 @@ class SilencesView(IncidentAPI):
         responses={201: SilenceShape, **ERRORS},
     )
     def post(self, request: Request) -> Response:
-        """Silence alerts until a time. Incidents that are open stay open."""
+        """Silence alerts until a time. Open incidents stay open."""
         body = fields(request, NewSilenceShape)
         result = body["matchers"]
         matchers = read_matchers(result) if isinstance(result, str) else result
@@ -94,16 +98,18 @@ class SilencesView(IncidentAPI):
 
 
 class MatchersShape(s.Serializer[Any]):
-    matchers = s.CharField(allow_blank=True, help_text="for a silence; empty where the alerts share no label")
+    matchers = s.CharField(
+        allow_blank=True, help_text="matchers for a silence; empty: the alerts share no label"
+    )
 
 
 class IncidentMatchersView(IncidentAPI):
     @extend_schema(
         operation_id="incidents_matchers",
-        responses={200: MatchersShape, **ERRORS, 404: OpenApiResponse(PROBLEM, "There is no such incident.")},
+        responses={200: MatchersShape, **ERRORS, 404: OpenApiResponse(PROBLEM, "Incident not found.")},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Matchers of the labels that all its firing alerts share: what a silence of this incident would match."""
+        """Matchers of the labels that all firing alerts share, for a silence of this incident."""
         parameters(request)
         return Response({"matchers": silences.matchers_in_common(reference)})
 
@@ -117,7 +123,8 @@ class SilenceView(IncidentAPI):
 
     @extend_schema(operation_id="silences_end", responses={200: SilenceShape, **ERRORS, **MISSING})
     def delete(self, request: Request, id: str) -> Response:
-        """End it now; what still fires gets its incident within a minute. It stays in the list as expired."""
+        """End a silence now; alerts that still fire get an incident within a minute. It stays in the list
+        as expired."""
         row = _found(id)
         silences.end_silence(row, context(request))
         return Response(_as_json(row, 0))

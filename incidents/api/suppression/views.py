@@ -92,28 +92,37 @@ def _text(field: str, value: object, most: int, *, blank: bool) -> str:
 
 
 class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
-    """With `rule` and `time_zone` the window recurs: `starts_at` and `ends_at` are those of the first one."""
+    """With `rule` and `time_zone` the window recurs: `starts_at` and `ends_at` are those of the first
+    occurrence."""
 
-    matchers = MatcherTexts(required=False, help_text='all must fit, such as `env="test"`')
+    matchers = MatcherTexts(required=False, help_text='matchers that must all match, such as `env="test"`')
     components = s.ListField(
         child=s.CharField(max_length=200),
         required=False,
-        help_text="patterns such as tor/dc1-*; one must fit",
+        help_text="patterns such as tor/dc1-*, of which one must match",
     )
     services = s.ListField(
-        child=s.CharField(max_length=60), required=False, help_text="by slug: all that belongs to them"
+        child=s.CharField(max_length=60),
+        required=False,
+        help_text="slugs of services whose components are in maintenance",
     )
     mode = s.ChoiceField(
         choices=("hold", "quiet"),
         required=False,
-        help_text="hold: alerts open no incident until it ends; quiet: they open incidents that sleep until it ends",
+        help_text="hold: alerts open no incident until it ends; quiet: alerts open incidents that are"
+        " snoozed until it ends",
     )
     rule = s.CharField(
-        max_length=200, required=False, allow_blank=True, help_text="RFC 5545, such as FREQ=WEEKLY;BYDAY=SU"
+        max_length=200,
+        required=False,
+        allow_blank=True,
+        help_text="recurrence rule of RFC 5545, such as FREQ=WEEKLY;BYDAY=SU",
     )
-    time_zone = s.CharField(max_length=60, required=False, help_text="whose clocks the rule goes by")
+    time_zone = s.CharField(max_length=60, required=False, help_text="time zone of the rule")
     state = s.SerializerMethodField(help_text="active, pending, over or unreadable")
-    problem = s.SerializerMethodField(help_text="why it cannot be read, so that it holds nothing")
+    problem = s.SerializerMethodField(
+        help_text="reason why it is unreadable and suppresses nothing; null: readable"
+    )
     next_starts_at = s.SerializerMethodField()
     next_ends_at = s.SerializerMethodField()
 
@@ -177,7 +186,7 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
             return attrs.get(name, default if self.instance is None else getattr(self.instance, name))
 
         if not any(value(name, []) for name in ("components", "services", "matchers")):
-            raise s.ValidationError({"components": ["or services or matchers must say what is worked on"]})
+            raise s.ValidationError({"components": ["components, services or matchers are required"]})
         starts, ends = value("starts_at", None), value("ends_at", None)
         for name, at in (("starts_at", starts), ("ends_at", ends)):
             if not YEARS[0] <= at.year < YEARS[1]:
@@ -204,15 +213,21 @@ def _recurrence(rule: str, zone: str) -> Recurrence | None:
 
 
 class InhibitionSerializer(Strict, s.ModelSerializer[InhibitionRule]):
-    """As `inhibit_rules` of Alertmanager's configuration, with a name."""
+    """An entry of `inhibit_rules` in the format of Alertmanager, with a name."""
 
-    source_matchers = MatcherTexts(help_text='what mutes, such as ["severity=\\"critical\\""]')
-    target_matchers = MatcherTexts(help_text="what is muted")
+    source_matchers = MatcherTexts(
+        help_text='matchers of the muting alert, such as ["severity=\\"critical\\""]'
+    )
+    target_matchers = MatcherTexts(help_text="matchers of the muted alert")
     equal = s.ListField(
-        child=s.CharField(max_length=255), required=False, help_text="labels that both must have the same"
+        child=s.CharField(max_length=255),
+        required=False,
+        help_text="labels whose values must be equal in both alerts",
     )
 
-    problem = s.SerializerMethodField(help_text="why it cannot be read, so that it mutes nothing")
+    problem = s.SerializerMethodField(
+        help_text="reason why it is unreadable and mutes nothing; null: readable"
+    )
 
     class Meta:
         model = InhibitionRule

@@ -39,16 +39,16 @@ Json = dict[str, Any]
 _OBJECT: Final = {"type": "object"}
 _BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 _KEY: Final = within(
-    "key", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "description": "an integration key"}
+    "key", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "description": "integration key"}
 )
-_ENCODED: Final = header("Content-Encoding", "how the body is compressed", enum=["identity", "gzip", "zstd"])
+_ENCODED: Final = header("Content-Encoding", "compression of the body", enum=["identity", "gzip", "zstd"])
 IN_HEADER: Final[list[Json]] = [{"integrationKey": []}, {"integrationKeyAsPassword": []}]
 """Headers with the key: a bearer token, or the password of basic auth, whatever the user is called."""
 _AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 # How an endpoint says no, and with which statuses: as its senders read it.
 AS_PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-AS_TEXT: Final = {"application/json": {"schema": {**TEXT, "description": "what is wrong"}}}
+AS_TEXT: Final = {"application/json": {"schema": {**TEXT, "description": "reason"}}}
 _AS_PAGERDUTY: Final = {"application/json": {"schema": schema_of(RefusedEvent)}}
 _AS_STATUS: Final = {
     JSON: {
@@ -61,13 +61,13 @@ _AS_STATUS: Final = {
 }
 _AS_LINE: Final = {"text/plain": {"schema": TEXT}}
 _WORDS: Final = {
-    400: "Invalid; the answer names the field and the reason. Nothing was stored.",
+    400: "Invalid; the answer has field and reason. Nothing was stored.",
     401: "Missing or invalid key. Nothing was stored.",
     403: "The key lacks the scope. Nothing was stored.",
-    409: "What it is about does not allow it. Nothing was stored.",
+    409: "Not possible in the current state. Nothing was stored.",
     413: "Body too large, as sent or after decompression. Nothing was stored.",
     415: "Unsupported media type or encoding. Nothing was stored.",
-    422: "Invalid; the message says what is wrong. Nothing was stored.",
+    422: "Invalid; the message has the reason. Nothing was stored.",
     429: "Rate limit reached: retry after `Retry-After`. Nothing was stored.",
     503: "Overloaded, or the database is unavailable: retry after `Retry-After`. Nothing was stored.",
 }
@@ -89,8 +89,8 @@ def refusals(form: Mapping[str, Any], *statuses: int, **words: str) -> Json:
 _COUNTED: Final = {
     **in_json(
         schema_of(AcceptedAlerts),
-        "Accepted alerts are on disk; `refused` lists invalid alerts of the body, `left_out` those that the mapping"
-        " excludes.",
+        "Accepted alerts are stored; `refused` lists invalid alerts, `left_out` those excluded by"
+        " the mapping.",
     ),
     "headers": RECEIPT,
 }
@@ -128,7 +128,7 @@ def _send(
         **operation(name, words, answers, *parameters),
         "requestBody": {"required": True, "content": content},
         "security": list(security),
-        **({"externalDocs": {"url": format_of, "description": "the format"}} if format_of else {}),
+        **({"externalDocs": {"url": format_of, "description": "format"}} if format_of else {}),
     }
 
 
@@ -138,15 +138,16 @@ def _like(endpoint: str, schema: Mapping[str, Any]) -> Json:
 
 def _alertmanager() -> Json:
     answers = {
-        "200": {"description": "All alerts are on disk.", "headers": RECEIPT},
+        "200": {"description": "All alerts are stored.", "headers": RECEIPT},
         **refusals(
             AS_TEXT, 400, 401, 403, 413, 415, 503,
-            _400="Alerts that are no good, named. The good ones of the body are on disk, where a receipt says so.",
+            _400="Some alerts are invalid; the answer names them. The valid ones are stored, with a"
+" receipt.",
         ),
     }  # fmt: skip
     described = _send(
         "alertmanager_alerts_send",
-        "Alerts, as a Prometheus posts them to its Alertmanager.",
+        "Alerts in the format that Prometheus sends to Alertmanager.",
         answers,
         {JSON: _like("alertmanager-api", array({**record({"labels": _OBJECT})}))},
         _ENCODED,
@@ -173,17 +174,17 @@ def _webhooks() -> Json:
         return _send(name, words, answers, content, _KEY, _ENCODED, format_of=format_of)
 
     message = record({"version": TEXT, "alerts": array(_OBJECT)})
-    grafana = "Alerts, as Grafana's contact point “webhook” sends them."
+    grafana = "Alerts in the format of Grafana's contact point “webhook”."
     mapped = (
-        "Any JSON or form, read by the mapping of the integration; without one by that of its sender. 202:"
-        " stored, and the mapping found no alert in it."
+        "Any JSON or form, read by the mapping of the integration, or by that of the sender. 202:"
+        " stored, without an alert in it."
     )
     anything = {JSON: _like("generic", {}), FORM: {"schema": _OBJECT}}
     return {
         "/integrations/alertmanager/{key}": {
             "post": webhook(
                 "alertmanager_webhook",
-                "Alerts, as an Alertmanager's webhook sends them, version 4.",
+                "Alerts in the format of Alertmanager's webhook, version 4.",
                 {JSON: _like("alertmanager", message)},
                 _AM_DOCS,
             )
@@ -226,24 +227,24 @@ def _cloudevents() -> Json:
 def _handshake() -> Json:
     allowed = {
         "WebHook-Allowed-Origin": {"schema": TEXT},
-        "WebHook-Allowed-Rate": {"schema": TEXT, "description": "a number a minute, or `*`"},
+        "WebHook-Allowed-Rate": {"schema": TEXT, "description": "requests per minute, or `*`"},
     }
-    answers = {"200": {"description": "Who asks may send.", "headers": allowed}}
-    words = "The handshake of CloudEvents' webhooks."
-    origin = header("WebHook-Request-Origin", "who asks to send")
+    answers = {"200": {"description": "Sending is allowed.", "headers": allowed}}
+    words = "Handshake of CloudEvents webhooks."
+    origin = header("WebHook-Request-Origin", "sender that asks for permission")
     return {**operation("cloudevents_handshake", words, answers, _KEY, origin), "security": []}
 
 
 def _heartbeat() -> Json:
     answers = {
         "200": {
-            **in_json(schema_of(AcceptedHeartbeat), "It is on disk. `due` is when the next one is."),
+            **in_json(schema_of(AcceptedHeartbeat), "Stored; `due` is the time of the next heartbeat."),
             "headers": RECEIPT,
         },
         **refusals(AS_PROBLEM, 400, 401, 403, 413, 415, 503),
     }
     fields = [query_parameter(name, words) for name, words in heartbeat.FIELDS.items()]
-    words = "A job says that it is alive, and when it will say so next. Staying away is an alert."
+    words = "Heartbeat of a job, with the time of the next one. An overdue heartbeat is an alert."
     form = {
         "content": {FORM: {"schema": {"type": "object", "properties": dict.fromkeys(heartbeat.FIELDS, TEXT)}}}
     }
@@ -262,11 +263,11 @@ def _pagerduty() -> Json:
         413,
         415,
         429,
-        _400="`errors` says what is wrong, a routing key that is none, too.",
+        _400="Invalid, including an unknown routing key; `errors` has the reason.",
     )
 
     def endpoint(name: str, words: str, answer: type, content: Json, docs: str) -> Json:
-        answers = {"202": {**in_json(schema_of(answer), "It is on disk."), "headers": RECEIPT}, **no}
+        answers = {"202": {**in_json(schema_of(answer), "Stored."), "headers": RECEIPT}, **no}
         described = _send(name, words, answers, {JSON: content}, _ENCODED, format_of=docs)
         return {"post": described}
 
@@ -275,14 +276,15 @@ def _pagerduty() -> Json:
     return {
         "/v2/enqueue": endpoint(
             "pagerduty_enqueue",
-            "An alert triggered, acknowledged or resolved, as to PagerDuty. The routing key is an integration key.",
+            "Triggers, acknowledges or resolves an alert, in the format of PagerDuty. The routing key"
+            " is an integration key.",
             AcceptedEvent,
             _like("pagerduty", record({"routing_key": TEXT, "event_action": TEXT}, ["routing_key"])),
             docs.format("alert"),
         ),
         "/v2/change/enqueue": endpoint(
             "pagerduty_change",
-            "A change, which is shown beside incidents and opens none.",
+            "Reports a change, which is shown on incidents and opens none.",
             EventAnswer,
             {"schema": record({"routing_key": TEXT, "payload": _OBJECT}), "example": change},
             docs.format("change"),
@@ -294,7 +296,7 @@ _SIGNALS: Final = {
     "metrics": ("Data points, as rows of `metric`.", "resourceMetrics"),
     "traces": ("Spans, as rows of `span`.", "resourceSpans"),
     "logs": (
-        "Log records: severity ERROR and above as alerts, all of them counted as rows of `log_count`.",
+        "Log records: severity ERROR and above as alerts, all counted as rows of `log_count`.",
         "resourceLogs",
     ),
 }
@@ -304,7 +306,7 @@ def _otlp() -> Json:
     """Each answers in the form of the request."""
     response = {"type": "object", "properties": {"partialSuccess": _OBJECT}}
     done = {
-        "description": "What is good is on disk; what is not is counted in `partialSuccess`.",
+        "description": "Valid records are stored; invalid ones are counted in `partialSuccess`.",
         "content": {JSON: {"schema": response}, PROTOBUF: _BINARY},
         "headers": RECEIPT,
     }
@@ -327,13 +329,14 @@ def _remote_write() -> Json:
         "Samples", "Histograms", "Exemplars"
     )}  # fmt: skip
     left_out = {
-        "Dossier-Left-Out": {"schema": TEXT, "description": "what is no number, counted by what it is"}
+        "Dossier-Left-Out": {"schema": TEXT, "description": "number of samples that are not numbers, by kind"}
     }
     answers = {
-        "204": {"description": "Every sample that is a number is on disk.", "headers": RECEIPT | counts | left_out},
+        "204": {"description": "All numeric samples are stored.", "headers": RECEIPT | counts | left_out},
         **refusals(
             _AS_LINE, 400, 401, 403, 413, 415, 503,
-            _400="Samples that are no good, counted by reason. The good ones are on disk, where a receipt says so.",
+            _400="Some samples are invalid; the answer counts them by reason. The valid ones are stored,"
+" with a receipt.",
         ),
     }  # fmt: skip
     described = _send(
@@ -341,7 +344,7 @@ def _remote_write() -> Json:
         "Samples as rows of `metric`: Prometheus remote write 1.0 and 2.0, a snappy block of protobuf.",
         answers,
         {PROTOBUF: _BINARY},
-        header("Content-Encoding", "snappy, whether it is said or not", enum=["snappy"]),
+        header("Content-Encoding", "always snappy", enum=["snappy"]),
         format_of="https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/",
         security=IN_HEADER,
     )

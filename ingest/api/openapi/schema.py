@@ -13,13 +13,17 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
     name = "integrationKey"
 
     def get_security_definition(self, auto_schema: object) -> dict[str, str]:  # noqa: ARG002
-        return {"type": "http", "scheme": "bearer", "description": "a key made by manage.py create_key"}
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "integration key, from manage.py create_key or the console",
+        }
 
 
 PROBLEM = "application/problem+json"
 _PROBLEM: dict[str, Any] = {
     "type": "object",
-    "description": "RFC 9457 problem details. `errors` names fields and reasons where there are any.",
+    "description": "RFC 9457 problem details; `errors` has the reasons by field, if any.",
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
@@ -30,14 +34,14 @@ _PROBLEM: dict[str, Any] = {
     "required": ["type", "title", "status"],
 }
 _ALWAYS = {
-    "400": "A parameter or the body is wrong. Nothing was stored.",
-    "401": "No good key and no login.",
+    "400": "Invalid parameter or body. Nothing was stored.",
+    "401": "No valid key and not signed in.",
     "403": "The key lacks the scope, or the CSRF token is missing.",
-    "404": "No object of that name, or no such page of the list.",
-    "503": "The database does not answer, or too much is read at the same time: try again.",
+    "404": "Object not found, or no such page of the list.",
+    "503": "The database does not answer, or too many concurrent reads: try again.",
 }
 _OF_BODIES = {
-    "409": "The current state does not allow it; `detail` has the reason. Nothing was stored.",
+    "409": "Not possible in the current state; `detail` has the reason. Nothing was stored.",
     "413": "The body is too large.",
     "415": "The body must be JSON.",
 }

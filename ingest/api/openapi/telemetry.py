@@ -28,7 +28,7 @@ from ingest.telemetry.kinds import KINDS
 
 _NAMED = within("kind", {"type": "string", "enum": sorted(KINDS)})
 _BODIES = {
-    "application/x-ndjson": {"schema": {"type": "string", "description": "a row a line"}},
+    "application/x-ndjson": {"schema": {"type": "string", "description": "one row per line"}},
     "application/json": {"schema": {**array({"type": "object"}), "minItems": 1}},
     "application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}},
 }
@@ -36,18 +36,18 @@ _WORD = {"type": "string", "maxLength": LONGEST_NAME}
 _JOB = {**query_parameter("job", "name of the training job", {**_WORD, "minLength": 1}), "required": True}
 _UPLOADS: dict[tuple[str, str], tuple[str, list[dict[str, Any]]]] = {
     ("collective", "flight-recorder"): (
-        "Dumps of PyTorch's flight recorder as JSON, one of each rank, its number at the end of the file's name:"
-        " `nccl_trace_rank_7.json`.",
+        (
+            "Dumps of PyTorch's flight recorder as JSON, one per rank, with the rank at the end of"
+            " the file name: `nccl_trace_rank_7.json`."
+        ),
         [_JOB],
     ),
     ("function_profile", "profiler-trace"): (
-        "Chrome traces of PyTorch's profiler, one of each worker.",
+        "Chrome traces of PyTorch's profiler, one per worker.",
         [
             _JOB,
-            query_parameter("role", "what the workers do, such as a pipeline stage; default: `all`", _WORD),
-            query_parameter(
-                "worker", "with one file: its worker; default: the rank that the trace names", _WORD
-            ),
+            query_parameter("role", "role of the workers, such as a pipeline stage; default: `all`", _WORD),
+            query_parameter("worker", "worker, for a single file; default: the rank in the trace", _WORD),
         ],
     ),
 }
@@ -59,14 +59,14 @@ def describe_telemetry(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         "/api/v1/telemetry": {
             "get": operation(
                 "telemetry_kinds",
-                "Every kind of telemetry, with its fields.",
+                "All telemetry kinds, with their fields.",
                 {"200": in_json(schema_of(KindsOfTelemetry))},
             )
         },
         "/api/v1/telemetry/{kind}": {
             "get": operation(
                 "telemetry_kind",
-                "What a row of the kind looks like.",
+                "Fields of a row of the kind.",
                 {"200": in_json(schema_of(KindOfTelemetry))},
                 _NAMED,
             ),
@@ -78,28 +78,26 @@ def describe_telemetry(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 def _post() -> dict[str, Any]:
     words = (
-        "Rows of one kind, stored all or none. A key needs the scope `telemetry`. What is wrong is named by row,"
-        " field and reason, the first 20."
+        "Stores rows of one kind, all or none. Requires a key with the scope `telemetry`. Errors"
+        " name row, field and reason, for the first 20."
     )
     answers = {
-        "202": {**in_json(schema_of(AcceptedRows), "All rows are on disk."), "headers": RECEIPT},
-        "409": {"description": "The Idempotency-Key was used for another body. Nothing was stored."},
+        "202": {**in_json(schema_of(AcceptedRows), "All rows are stored."), "headers": RECEIPT},
+        "409": {"description": "The Idempotency-Key was used for a different body. Nothing was stored."},
         "413": {"description": "The body is too large, as sent or after decompression. Nothing was stored."},
         "415": {"description": f"The body must be one of {', '.join(FORMATS)}."},
-        "429": {
-            "description": "More than may be sent at a time: again after `Retry-After`. Nothing was stored."
-        },
+        "429": {"description": "Rate limit reached: retry after `Retry-After`. Nothing was stored."},
     }
     parameters = (
         _NAMED,
         header(
             "Idempotency-Key",
-            "makes a second attempt harmless",
+            "makes retries safe: the same key and body are stored once",
             minLength=1,
             maxLength=255,
             pattern="^[ -~]+$",
         ),
-        header("Content-Encoding", "how the body is compressed", enum=list(ENCODINGS)),
+        header("Content-Encoding", "compression of the body", enum=list(ENCODINGS)),
     )
     body = {"required": True, "content": {media_type: _BODIES[media_type] for media_type in FORMATS}}
     return operation("telemetry_send", words, answers, *parameters) | {
@@ -111,24 +109,22 @@ def _post() -> dict[str, Any]:
 def _upload(kind: str, format_: str) -> dict[str, Any]:
     words, parameters = _UPLOADS[kind, format_]
     answers = {
-        "202": {**in_json(schema_of(AcceptedRows), "All rows are on disk."), "headers": RECEIPT},
+        "202": {**in_json(schema_of(AcceptedRows), "All rows are stored."), "headers": RECEIPT},
         "411": {"description": "The request has no Content-Length. Nothing was stored."},
         "413": {"description": "The body is larger than DOSSIER_UPLOAD_MAX_BODY. Nothing was stored."},
         "415": {"description": "The body must be multipart/form-data."},
-        "429": {
-            "description": "More than may be sent at a time: again after `Retry-After`. Nothing was stored."
-        },
+        "429": {"description": "Rate limit reached: retry after `Retry-After`. Nothing was stored."},
     }
     files = {
         **array({"type": "string", "format": "binary"}),
         "minItems": 1,
         "maxItems": settings.DATA_UPLOAD_MAX_NUMBER_FILES,
-        "description": "also gzip; every file of the form is read, whatever its field is called",
+        "description": "files, also gzip; every file of the form is read, with any field name",
     }
     form = {"multipart/form-data": {"schema": record({"file": files})}}
     return operation(
         f"telemetry_upload_{format_.replace('-', '_')}",
-        f"{words} The rows of all files are stored, or none. A key needs the scope `telemetry`. The same files again"
+        f"{words} All rows are stored, or none. Requires a key with the scope `telemetry`. The same files again"
         " are answered with the first receipt.",
         answers,
         *parameters,

@@ -149,7 +149,7 @@ def test_a_team_that_has_a_policy_already_keeps_it() -> None:
     EscalationPolicy.objects.create(
         slug="own", name="Own", team=Team.objects.get(slug="storage"), steps=steps
     )
-    assert "follows the policy own already" in alice.post("/welcome/call").content.decode()
+    assert "already follows the policy own" in alice.post("/welcome/call").content.decode()
     assert EscalationPolicy.objects.count() == 1
     assert not OnCallSchedule.objects.exists()
 

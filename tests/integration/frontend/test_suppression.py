@@ -70,7 +70,7 @@ def test_work_of_every_week_says_when_it_is_next() -> None:
     [
         ({"slug": "no slug"}, "slug"),
         ({"components": "*"}, "matches every component"),
-        ({"components": ""}, "what is worked on"),
+        ({"components": ""}, "are required"),
         ({"span": "soon"}, "must be a duration"),
         ({"starts": "soon"}, "must start at a time"),
         ({"time_zone": "Mars"}, "is not a time zone"),

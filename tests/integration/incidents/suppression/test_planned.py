@@ -292,7 +292,7 @@ def test_windows_are_recorded_without_how_they_stand() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"components": []}, "what is worked on"),
+        ({"components": []}, "are required"),
         ({"components": ["*"]}, "every component"),
         ({"matchers": ["x"]}, "such as"),
         ({"services": ["none"]}, "no service"),
