@@ -19,7 +19,7 @@ HOME = Home(
         env.text(
             "DOSSIER_HOME",
             str(BASE_DIR / ".dossier"),
-            "where embedded data, logs and keys live",
+            "directory for embedded data, logs and keys",
             shown=".dossier/",
         )
     ).absolute()
@@ -27,18 +27,19 @@ HOME = Home(
 ALLOW_ROOT = env.boolean(
     "DOSSIER_ALLOW_ROOT",
     False,
-    "let root start `manage.py up` and `run`; they go on as the owner of DOSSIER_HOME",
+    "allow root to start `manage.py up` and `run`, which continue as the owner of DOSSIER_HOME",
 )
 DATABASE_URL = env.text(
     "DATABASE_URL",
     "",
-    "a Postgres to use instead of the embedded one, postgresql://user:password@host:port/name",
+    "address of a Postgres instead of the embedded one, postgresql://user:password@host:port/name",
 )
 REDIS_URL = env.broker(
     "REDIS_URL",
-    "a Redis or Valkey to use instead of the embedded one, redis://host:port/0 or redis+socket:///path?virtual_host=0",
+    "address of a Redis or Valkey instead of the embedded one, redis://host:port/0 or"
+    " redis+socket:///path?virtual_host=0",
 )
-PORT = env.integer("PORT", 8000, "port of the console, the API and the endpoints", low=1, high=65535)
+PORT = env.integer("PORT", 8000, "port of the console, the API and the inbound endpoints", low=1, high=65535)
 _NEXT = PORT + 1 if PORT < 65535 else PORT - 1
 EVENTS_PORT = env.integer(
     "DOSSIER_EVENTS_PORT", _NEXT, "port of live updates (default: PORT + 1)", low=1, high=65535
@@ -47,70 +48,77 @@ BIND_ADDRESS = env.text("DOSSIER_BIND_ADDRESS", "127.0.0.1", "address that the s
 PUBLIC_URL = env.address(
     "DOSSIER_PUBLIC_URL",
     f"http://localhost:{PORT}",
-    "the address that people reach the console at",
+    "address of the console for users",
     shown="http://localhost:PORT",
     path=False,
 )
 EVENTS_URL = env.address(
     "DOSSIER_EVENTS_URL",
     "",
-    "the address of live updates where a proxy serves them, say https://dossier.example/events",
+    "address of live updates if a proxy serves them, such as https://dossier.example/events",
 )
 WEB_WORKERS = env.integer(
-    "DOSSIER_WEB_WORKERS", 2, "processes that serve pages, the API and the endpoints", low=1, high=256
+    "DOSSIER_WEB_WORKERS",
+    2,
+    "number of web processes, which serve pages, the API and the inbound endpoints",
+    low=1,
+    high=256,
 )
 WEB_THREADS = env.integer(
     "DOSSIER_WEB_THREADS",
     16,
-    "threads, each with a database connection, in each of those processes",
+    "threads per web process, each with a database connection",
     low=1,
     high=256,
 )
 WEB_CPU_AFFINITY = env.boolean(
-    "DOSSIER_WEB_CPU_AFFINITY", True, "each of those keeps to its share of the cores (Linux)"
+    "DOSSIER_WEB_CPU_AFFINITY", True, "pin each web process to its share of the cores (Linux)"
 )
 WEB_MAX_READS = env.integer(
     "DOSSIER_WEB_MAX_READS",
     max(1, WEB_THREADS * 3 // 4),
-    "reads of pages and the API at the same time in each of those processes (default: 3/4 of DOSSIER_WEB_THREADS)",
+    "concurrent reads of pages and the API per web process (default: 3/4 of DOSSIER_WEB_THREADS)",
     low=1,
     high=256,
 )
 BODY_TIMEOUT_SECONDS = env.integer(
     "DOSSIER_BODY_TIMEOUT_SECONDS",
     10,
-    "seconds that a sender has for the body of a request; one more for each 16 KiB that came",
+    "time for the body of a request in seconds, plus one second per 16 KiB received",
     low=1,
     high=3600,
 )
 INGEST_RATE_PER_KEY = env.integer(
     "DOSSIER_INGEST_RATE_PER_KEY",
     1000,
-    "requests a second that one key may send to the endpoints of each of those processes; ten times as many at once",
+    "requests per second and key in each web process; bursts up to ten times as many",
     low=1,
 )
 TASK_WORKERS = env.integer(
-    "DOSSIER_TASK_WORKERS", 2, "processes that run analyses and other tasks", low=1, high=256
+    "DOSSIER_TASK_WORKERS", 2, "number of worker processes for analyses and other tasks", low=1, high=256
 )
 TASK_TIME_LIMIT = env.duration(
     "DOSSIER_TASK_TIME_LIMIT",
     "45m",
-    "how long a task may run; after it the process of the worker that runs it is killed and replaced",
+    "time limit of a task; a worker process that exceeds it is killed and replaced",
     low="1s",
 )
 DRAIN_SECONDS = env.integer(
     "DOSSIER_DRAIN_SECONDS",
     1,
-    "seconds for which /readyz says that this node stops before it takes no more requests; more behind a load balancer",
+    "seconds between /readyz reporting a stop and the end of service; more behind a load balancer",
     high=600,
 )
 MIGRATE_ON_START = env.boolean(
     "DOSSIER_MIGRATE_ON_START",
     True,
-    "let `manage.py up` apply migrations; false: it starts only on a database that `manage.py migrate` has migrated",
+    "apply migrations in `manage.py up`; false: start only on a database already migrated"
+    " with `manage.py migrate`",
 )
 METRICS_TOKEN = env.text(
-    "DOSSIER_METRICS_TOKEN", "", "a bearer token that /metrics asks for; unset, it answers this machine only"
+    "DOSSIER_METRICS_TOKEN",
+    "",
+    "bearer token required by /metrics; unset: /metrics answers only this machine",
 )
 
 
@@ -118,7 +126,9 @@ def _secret_key() -> tuple[str, bool]:
     """From the environment, else from the file that the first start writes, else for this process alone; and whether it
     is one that others have, too."""
     if given := env.text(
-        "DOSSIER_SECRET_KEY", "", "signs sessions; made and kept under DOSSIER_HOME when unset"
+        "DOSSIER_SECRET_KEY",
+        "",
+        "key for sessions and encryption; unset: generated and stored under DOSSIER_HOME",
     ):
         return given, True
     path = HOME.root / "secret_key"
@@ -129,52 +139,62 @@ SECRET_KEY, SECRET_KEY_IS_STORED = _secret_key()
 SECRET_KEY_FALLBACKS = env.words(
     "DOSSIER_SECRET_KEY_FALLBACKS",
     (),
-    "earlier ones, that still open what they sealed until manage.py reencrypt has run",
+    "earlier values of DOSSIER_SECRET_KEY, for decryption until `manage.py reencrypt` has run",
 )
-DEBUG = env.boolean("DOSSIER_DEBUG", False, "show tracebacks in the browser; never where others can reach it")
+DEBUG = env.boolean("DOSSIER_DEBUG", False, "show tracebacks in the browser; never on a reachable server")
 ALLOWED_HOSTS = env.words(
-    "DOSSIER_ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "host names that requests may carry"
+    "DOSSIER_ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "host names accepted in requests"
 )
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 
 # Telemetry ----------------------------------------------------------------------------------------
 TELEMETRY_MAX_BODY = env.integer(
-    "DOSSIER_TELEMETRY_MAX_BODY", 64 * 2**20, "largest body of a telemetry request as sent, bytes", low=1024
+    "DOSSIER_TELEMETRY_MAX_BODY",
+    64 * 2**20,
+    "largest body of a telemetry request as sent, in bytes",
+    low=1024,
 )
 TELEMETRY_MAX_DECODED_BODY = env.integer(
-    "DOSSIER_TELEMETRY_MAX_DECODED_BODY", 64 * 2**20, "largest body after decompression, bytes", low=1024
+    "DOSSIER_TELEMETRY_MAX_DECODED_BODY",
+    64 * 2**20,
+    "largest body of a telemetry request after decompression, in bytes",
+    low=1024,
 )
 UPLOAD_MAX_BODY = env.integer(
     "DOSSIER_UPLOAD_MAX_BODY",
     4 * 2**30,
-    "largest request with files of PyTorch, bytes; spooled to disk",
+    "largest upload of PyTorch files, in bytes; spooled to disk",
     low=1024,
 )
 LOG_PART = env.integer(
     "DOSSIER_LOG_PART",
     10_000_000,
-    "events of one part of the log; concerns parts that are made from now on",
+    "events per part of the log; applies to new parts",
     low=1000,
 )
 TELEMETRY_PARTITION_INTERVAL = env.duration(
-    "DOSSIER_TELEMETRY_PARTITION_INTERVAL", "1h", "span of one partition of a telemetry table"
+    "DOSSIER_TELEMETRY_PARTITION_INTERVAL", "1h", "time span of a partition of the telemetry tables"
 )
 TELEMETRY_RETENTION = env.duration(
-    "DOSSIER_TELEMETRY_RETENTION", "30d", "how long telemetry rows are kept; older rows are refused"
+    "DOSSIER_TELEMETRY_RETENTION", "30d", "retention of telemetry rows; older rows are rejected"
 )
 TELEMETRY_SPARSE_RETENTION = env.duration(
     "DOSSIER_TELEMETRY_SPARSE_RETENTION",
     "400d",
-    "the same for `outage`, `uptime` and reported changes, which are few and asked for by the month; never less",
+    "retention of `outage`, `uptime` and reported changes, at least DOSSIER_TELEMETRY_RETENTION",
 )
 TELEMETRY_COLD = env.text(
     "DOSSIER_TELEMETRY_COLD",
     "",
-    "where old telemetry moves to as Parquet files: a directory that all machines share, or a bucket such as"
-    " `s3://bucket/prefix?region=eu-west-1`; unset, it stays in Postgres",
+    "destination of old telemetry as Parquet files: a directory shared by all machines, or a"
+    " bucket such as `s3://bucket/prefix?region=eu-west-1`; unset: telemetry stays in"
+    " Postgres",
 )
 TELEMETRY_HOT = env.duration(
-    "DOSSIER_TELEMETRY_HOT", "2d", "age at which telemetry moves there; less than its retention", low="1h"
+    "DOSSIER_TELEMETRY_HOT",
+    "2d",
+    "age at which telemetry moves to DOSSIER_TELEMETRY_COLD; less than its retention",
+    low="1h",
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
@@ -183,82 +203,83 @@ TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 ALERT_MAX_BODY = env.integer(
     "DOSSIER_ALERT_MAX_BODY",
     2**26,
-    "largest body of an alert endpoint, as sent and after decompression, bytes",
+    "largest body of an alert request, as sent and after decompression, in bytes",
     low=1024,
 )
 ALERT_RETENTION = env.duration(
     "DOSSIER_ALERT_RETENTION",
     "30d",
-    "how long payloads of alerts and their receipts are kept; events stay for ever",
+    "retention of alert payloads and receipts; events are never deleted",
 )
 
 # Mail ---------------------------------------------------------------------------------------------
 INBOUND_EMAIL_PORT = env.integer(
     "DOSSIER_INBOUND_EMAIL_PORT",
     0,
-    "port of the endpoint for alerts by mail (SMTP); 0: that endpoint is closed",
+    "port for alerts by mail (SMTP); 0: off",
     high=65535,
 )
 INBOUND_EMAIL_DOMAIN = env.text(
     "DOSSIER_INBOUND_EMAIL_DOMAIN",
     urlsplit(PUBLIC_URL).hostname or "localhost",
-    "what stands behind the @ in addresses of integrations",
+    "domain of the mail addresses of integrations",
     shown="host of DOSSIER_PUBLIC_URL",
 )
 INBOUND_EMAIL_MAX_BODY = env.integer(
-    "DOSSIER_INBOUND_EMAIL_MAX_BODY", 10 * 2**20, "largest mail with its attachments, bytes", low=1024
+    "DOSSIER_INBOUND_EMAIL_MAX_BODY", 10 * 2**20, "largest mail with its attachments, in bytes", low=1024
 )
 INBOUND_EMAIL_CERTIFICATE = env.text(
     "DOSSIER_INBOUND_EMAIL_CERTIFICATE", "", "file with the certificate (PEM) for STARTTLS"
 )
 INBOUND_EMAIL_CERTIFICATE_KEY = env.text(
-    "DOSSIER_INBOUND_EMAIL_CERTIFICATE_KEY", "", "file with its key, where that is another file"
+    "DOSSIER_INBOUND_EMAIL_CERTIFICATE_KEY", "", "file with the key of this certificate, if separate"
 )
 
 # OTLP over gRPC -----------------------------------------------------------------------------------
 OTLP_GRPC_PORT = env.integer(
     "DOSSIER_OTLP_GRPC_PORT",
     0,
-    "port of the endpoint for OTLP over gRPC, usually 4317; 0: that endpoint is closed",
+    "port for OTLP over gRPC, usually 4317; 0: off",
     high=65535,
 )
 OTLP_GRPC_CERTIFICATE = env.text(
     "DOSSIER_OTLP_GRPC_CERTIFICATE",
     "",
-    "file with its certificate (PEM); without it a proxy in front does TLS",
+    "file with the TLS certificate (PEM) for OTLP over gRPC; unset: no TLS, for use behind a proxy",
 )
 OTLP_GRPC_CERTIFICATE_KEY = env.text(
-    "DOSSIER_OTLP_GRPC_CERTIFICATE_KEY", "", "file with the certificate's key, where that is another file"
+    "DOSSIER_OTLP_GRPC_CERTIFICATE_KEY", "", "file with the key of this certificate, if separate"
 )
 
 # What goes out ------------------------------------------------------------------------------------
 OUTBOUND_ALLOWED_NETWORKS = env.networks(
     "DOSSIER_OUTBOUND_ALLOWED_NETWORKS",
-    "networks of the house that webhooks may be sent to, say `10.20.0.0/16,fd12::/16`; public addresses always may",
+    "internal networks that outbound requests may reach, such as `10.20.0.0/16,fd12::/16`;"
+    " public addresses are always allowed",
 )
 
 SLACK_API_URL = (
     env.address(
         "DOSSIER_SLACK_API_URL",
         "https://slack.com/api",
-        "address of Slack's Web API; another one for GovSlack",
+        "address of Slack's Web API; different for GovSlack",
     )
     + "/"
 )
 
 TWILIO_ACCOUNT_SID = env.text(
-    "DOSSIER_TWILIO_ACCOUNT_SID", "", "account at Twilio, or at a provider with its API, for SMS and voice"
+    "DOSSIER_TWILIO_ACCOUNT_SID", "", "account at Twilio or a compatible provider, for SMS and voice"
 )
 TWILIO_AUTH_TOKEN = env.text(
-    "DOSSIER_TWILIO_AUTH_TOKEN", "", "token of that account; its requests to Dossier are signed with it"
+    "DOSSIER_TWILIO_AUTH_TOKEN", "", "token of that account, which also signs its requests to Dossier"
 )
 TWILIO_FROM_NUMBER = env.text(
-    "DOSSIER_TWILIO_FROM_NUMBER", "", "number that messages and calls come from, such as +4930123456"
+    "DOSSIER_TWILIO_FROM_NUMBER", "", "sender number of messages and calls, such as +4930123456"
 )
 TWILIO_API_URL = env.address(
     "DOSSIER_TWILIO_API_URL",
     "https://api.twilio.com",
-    "address of the API; another one for a region or another provider",
+    "address of the API; different for a region or another provider",
 )
 TELEPHONY_IS_SET_UP = bool(TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN and TWILIO_FROM_NUMBER)
 
@@ -266,50 +287,53 @@ TELEPHONY_IS_SET_UP = bool(TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN and TWILIO_F
 REPAIR_PROOF_REQUIRED = env.boolean(
     "DOSSIER_REPAIR_PROOF_REQUIRED",
     False,
-    "true: an incident that is handed to the cluster is resolved only once the repair is proved, unless the hand-over "
-    "says otherwise",
+    "true: incidents handed to a cluster are resolved only with proof of repair, unless the"
+    " hand-over says otherwise",
 )
 
 QUESTION_COSTS = env.costs(
     "DOSSIER_QUESTION_COSTS",
     {"probe": (1.0, 0.0), "link_test": (5.0, 5.0), "benchmark": (30.0, 30.0), "drain": (15.0, 30.0)},
-    "minutes until the answer and cost, in minutes of an engineer or of lost capacity, of the measurements that tell "
-    "suspects apart; a probe takes a minute more for each 600 packets",
+    "minutes until the answer, and cost in minutes of an engineer or of lost capacity, of the"
+    " measurements that tell suspects apart; a probe takes one minute more per 600 packets",
 )
 
 # Runs -------------------------------------------------------------------------------------------
 GPUS_PER_NODE = env.integer(
-    "DOSSIER_GPUS_PER_NODE", 8, "GPUs of a node, for the expected cost of incidents of training jobs", low=1
+    "DOSSIER_GPUS_PER_NODE", 8, "GPUs per node, for the expected cost of incidents of training jobs", low=1
 )
 CHECKPOINT_INTERVAL = env.duration(
-    "DOSSIER_CHECKPOINT_INTERVAL", "1h", "how often training jobs write a checkpoint, for the same"
+    "DOSSIER_CHECKPOINT_INTERVAL",
+    "1h",
+    "interval between checkpoints of training jobs, for the expected cost",
 )
 JOB_RESTART_TIME = env.duration(
-    "DOSSIER_JOB_RESTART_TIME", "15m", "how long a training job takes to start again, for the same"
+    "DOSSIER_JOB_RESTART_TIME", "15m", "time to restart a training job, for the expected cost"
 )
 JOB_MIGRATION_TIME = timedelta(
     seconds=env.integer(
         "DOSSIER_JOB_MIGRATION_SECONDS",
         20,
-        "downtime of a live migration to standby machines, for the same; 0: the framework cannot",
+        "downtime of a live migration to standby machines, for the expected cost; 0: not supported",
     )
 )
 
 RUN_LEASE_TIMEOUT = env.duration(
     "DOSSIER_RUN_LEASE_TIMEOUT",
     "3m",
-    "how long a worker may take over one run before another takes it up; half of it is the analyzer's time",
+    "time limit of a run, after which another worker repeats it; half of it is the time limit"
+    " of the analyzer",
 )
 NOTIFICATION_RETENTION = env.duration(
     "DOSSIER_NOTIFICATION_RETENTION",
     "90d",
-    "how long it is kept by which way each message went, once it is over; what incidents tell of it stays for ever",
+    "retention of delivery details of messages after their end; the timeline of incidents keeps the results",
 )
 RUN_RETENTION = env.duration(
     "DOSSIER_RUN_RETENTION",
     "90d",
-    "how long windows and verdicts that runs keep stay after their last use, so that a run can be done again; "
-    "what was concluded is in the log and stays; at least 1d",
+    "retention of windows and verdicts of runs after their last use, for repeating a run; the"
+    " conclusions stay in the log; at least 1d",
     low="1d",
 )
 
@@ -321,29 +345,33 @@ SEAL_FILE = Path(
     env.text(
         "DOSSIER_SEAL_FILE",
         str(HOME.root / "seals.jsonl"),
-        "where each newest seal of the log is noted, better on another machine's disk; `verify_log` compares",
+        "file to which each new seal of the log is appended, preferably on another machine's"
+        " disk; `verify_log` compares it with the log",
         shown="DOSSIER_HOME/seals.jsonl",
     )
 )
 SEAL_RECIPIENTS = env.words(
     "DOSSIER_SEAL_RECIPIENTS",
     (),
-    "where else they go: https:// addresses (each seal, as JSON) and mail addresses (once a day), separated by commas",
+    "further recipients of seals: https:// addresses (each seal, as JSON) and mail addresses"
+    " (once a day), separated by commas",
 )
 SEAL_TSA_URL = env.address(
     "DOSSIER_SEAL_TSA_URL",
     "",
-    "a timestamp authority (RFC 3161), asked every hour about the newest seal; its answers stand in DOSSIER_SEAL_FILE",
+    "timestamp authority (RFC 3161) that stamps the newest seal every hour; timestamps are"
+    " appended to DOSSIER_SEAL_FILE",
 )
 SEAL_TSA_CERTIFICATES = env.text(
     "DOSSIER_SEAL_TSA_CERTIFICATES",
     "",
-    "PEM file of the roots that timestamps are checked against; unset: the public ones of `certifi`",
+    "PEM file with the root certificates for timestamps; unset: those of `certifi`",
 )
 DEAD_MAN_URL = env.address(
     "DOSSIER_DEAD_MAN_URL",
     "",
-    "asked every minute while this node is ready and nothing late; a service that listens there tells of the silence",
+    "address requested every minute while this node is ready and nothing is late; a"
+    " monitoring service there alerts when the requests stop",
 )
 
 # Django -------------------------------------------------------------------------------------------
@@ -476,7 +504,7 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 
 _MAIL_SERVER = env.mail_server(
     "DOSSIER_EMAIL_URL",
-    "the mail server that reports are sent through: `smtp://user:password@host:25`, `smtp+tls://` or `smtps://`",
+    "mail server for notifications and reports: `smtp://user:password@host:25`, `smtp+tls://` or `smtps://`",
 )
 EMAIL_IS_SET_UP = bool(_MAIL_SERVER)
 EMAIL_HOST = str(_MAIL_SERVER.get("EMAIL_HOST", ""))
@@ -486,7 +514,7 @@ EMAIL_HOST_PASSWORD = str(_MAIL_SERVER.get("EMAIL_HOST_PASSWORD", ""))
 EMAIL_USE_TLS = bool(_MAIL_SERVER.get("EMAIL_USE_TLS", False))
 EMAIL_USE_SSL = bool(_MAIL_SERVER.get("EMAIL_USE_SSL", False))
 EMAIL_TIMEOUT = 20
-DEFAULT_FROM_EMAIL = env.text("DOSSIER_EMAIL_FROM", "dossier@localhost", "the sender of those mails")
+DEFAULT_FROM_EMAIL = env.text("DOSSIER_EMAIL_FROM", "dossier@localhost", "sender address of mail")
 ACCOUNT_ADAPTER = "deploy.accounts.ClosedSignup"
 # An address of somebody at the provider is added to an account by whoever knows its password, and by no link alone.
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
@@ -495,8 +523,8 @@ ACCOUNT_DEFAULT_HTTP_PROTOCOL = urlsplit(PUBLIC_URL).scheme
 ALLAUTH_TRUSTED_PROXY_COUNT = env.integer(
     "DOSSIER_TRUSTED_PROXY_COUNT",
     0,
-    "how many proxies in front add to X-Forwarded-For, so that wrong passwords are counted for each address and not "
-    "for the proxy's",
+    "number of proxies in front that add to X-Forwarded-For, so that failed sign-ins are"
+    " counted per client address",
     high=10,
 )
 
@@ -510,20 +538,20 @@ MFA_ALLOW_UNVERIFIED_EMAIL = (
 OIDC_URL = env.address(
     "DOSSIER_OIDC_URL",
     "",
-    "an OpenID Connect provider to sign in through: its issuer, https://login.example/realms/dc",
+    "issuer of an OpenID Connect provider for sign-in, such as https://login.example/realms/dc",
 )
-OIDC_CLIENT_ID = env.text("DOSSIER_OIDC_CLIENT_ID", "", "how Dossier is called there")
-OIDC_CLIENT_SECRET = env.text("DOSSIER_OIDC_CLIENT_SECRET", "", "its secret there")
+OIDC_CLIENT_ID = env.text("DOSSIER_OIDC_CLIENT_ID", "", "client id of Dossier at the provider")
+OIDC_CLIENT_SECRET = env.text("DOSSIER_OIDC_CLIENT_SECRET", "", "client secret of Dossier at the provider")
 OIDC_NAME = env.text(
-    "DOSSIER_OIDC_NAME", "your identity provider", "what the sign-in page calls the provider"
+    "DOSSIER_OIDC_NAME", "your identity provider", "name of the provider on the sign-in page"
 )
 OIDC_SIGNUP = env.boolean(
-    "DOSSIER_OIDC_SIGNUP", True, "create an account on the first sign-in through the identity provider"
+    "DOSSIER_OIDC_SIGNUP", True, "create an account at the first sign-in through the provider"
 )
-OIDC_GROUPS_CLAIM = env.text("DOSSIER_OIDC_GROUPS_CLAIM", "groups", "the claim that lists somebody's groups")
+OIDC_GROUPS_CLAIM = env.text("DOSSIER_OIDC_GROUPS_CLAIM", "groups", "claim with the groups of a person")
 OIDC_GROUP_ROLES = env.group_rules(
     "DOSSIER_OIDC_GROUP_ROLES",
-    "what groups there mean here, as `dc-storage=storage:responder,dc-admins=staff`",
+    "roles by group of the provider, such as `dc-storage=storage:responder,dc-admins=staff`",
 )
 
 
@@ -596,7 +624,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "deploy.observability.heartbeats:Scheduler"
 
 # Logs ---------------------------------------------------------------------------------------------
-LOG_LEVEL = env.choice("DOSSIER_LOG_LEVEL", "INFO", env.LEVELS, "least severe level that is logged")
-LOG_FORMAT = env.choice("DOSSIER_LOG_FORMAT", "json", ("json", "console"), "json or console")
+LOG_LEVEL = env.choice("DOSSIER_LOG_LEVEL", "INFO", env.LEVELS, "lowest level that is logged")
+LOG_FORMAT = env.choice("DOSSIER_LOG_FORMAT", "json", ("json", "console"), "log format: json or console")
 LOGGING_CONFIG = "deploy.observability.logs.configure"
 LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT}

@@ -23,7 +23,7 @@ _DAY = 24 * 60
 _TARGETS = (2.0, 3.0, 4.0, 5.0)
 
 INPUTS = (
-    Figure("days", "Watched for", "days", 30, 1, 3660, "How long the unit was looked at.", 1, 365),
+    Figure("days", "Watched for", "days", 30, 1, 3660, "Length of the observation.", 1, 365),
     Figure("outages", "Outages in that time", "outages", 2, 0, 1000, "Unplanned ones.", 0, 50, whole=True),
     Figure(
         "minutes", "Each lasted", "min", 45, 0.001, 366 * _DAY, "On average, until it worked again.",
@@ -109,7 +109,7 @@ def _by_target(availability: float, total: float) -> Rows:
         for target in _TARGETS
     )
     columns = ("Target", "Allowed in the time watched", "Allowed in a year", "Kept")
-    return Rows("What it would be good enough for", columns, rows)
+    return Rows("Requirements that it would meet", columns, rows)
 
 
 AVAILABILITY = Calculator(

@@ -133,7 +133,7 @@ def _bar(values: Values, status: TargetComparison) -> Bar:
         (f"replacements {show_minutes(hard)}", hard / whole),
     )
     return Bar(
-        title="What one device loses in a year",
+        title="Loss of one device in a year",
         parts=parts,
         limit=allowed / whole,
         limit_label=f"allowed {show_minutes(allowed)}",
@@ -157,7 +157,7 @@ def _by_target(values: Values, status: TargetComparison) -> Rows:
     columns = ("Dependents promise", "Needed of each device", "Of what may be lost", "On the critical path")
     note = f"With the inputs above: {status.shown}."
     return Rows(
-        "What it is good enough for", columns, tuple(rows), note, targets.index(values["target_nines"])
+        "Requirements that it meets", columns, tuple(rows), note, targets.index(values["target_nines"])
     )
 
 

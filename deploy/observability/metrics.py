@@ -43,8 +43,8 @@ from ingest.queries import (
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
 SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
 
-READS_REFUSED = Counter("dossier_reads_rejected", "Reads rejected so that senders find a thread")
-BODIES = Counter("dossier_telemetry_bodies", "Telemetry requests by kind and answer", ["kind", "status"])
+READS_REFUSED = Counter("dossier_reads_rejected", "Reads rejected to reserve threads for senders")
+BODIES = Counter("dossier_telemetry_bodies", "Telemetry requests by kind and status", ["kind", "status"])
 ROWS = Counter(
     "dossier_telemetry_rows", "Telemetry rows acknowledged, repeated deliveries included", ["kind"]
 )
@@ -107,12 +107,12 @@ def from_database() -> Iterator[Metric]:
     yield _build()
     yield _gauge(
         "dossier_log_watermark_age_seconds",
-        "How long the oldest open writing transaction has kept readers of the log from newer events",
+        "Time for which the oldest open write transaction has kept readers of the log from newer events",
         watermark_age(),
     )
     lags = GaugeMetricFamily(
         "dossier_follower_lag_seconds",
-        "Age of the oldest event a follower has not passed",
+        "Age of the oldest event that a follower has not processed",
         labels=["follower"],
     )
     for name, lag in follower_lags().items():
@@ -124,7 +124,7 @@ def from_database() -> Iterator[Metric]:
     yield runs
     yield _gauge(
         "dossier_run_wait_seconds",
-        "How long the oldest queued run has waited for a worker",
+        "Waiting time of the oldest queued run",
         _longest_wait(),
     )
     yield _usable()
@@ -134,7 +134,7 @@ def from_database() -> Iterator[Metric]:
     yield incidents
     waiting = GaugeMetricFamily(
         "dossier_incidents_unanswered",
-        "Hand-overs that wait to be accepted, by sending team",
+        "Pending hand-overs by sending team",
         labels=["team"],
     )
     for team, number in unanswered().items():
@@ -142,14 +142,12 @@ def from_database() -> Iterator[Metric]:
     yield waiting
     late, oldest = overdue_escalations(datetime.now(UTC))
     yield _gauge("dossier_escalations_late", "Escalations that have been due for more than a minute", late)
-    yield _gauge(
-        "dossier_escalation_overdue_seconds", "How long the oldest due escalation has waited to go on", oldest
-    )
-    yield _gauge(
-        "dossier_delivery_overdue_seconds", "How long the oldest due message has waited to be sent", overdue()
-    )
+    yield _gauge("dossier_escalation_overdue_seconds", "Delay of the oldest due escalation", oldest)
+    yield _gauge("dossier_delivery_overdue_seconds", "Delay of the oldest due message", overdue())
     silent = GaugeMetricFamily(
-        "dossier_delivery_silent_seconds", "Since the last good round of a part of delivery", labels=["part"]
+        "dossier_delivery_silent_seconds",
+        "Time since the last successful round of a part of delivery",
+        labels=["part"],
     )
     for part, seconds in silences().items():
         silent.add_metric([part], seconds)
@@ -173,10 +171,10 @@ def _usable() -> Metric:
 def _cold() -> Iterator[Metric]:
     cold = cold_telemetry(now_utc())
     yield _gauge("dossier_telemetry_cold_rows", "Telemetry rows in Parquet files", cold.rows)
-    yield _gauge("dossier_telemetry_cold_bytes", "Size of those files", cold.bytes)
+    yield _gauge("dossier_telemetry_cold_bytes", "Size of the Parquet files", cold.bytes)
     yield _gauge(
         "dossier_telemetry_cold_overdue_seconds",
-        "How long the oldest telemetry past DOSSIER_TELEMETRY_HOT has waited to be moved into a file",
+        "Time for which the oldest telemetry past DOSSIER_TELEMETRY_HOT has not been moved into a file",
         cold.overdue.total_seconds(),
     )
 
@@ -189,7 +187,7 @@ def _longest_wait() -> float:
 def _uncovered() -> Metric:
     gaps = GaugeMetricFamily(
         "dossier_oncall_gap_seconds",
-        "How long nobody is on call in the next 14 days, by schedule",
+        "Uncovered on-call time in the next 14 days, by schedule",
         labels=["schedule"],
     )
     for schedule, span in uncovered(datetime.now(UTC)).items():
@@ -200,16 +198,16 @@ def _uncovered() -> Metric:
 def from_machine() -> Iterator[Metric]:
     """Processes of this node, its disk and its clock."""
     space = disk.space()
-    yield _gauge("dossier_disk_free_bytes", "Free where DOSSIER_HOME is", space.free)
-    yield _gauge("dossier_disk_size_bytes", "Size of the file system that DOSSIER_HOME is on", space.size)
+    yield _gauge("dossier_disk_free_bytes", "Free space in the file system of DOSSIER_HOME", space.free)
+    yield _gauge("dossier_disk_size_bytes", "Size of the file system of DOSSIER_HOME", space.size)
     if (skew := clock_skew()) is not None:
-        yield _gauge("dossier_clock_skew_seconds", "How far this machine's clock is ahead of Postgres'", skew)
+        yield _gauge("dossier_clock_skew_seconds", "Clock of this machine minus clock of Postgres", skew)
     if (known := processes.read(settings.HOME.root)) is None:
         return
-    up = GaugeMetricFamily("dossier_process_up", "1 while a process gives signs of life", labels=["process"])
+    up = GaugeMetricFamily("dossier_process_up", "1 while a process responds", labels=["process"])
     restarts = CounterMetricFamily(
         "dossier_process_restarts",
-        "Ends that nobody asked for, since the supervisor started",
+        "Unexpected exits of a process since the supervisor started",
         labels=["process"],
     )
     for one in known[0]:
@@ -220,11 +218,11 @@ def from_machine() -> Iterator[Metric]:
 
 
 def from_broker() -> Iterator[Metric]:
-    yield _gauge("dossier_queue_length", "Tasks that wait for a worker", broker.queue_length())
+    yield _gauge("dossier_queue_length", "Tasks in the queue", broker.queue_length())
 
 
 def _build() -> Metric:
-    family = GaugeMetricFamily("dossier_build_info", "The version that runs", labels=["version"])
+    family = GaugeMetricFamily("dossier_build_info", "Running version", labels=["version"])
     family.add_metric([VERSION], 1)
     return family
 

@@ -31,8 +31,9 @@ ALERTING: tuple[Sender, ...] = (
         "alerts",
         ("alertmanager-alerts",),
         "alertmanager-api",
-        "Prometheus sends here as it does to an Alertmanager: `POST /api/v2/alerts`. `amtool`, Karma and Grafana read "
-        "alerts, groups and silences beside it (scope `incidents:read`; silences are made with `incidents:write`).",
+        "Prometheus sends to Dossier as to an Alertmanager: `POST /api/v2/alerts`. `amtool`,"
+        " Karma and Grafana also read alerts, groups and silences here (scope `incidents:read`;"
+        " creating silences requires `incidents:write`).",
         (
             (
                 "prometheus.yml",
@@ -74,10 +75,10 @@ datasources:
 """,
             ),
         ),
-        f"200 without a body. {COMMITTED} 400 with a text names bad alerts; the good ones are stored.",
+        f"200 without a body. {COMMITTED} 400 with a text names invalid alerts; the valid ones are stored.",
         BODY,
-        f"{AGAIN} Prometheus keeps firing alerts and sends them with its next evaluation.",
-        "Its key is the fingerprint of its labels. An alert ends at its `endsAt`; without one, five minutes "
+        f"{AGAIN} Prometheus sends firing alerts again with its next evaluation.",
+        "The key of an alert is the fingerprint of its labels. It ends at its `endsAt`; without one, five minutes "
         f"after it was last sent. {INCIDENT}",
     ),
     Sender(
@@ -86,7 +87,7 @@ datasources:
         "alerts",
         ("alertmanager-webhook",),
         "alertmanager",
-        "Alertmanager's webhook, version 4, beside the receivers that you have.",
+        "The webhook of Alertmanager, version 4, in addition to your other receivers.",
         (
             (
                 "alertmanager.yml",
@@ -99,8 +100,8 @@ datasources:
             ),
         ),
         f"200 with `accepted` and `receipt`. {COMMITTED}",
-        f"{BODY} If you limit `max_alerts`, what Alertmanager leaves out is said on the incident.",
-        f"{AGAIN} Alertmanager tries again.",
+        f"{BODY} If you limit `max_alerts`, the incident shows the number of alerts left out.",
+        f"{AGAIN} Alertmanager retries.",
         "The status of each alert decides, not the one of the group. Copies from several Alertmanagers collapse on "
         f"fingerprint and start. {INCIDENT}",
     ),
@@ -114,7 +115,7 @@ datasources:
         (("Alerting, Contact points, Webhook, URL", f"{HTTPS}/integrations/grafana/{KEY}\n"),),
         f"200 with `accepted` and `receipt`. {COMMITTED}",
         BODY,
-        f"{AGAIN} Grafana tries again.",
+        f"{AGAIN} Grafana retries.",
         f"The status of each alert decides; its key is the fingerprint that Grafana sends. {INCIDENT}",
     ),
     Sender(
@@ -123,8 +124,8 @@ datasources:
         "alerts",
         ("pagerduty-enqueue",),
         "pagerduty",
-        "Whatever speaks PagerDuty's Events API v2: trigger, acknowledge, resolve. The routing key is the integration "
-        "key.",
+        "Any client of PagerDuty's Events API v2: trigger, acknowledge, resolve. The routing key"
+        " is the integration key.",
         (
             ("the client's settings", f"address      {HTTPS}\nrouting key  {KEY}\n"),
             (
@@ -139,10 +140,10 @@ datasources:
 """,
             ),
         ),
-        f"202 with `dedup_key`, as PagerDuty answers. {COMMITTED} 400 lists in `errors` what is wrong.",
+        f"202 with `dedup_key`, as from PagerDuty. {COMMITTED} 400 has the reasons in `errors`.",
         BODY,
-        "429, which PagerDuty's clients wait out and try again.",
-        "`dedup_key` is the key; without one each trigger is an alert of its own, and the answer names its key. "
+        "429; clients of PagerDuty wait and retry.",
+        "`dedup_key` is the key; without one each trigger is an alert of its own, with its key in the answer. "
         f"`resolve` ends it, `acknowledge` acknowledges the incident if it is its only alert. {INCIDENT}",
     ),
     Sender(
@@ -151,9 +152,10 @@ datasources:
         "alerts",
         ("pagerduty-change",),
         "pagerduty",
-        "What deploys and configures tells of each change, as to PagerDuty: `POST /v2/change/enqueue`. A change opens "
-        "no incident. Incidents about the same component, host, service or source show the changes of the day before "
-        "under “Changes shortly before”; programs read `/api/v1/changes` and `/api/v1/incidents/ID/changes`.",
+        "Deployment and configuration tools report changes as to PagerDuty: `POST"
+        " /v2/change/enqueue`. A change opens no incident. Incidents about the same component,"
+        " host, service or source show the changes of the day before under “Changes shortly"
+        " before”; programs read `/api/v1/changes` and `/api/v1/incidents/ID/changes`.",
         (
             ("the client's settings", f"address      {HTTPS}\nrouting key  {KEY}\n"),
             (
@@ -166,12 +168,12 @@ datasources:
 """,
             ),
         ),
-        "202, as PagerDuty answers. The change is committed to disk. 400 lists in `errors` what is wrong.",
+        "202, as from PagerDuty. The change is committed to disk. 400 has the reasons in `errors`.",
         BODY,
-        "429 with `Retry-After`, which PagerDuty's clients wait out and try again.",
-        "The same bytes with a `timestamp` are one change, however often they are sent; without one each is another. "
-        "An incident's subject is compared with `source` and with the details that name something: `service`, `host`, "
-        "`node`, `component`, ….",
+        "429 with `Retry-After`; clients of PagerDuty wait and retry.",
+        "Identical requests with a `timestamp` are one change; without one each request is a"
+        " change of its own. The component of an incident is compared with `source` and with the"
+        " details `service`, `host`, `node`, `component` and the like.",
     ),
     Sender(
         "opsgenie-clients",
@@ -179,10 +181,11 @@ datasources:
         "alerts",
         ("opsgenie-alerts",),
         "opsgenie",
-        "Whatever speaks Opsgenie's Alert API: create, close, acknowledge, note, snooze, assign, change, list "
-        "(`/v2/alerts`). The API key is the integration key; changes and notes need the scope `incidents:write`, lists "
-        "`incidents:read`. Teams and responders of an open alert, escalations, custom actions and attachments are not "
-        "served (404): hand the incident over or escalate it in Dossier.",
+        "Any client of Opsgenie's Alert API: create, close, acknowledge, note, snooze, assign,"
+        " change, list (`/v2/alerts`). The API key is the integration key; changes and notes"
+        " require the scope `incidents:write`, lists `incidents:read`. Not supported (404): teams"
+        " and responders of an open alert, escalations, custom actions and attachments. Hand the"
+        " incident over or escalate it in Dossier.",
         (
             ("the client's settings", f"API address  {HTTPS}\nAPI key      {KEY}\n"),
             (
@@ -197,10 +200,10 @@ curl {HTTPS}/v2/alerts/srv1%2Fcpu/close?identifierType=alias -X POST -H 'Authori
 """,
             ),
         ),
-        f"202 with `requestId`, as Opsgenie answers. {COMMITTED} `/v2/alerts/requests/ID` and the receipt of that id "
-        "say what became of it. 422 says what is wrong.",
+        f"202 with `requestId`, as from Opsgenie. {COMMITTED} `/v2/alerts/requests/ID` and the receipt of that id "
+        "have the outcome. 422 has the reason.",
         BODY,
-        "429, which Opsgenie's clients wait out and try again.",
+        "429; clients of Opsgenie wait and retry.",
         "`alias` is the key; without one each request is an alert of its own. P1 is critical, P2 an error, P3 (and "
         "none) a warning, P4 and P5 information. `close` and `DELETE` end it, `acknowledge` acknowledges the incident "
         "if it is its only alert; closing what is not open changes nothing and is answered with 202, as there. "
@@ -215,8 +218,9 @@ curl {HTTPS}/v2/alerts/srv1%2Fcpu/close?identifierType=alias -X POST -H 'Authori
         "alerts",
         ("cloudevents",),
         "cloudevents",
-        "CloudEvents 1.0 over HTTP: structured, batched and binary, with the webhook handshake (`OPTIONS`). Health "
-        "events of NVSentinel become one alert for each entity; anything else goes through the key's mapping.",
+        "CloudEvents 1.0 over HTTP: structured, batched and binary, with the webhook handshake"
+        " (`OPTIONS`). Health events of NVSentinel become one alert per entity; other events are"
+        " read by the mapping of the integration.",
         (
             ("the sender's target", f"{HTTPS}/integrations/cloudevents/{KEY}\n"),
             (
@@ -230,7 +234,7 @@ curl {HTTPS}/v2/alerts/srv1%2Fcpu/close?identifierType=alias -X POST -H 'Authori
         f"200 with `accepted` and `receipt`. {COMMITTED}",
         f"{BODY} Formats other than JSON get 415.",
         "429 with `Retry-After: 5`; nothing was stored.",
-        f"An event with `source` and `id` of one that was taken changes nothing. {INCIDENT}",
+        f"A repeated event (same `source` and `id`) changes nothing. {INCIDENT}",
     ),
     Sender(
         "generic",
@@ -238,10 +242,11 @@ curl {HTTPS}/v2/alerts/srv1%2Fcpu/close?identifierType=alias -X POST -H 'Authori
         "alerts",
         ("generic-webhook",),
         "generic",
-        "Whatever can post JSON or a form. Common names of fields (`title`, `status`, `severity`, `key`, `labels`, …) "
-        "are understood; for others the integration gets a mapping, which is tried on its page before it is stored. "
-        "In `words`, `*` is any text that is not listed and `ignored: reason` leaves a message out; with "
-        "`reads_titles` a title such as `[OK] Disk` says the status where no field does.",
+        "Any sender of JSON or forms. Common field names (`title`, `status`, `severity`, `key`,"
+        " `labels`, …) are recognised; for other fields the integration gets a mapping, which can"
+        " be tried on its page before saving. In `words`, `*` is any text that is not listed and"
+        " `ignored: reason` leaves a message out; with `reads_titles` a title such as `[OK] Disk`"
+        " sets the status if no field does.",
         (
             (
                 "try it",
@@ -257,25 +262,20 @@ curl {HTTPS}/v2/alerts/srv1%2Fcpu/close?identifierType=alias -X POST -H 'Authori
 """,
             ),
         ),
-        "200 with `accepted`, `receipt`, `refused` for alerts of the body that are no good, and `left_out` for those "
-        "that the mapping leaves out (`ignored: reason`). 202 where no mapping reads the payload: it is stored, and "
+        "200 with `accepted`, `receipt`, `refused` for invalid alerts and `left_out` for those "
+        "excluded by the mapping (`ignored: reason`). 202 if no mapping reads the payload: it is stored, and "
         f"the page of the integration proposes one. {COMMITTED}",
-        f"{BODY} At most 100,000 alerts a body.",
+        f"{BODY} At most 100,000 alerts per body.",
         AGAIN,
-        "The mapping says what the key is, and which word means resolved. Without a resolved message an alert fires "
+        "The mapping defines the key and the words for resolved. Without a resolved message an alert fires "
         f"until a person resolves its incident. {INCIDENT}",
     ),
-    _ready("nagios", "A host or service is one alert while it is not well; RECOVERY ends it."),
-    _ready("icinga", "A host or service is one alert while it is not well; Recovery ends it."),
-    _ready(
-        "zabbix", "A problem is one alert; its recovery and its updates carry the problem's own event id."
-    ),
+    _ready("nagios", "A host or service with a problem is one alert; RECOVERY ends it."),
+    _ready("icinga", "A host or service with a problem is one alert; Recovery ends it."),
+    _ready("zabbix", "A problem is one alert; recovery and updates carry the event id of the problem."),
     _ready(
         "kubernetes",
-        "A condition of a node is one alert while it is a problem; the condition's next status ends it.",
+        "A node condition that is a problem is one alert; the next status of the condition ends it.",
     ),
-    *(
-        _ready(one.name, "The mapping says which field is the key and which words end an alert.")
-        for one in HOSTED
-    ),
+    *(_ready(one.name, "The mapping defines the key and the words that end an alert.") for one in HOSTED),
 )

@@ -51,16 +51,14 @@ class Sender:
         return [(where, filled(text)) for where, text in self.configuration]
 
 
-COMMITTED = (
-    "Every alert of the request is committed to disk. The answer's `Dossier-Receipt` names its receipt."
-)
+COMMITTED = "Every alert of the request is committed to disk. The header `Dossier-Receipt` has the receipt."
 BODY = (
-    "64 MiB a body, also after decompression (gzip, zstd); `DOSSIER_ALERT_MAX_BODY` changes that. Larger ones "
-    "get 413, and an "
-    "incident says so. Long texts of an alert are shortened; the payload is stored as sent."
+    "64 MiB per body, also after decompression (gzip, zstd); set by `DOSSIER_ALERT_MAX_BODY`. Larger bodies "
+    "get 413 and "
+    "open an incident. Long texts of an alert are shortened; the payload is stored as sent."
 )
 AGAIN = "503 with `Retry-After: 5`; nothing was stored."
 INCIDENT = (
-    "Of the same key from the same integration there is one alert, however often it is sent; repeats are counted on "
-    "the incident. An incident is resolved when all its alerts are over."
+    "Alerts of an integration with the same key are one alert; repeats are counted on "
+    "the incident. An incident is resolved when all its alerts have ended."
 )

@@ -11,13 +11,12 @@ OTHERS: tuple[Sender, ...] = (
         "alerts",
         (),
         "mail",
-        "For senders that support only e-mail. Dossier listens on `DOSSIER_INBOUND_EMAIL_PORT` (SMTP, with "
-        "STARTTLS where "
-        "`DOSSIER_INBOUND_EMAIL_CERTIFICATE` is set) and relays nothing. Each integration has an address of its "
-        "own, which staff see on "
-        "the page of integrations and programs at `/api/v1/integrations`; it is a secret: anyone with the address can "
-        "send. Point an MX or a transport of your mail server here, or let the monitoring system send here itself. "
-        "`anything+ADDRESS` is the same address.",
+        "For senders that support only e-mail. Dossier listens on `DOSSIER_INBOUND_EMAIL_PORT`"
+        " (SMTP; STARTTLS with `DOSSIER_INBOUND_EMAIL_CERTIFICATE`) and relays nothing. Each"
+        " integration has an address, shown to staff on the page of integrations and in"
+        " `/api/v1/integrations`. The address is a secret: anyone who knows it can send. Point an"
+        " MX record or a transport of your mail server to Dossier, or let the monitoring system"
+        " send to it directly. `anything+ADDRESS` is the same address.",
         (
             ("the recipient", "ADDRESS, as on the page of integrations\n"),
             (
@@ -35,7 +34,7 @@ END
 """,
             ),
             (
-                "a mapping for what the default does not read",
+                "a mapping for other formats",
                 """{"title": "$.subject", "key": {"from": "$.subject", "find": "#([0-9]+)"}, "description": "$.text",
  "status": {"from": "$.subject", "find": "(?i)all good|still broken",
             "words": {"all good": "resolved", "still broken": "firing"}, "default": "firing"},
@@ -43,12 +42,13 @@ END
 """,
             ),
         ),
-        "250 with the receipt: the alert is committed to disk. 5xx: refused for good, with the reason (no such "
-        "address, too large, an automatic answer, a bounce); the sending server tells its sender.",
-        "10 MiB a mail with its attachments (`DOSSIER_INBOUND_EMAIL_MAX_BODY`); of a mail above 1 MiB only its "
-        "headers are kept beside "
-        "the alert. One integration a mail. 100 connections.",
-        "451 or 421: nothing was stored, and the sending server keeps the mail and comes again, commonly for days.",
+        "250 with the receipt: the alert is committed to disk. 5xx: rejected permanently, with"
+        " the reason (unknown address, too large, automatic answer, bounce); the sending server"
+        " notifies its sender.",
+        "10 MiB per mail with its attachments (`DOSSIER_INBOUND_EMAIL_MAX_BODY`); of a mail above"
+        " 1 MiB only the headers are stored with the alert. One integration per mail. 100"
+        " connections.",
+        "451 or 421: nothing was stored; the sending server keeps the mail and retries, usually for days.",
         "Without a mapping the subject without its words of status is the key, so `PROBLEM: x` and `RECOVERY: x`, "
         "`[FIRING:1] x` and `[RESOLVED] x` are one alert; `OK`, `RECOVERY`, `RESOLVED`, `UP` end it. A mapping reads "
         "`subject`, `from`, `text`, `headers`, `state`, `severity`, `topic`. " + INCIDENT,
@@ -59,9 +59,9 @@ END
         "alerts",
         ("heartbeat",),
         "heartbeat",
-        "For jobs that must not stay away. Each call says itself when the next is due, so that there is nothing to set "
-        "up: `every` (default `5m`), `grace` (how late it may be, default a fifth of `every`, at least a minute), "
-        "`severity`, `component`.",
+        "For jobs that run regularly. Each call states the time of the next one, so there is"
+        " nothing to set up: `every` (default `5m`), `grace` (tolerated delay, default a fifth of"
+        " `every`, at least a minute), `severity`, `component`.",
         (
             (
                 "crontab",
@@ -70,9 +70,9 @@ END
             ),
         ),
         "200 with `due`, the time of the next one. The heartbeat is committed to disk.",
-        "A POST may say the same in a form or an object of JSON; beside a query no body is read, so a job may send "
-        "what it printed.",
-        f"{AGAIN} `curl --retry` tries again.",
+        "A POST may have these fields in a form or a JSON object; with a query the body is"
+        " ignored, so a job may send its output.",
+        f"{AGAIN} `curl --retry` retries.",
         "A missed heartbeat fires an alert, which opens an incident; the next call ends it.",
     ),
     Sender(
@@ -81,10 +81,9 @@ END
         "telemetry",
         ("otlp-metrics", "otlp-traces", "otlp-logs"),
         "otlp",
-        "OTLP over HTTP, protobuf or JSON; and over gRPC where the setting `DOSSIER_OTLP_GRPC_PORT` names a "
-        "port. Metrics "
-        "become rows of `metric`, spans rows of `span`. Log records of severity ERROR and above become alerts, with "
-        "the scope `alerts`; Dossier keeps no other logs.",
+        "OTLP over HTTP (protobuf or JSON), and over gRPC with `DOSSIER_OTLP_GRPC_PORT`. Metrics"
+        " become rows of `metric`, spans rows of `span`. Log records of severity ERROR and above"
+        " become alerts, with the scope `alerts`; Dossier stores no other logs.",
         (
             (
                 "environment of the SDK",
@@ -94,7 +93,10 @@ OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{KEY}
 """,
             ),
             (
-                "the same over gRPC (`insecure` where neither DOSSIER_OTLP_GRPC_CERTIFICATE nor a proxy does TLS)",
+                (
+                    "the same over gRPC (`insecure` unless DOSSIER_OTLP_GRPC_CERTIFICATE or a proxy provides"
+                    " TLS)"
+                ),
                 f"""OTEL_EXPORTER_OTLP_ENDPOINT=http://{HOST}:4317
 OTEL_EXPORTER_OTLP_PROTOCOL=grpc
 OTEL_EXPORTER_OTLP_INSECURE=true
@@ -111,13 +113,15 @@ OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20{KEY}
 """,
             ),
         ),
-        "200: what is good is committed to disk; what is not is counted in `partialSuccess` with the first reason.",
-        "20 MiB a body or message after decompression; over gRPC RESOURCE_EXHAUSTED without `RetryInfo` beyond it.",
-        "429 or 503 with `Retry-After`, in the form of the request; over gRPC RESOURCE_EXHAUSTED (the rate of the key) "
-        "or UNAVAILABLE with `RetryInfo`. Exporters try again.",
-        "The same bytes from the same key are stored once, so an exporter may repeat a request whose answer got lost. "
-        "Log records of the same service, logger and text (words with digits in them left out) are one alert, which is "
-        "over once it is not repeated for a while.",
+        "200: valid records are committed to disk; invalid ones are counted in `partialSuccess`"
+        " with the first reason.",
+        "20 MiB per body or message after decompression; larger gRPC messages get"
+        " RESOURCE_EXHAUSTED without `RetryInfo`.",
+        "429 or 503 with `Retry-After`, in the format of the request; over gRPC"
+        " RESOURCE_EXHAUSTED (rate of the key) or UNAVAILABLE, with `RetryInfo`. Exporters retry.",
+        "Identical requests with the same key are stored once, so an exporter may repeat a"
+        " request without an answer. Log records of the same service, logger and text (words with"
+        " digits left out) are one alert, which ends when it stops repeating.",
     ),
     Sender(
         "remote-write",
@@ -136,10 +140,10 @@ OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20{KEY}
 """,
             ),
         ),
-        "204: every sample that is a number is committed to disk. 400 says what was refused; good samples are stored "
-        "all the same, since senders do not repeat after a 400.",
-        "20 MiB a body once unpacked, 400,000 series.",
-        "503 with `Retry-After: 5`; Prometheus tries again.",
-        "The same bytes from the same key are stored once. Markers of stale series are dropped.",
+        "204: every numeric sample is committed to disk. 400 has the reason for rejected samples;"
+        " the valid ones are stored, since senders do not retry after a 400.",
+        "20 MiB per body after decompression, 400,000 series.",
+        "503 with `Retry-After: 5`; Prometheus retries.",
+        "Identical requests with the same key are stored once. Staleness markers are dropped.",
     ),
 )

@@ -28,11 +28,11 @@ LONGEST_OF_JOBS = LONGEST_NAME - 20
 """Characters of a name: of two that are cut short one could be missed behind the other."""
 SHORTEST, LONGEST = timedelta(seconds=10), timedelta(days=366)
 FIELDS: Final = {
-    "name": "which job it is of; `default` where nobody says",
-    "every": "how long until the next one: 5m where nobody says",
-    "grace": "how late that may be: a fifth of `every` and at least a minute where nobody says",
-    "severity": "of the alert when it stays away",
-    "component": "what the alert is about, as kind/name",
+    "name": "name of the job; default: `default`",
+    "every": "time until the next heartbeat; default: 5m",
+    "grace": "tolerated delay; default: a fifth of `every`, at least a minute",
+    "severity": "severity of the alert for a missed heartbeat",
+    "component": "component of the alert, kind/name",
 }
 """Fields of a call."""
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}

@@ -7,7 +7,7 @@ from analyzers.contract import Analyzer, Deferred, Input, Param
 
 PARAMS = (
     Param("target_nines", 3.0, "nines that every component should have", low=0, high=9),
-    Param("most", 20, "how many components are named at most, worst first", low=1, high=1000),
+    Param("most", 20, "largest number of components named, worst first", low=1, high=1000),
     OPEN_HOURS,
 )
 

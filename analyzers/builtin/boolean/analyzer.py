@@ -42,7 +42,7 @@ PARAMS = (
     Param("threshold", 0.01, "share of failed attempts above which a path is bad", low=0, high=0.999),
     Param("hit_ratio", 0.6, "pll, score: least share of a component's paths that is bad", low=0.01, high=1),
     Param("min_paths", 3, "least number of bad paths that a component must explain", low=1, high=1000),
-    Param("layer", "underlay", "which probes to read", choices=("underlay", "overlay")),
+    Param("layer", "underlay", "layer of the probes to read", choices=("underlay", "overlay")),
 )
 
 ANALYZER = Analyzer(

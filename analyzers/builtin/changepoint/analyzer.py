@@ -12,9 +12,7 @@ SLICE = timedelta(minutes=1)
 SERIES = metric_series(SLICE)
 
 PARAMS = (
-    Param(
-        "persist_seconds", 300.0, "how long a new level has to last before it counts", low=120, high=86_400
-    ),
+    Param("persist_seconds", 300.0, "shortest duration of a new level that counts", low=120, high=86_400),
     Param(
         "least_shift",
         2.0,

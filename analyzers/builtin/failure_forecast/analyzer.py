@@ -24,7 +24,7 @@ ATTEMPTS = Reduction(
 INCIDENTS = Reduction("incidents", "node_incident", ("node", "time", "kind"), {"rows": Count()})
 
 PARAMS = (
-    Param("horizon_hours", 48.0, "how far ahead incidents are predicted", low=1, high=720),
+    Param("horizon_hours", 48.0, "prediction horizon", low=1, high=720),
     Param("alarms", 10.0, "alarms in 1,000 node-days that can be looked at", low=0.1, high=500),
     Param("least_probability", 0.1, "least probability of an incident of a named node", low=0, high=1),
     Param("min_incidents", 15, "least incidents to learn from", low=8, high=100_000),

@@ -28,7 +28,9 @@ COMPONENT = (
 """Labels that name the component, the first that a series has."""
 
 PARAMS = (
-    Param("persist_seconds", 90.0, "how long a change has to be kept up, in seconds", low=30, high=86_400),
+    Param(
+        "persist_seconds", 90.0, "shortest duration of a change that counts, in seconds", low=30, high=86_400
+    ),
     Param("min_evidence", 7.0, "least evidence against chance of a symptom, in nats", low=1, high=50),
     Param("min_history", 12, "least readings of a series before the window", low=6, high=10_000),
     Param("component_label", "", "label that names the component (default: the first known one)"),

@@ -41,7 +41,7 @@ ANALYZER = Analyzer(
             low=1e-12,
             high=0.1,
         ),
-        Param("layer", "underlay", "which probes", choices=("underlay", "overlay")),
+        Param("layer", "underlay", "layer of the probes to read", choices=("underlay", "overlay")),
     ),
     analyze=Deferred("analyzers.builtin.netbouncer.analysis:analyze"),
 )

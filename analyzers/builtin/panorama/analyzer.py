@@ -39,7 +39,7 @@ PARAMS = (
         "probe_contexts", "heartbeat,ping,probe", "contexts in which a subject is probed, not used; by comma"
     ),
     Param("look_back_seconds", 6.0, "weighted: how far back a judgement looks", low=1, high=86_400),
-    Param("pending_seconds", 3.0, "how long an answer may take, at most", low=1, high=86_400),
+    Param("pending_seconds", 3.0, "longest time to an answer", low=1, high=86_400),
     Param("patience_seconds", 3.0, "weighted: how long it must last while it goes on", low=1, high=86_400),
     Param("least_seconds", 15.0, "weighted: how long it must have lasted if it is over", low=1, high=86_400),
     Param(

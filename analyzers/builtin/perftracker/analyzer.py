@@ -46,7 +46,7 @@ PARAMS = (
     Param(
         "most_apart",
         0.05,
-        "if a larger share of a role is apart in a function, it is a group with other work",
+        "share of a role that differs in a function, above which it counts as a group with other work",
         low=0.001,
         high=0.5,
     ),

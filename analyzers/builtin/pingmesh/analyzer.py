@@ -81,7 +81,7 @@ PARAMS = (
     ),
     Param("min_tries", 5, "probes that a pair needs to be judged for black holes", low=2, high=10_000),
     Param("reloads_per_day", 20, "most reloads of ToRs a day that are advised", low=0, high=1000),
-    Param("layer", "underlay", "which probes", choices=("underlay", "overlay")),
+    Param("layer", "underlay", "layer of the probes to read", choices=("underlay", "overlay")),
 )
 
 ANALYZER = Analyzer(

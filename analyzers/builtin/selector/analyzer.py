@@ -26,7 +26,7 @@ INPUTS = (Input("incidents_and_benchmarks", (INCIDENTS, RESULTS)), Input("incide
 
 
 PARAMS = (
-    Param("horizon_hours", 24.0, "how far ahead incidents are predicted", low=0.1, high=8760),
+    Param("horizon_hours", 24.0, "prediction horizon", low=0.1, high=8760),
     Param(
         "target_probability",
         0.01,

@@ -24,7 +24,13 @@ COHORT = (
 
 PARAMS = (
     Param("min_nodes", 4, "least nodes with the same metric that are compared", low=3, high=100_000),
-    Param("persist_seconds", 180.0, "how long a node has to be apart, in seconds", low=30, high=86_400),
+    Param(
+        "persist_seconds",
+        180.0,
+        "shortest duration of a deviation that counts, in seconds",
+        low=30,
+        high=86_400,
+    ),
     Param(
         "least_change",
         0.05,

@@ -8,7 +8,7 @@ from analyzers.contract import Analyzer, Deferred, Input, Param
 PARAMS = (
     Param("window_days", 0.0, "measure the last so many days of the window; 0: all of it", low=0, high=3660),
     Param("target_nines", 5.0, "nines that the dependents promise; the class needs one more", low=0, high=9),
-    Param("devices", 0, "how many devices the class has; 0: those that the rows name", low=0, high=10**9),
+    Param("devices", 0, "number of devices of the class; 0: those in the rows", low=0, high=10**9),
     Param("device_class", "tor", "the kind of component that makes up the class"),
     OPEN_HOURS,
 )

@@ -55,7 +55,7 @@ PARAMS = (
     Param(
         "most_failing",
         0.2,
-        "if a larger share of the nodes is unlike the others, the fleet is split and no node is blamed",
+        "share of deviating nodes above which the fleet counts as split and no node is blamed",
         low=0.01,
         high=0.5,
     ),

@@ -87,7 +87,7 @@ PARAMS = (
         "min_flows", 3, "least number of pairs of hosts that must have lost packets there", low=1, high=1000
     ),
     Param("vote_share", 0.01, "007: least share of the votes that are left", low=0, high=1),
-    Param("layer", "underlay", "which probes to read", choices=("underlay", "overlay")),
+    Param("layer", "underlay", "layer of the probes to read", choices=("underlay", "overlay")),
 )
 
 ANALYZER = Analyzer(

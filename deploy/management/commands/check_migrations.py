@@ -15,7 +15,7 @@ from django.db.migrations.state import ProjectState
 
 
 class Command(BaseCommand):
-    help = "Fail when a model has changed without a migration, or when two migrations are both the last one."
+    help = "Fail if a model has changed without a migration, or if there are two latest migrations."
 
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 

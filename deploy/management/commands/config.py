@@ -27,28 +27,33 @@ from ingest.queries import now_utc
 
 class Command(BaseCommand):
     help = (
-        "Write all configuration as YAML (export), make such a file of another system's configuration (import), say "
-        "what a file would change (diff: exit 1 if anything), or make it so (apply): all of it or nothing. What the "
-        "file does not name stays; --prune removes what its lists lack."
+        "Export all configuration as YAML (export), convert the configuration of another system"
+        " to it (import), list the changes that a file would make (diff: exit 1 if there are"
+        " any), or apply a file, completely or not at all (apply). Objects that the file does not"
+        " name are kept; --prune removes those missing from its lists."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("export").add_argument("file", nargs="?", default="-", help="default: - (stdout)")
-        read = actions.add_parser("import", help="writes a file for diff and apply; changes nothing")
+        read = actions.add_parser("import", help="write a file for diff and apply; changes nothing")
         read.add_argument("system", choices=SYSTEMS)
         read.add_argument(
-            "files", nargs="+", help="alertmanager.yml, or JSON of the system's API and folders of it"
+            "files",
+            nargs="+",
+            help="alertmanager.yml, or JSON files of the system's API, or directories of them",
         )
-        read.add_argument("--out", default="-", help="the file to write; default: - (stdout)")
-        read.add_argument("--environment", help="a file for the secrets: `export NAME=value` lines, mode 600")
+        read.add_argument("--out", default="-", help="file to write; default: - (stdout)")
+        read.add_argument("--environment", help="file for the secrets: `export NAME=value` lines, mode 600")
         read.add_argument(
-            "--integration", default="", help="alertmanager: routes are for alerts of this key only"
+            "--integration", default="", help="alertmanager: limit the routes to alerts of this integration"
         )
         for name in ("diff", "apply"):
             action = actions.add_parser(name)
-            action.add_argument("file", help="- reads stdin")
-            action.add_argument("--prune", action="store_true", help="remove what the lists of the file lack")
+            action.add_argument("file", help="file to read; -: stdin")
+            action.add_argument(
+                "--prune", action="store_true", help="remove objects missing from the lists of the file"
+            )
             if name == "diff":
                 _add_replay(action)
 
@@ -145,20 +150,20 @@ def _add_replay(action: ArgumentParser) -> None:
     action.add_argument(
         "--replay",
         metavar="SPAN",
-        help="compare with the recorded past, such as 30d: calls, right team, incidents missed; exit 1 only where a "
-        "threshold is exceeded",
+        help="replay recorded incidents of this span, such as 30d, and compare pages, teams and missed"
+        " incidents; exit 1 only if a threshold is exceeded",
     )
     action.add_argument(
-        "--max-more-calls", type=_count, metavar="N", help="threshold of net calls, with --replay"
+        "--max-more-calls", type=_count, metavar="N", help="largest increase in pages, with --replay"
     )
     action.add_argument(
-        "--max-missed", type=_count, metavar="N", help="threshold of missed incidents, with --replay"
+        "--max-missed", type=_count, metavar="N", help="largest number of missed incidents, with --replay"
     )
     action.add_argument(
         "--max-later-minutes",
         type=_count,
         metavar="N",
-        help="threshold of the mean minutes later until the right team has an incident, with --replay",
+        help="largest mean delay in minutes until the right team has an incident, with --replay",
     )
     action.add_argument(
         "--versions",

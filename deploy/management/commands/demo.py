@@ -40,16 +40,16 @@ MINUTES = 225  # of data time, see analyzers.simulators.region
 
 
 class Command(BaseCommand):
-    help = "Start everything, feed the demo world through the public endpoint, say where to look; Ctrl-C stops it."
+    help = "Start Dossier with a demo world that sends to its public endpoints; Ctrl-C stops it."
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--reset", action="store_true", help="forget the demo's data and end")
+        parser.add_argument("--reset", action="store_true", help="delete the data of the demo and exit")
         parser.add_argument(
             "--speed",
             type=float,
             default=SPEED,
-            help=f"minutes of data time a minute, for the stories ({SPEED:.0f})",
+            help=f"speed of the stories: minutes of data per minute ({SPEED:.0f})",
         )
 
     def handle(self, *args: Any, reset: bool, speed: float, **options: Any) -> None:
@@ -57,14 +57,14 @@ class Command(BaseCommand):
         try:
             if reset:
                 forget(settings.HOME)
-                screen.say(f"forgot {settings.HOME.root}")
+                screen.say(f"deleted {settings.HOME.root}")
                 return
             with stopping_on_signals():
                 show(settings.HOME, screen, speed)
         except (StartupError, EmbeddedError, PrivilegeError) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
-            screen.say("stopped; `make demo` goes on from here, `make demo-reset` forgets it")
+            screen.say("stopped; `make demo` continues, `make demo-reset` deletes the data")
 
 
 def show(home: Home, screen: Screen, speed: float) -> None:
@@ -174,7 +174,7 @@ def introduce(notes: Notes, screen: Screen) -> None:
 def forget(home: Home) -> None:
     if settings.DATABASE_URL:
         raise CommandError(
-            "DATABASE_URL is set: its data is yours to delete; --reset forgets embedded data only."
+            "DATABASE_URL is set: delete its data yourself; --reset deletes embedded data only."
         )
     with home.claim(), privileges.raised():
         home.forget()

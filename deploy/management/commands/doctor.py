@@ -41,4 +41,4 @@ class Command(BaseCommand):
                 self.stdout.write(f"  -> {known}")
         if found:
             sys.exit(1)
-        self.stdout.write("Nothing is wrong.")
+        self.stdout.write("No problems found.")

@@ -25,27 +25,37 @@ PAUSE = 1.0
 
 class Command(BaseCommand):
     help = (
-        "Build a leaf-spine fabric out of network namespaces, break something in it, probe every path with real "
-        "packets, and send the probes to a Dossier or to a file. Needs root; removes what it made."
+        "Build a leaf-spine fabric from network namespaces, inject a fault, probe every path with"
+        " real packets, and write the probes to a Dossier or to a file. Needs root; removes the"
+        " fabric at the end."
     )
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--fault", choices=sorted(DEFAULTS), default="loss")
         parser.add_argument(
-            "--on", default=None, metavar="COMPONENT", help="what breaks: link/leaf1~spine1, switch/spine2, …"
+            "--on",
+            default=None,
+            metavar="COMPONENT",
+            help="component that fails: link/leaf1~spine1, switch/spine2, …",
         )
         parser.add_argument(
-            "--loss", type=int, default=30, metavar="PERCENT", help="lost each way (1 to 100)"
+            "--loss",
+            type=int,
+            default=30,
+            metavar="PERCENT",
+            help="packet loss per direction in percent (1 to 100)",
         )
-        parser.add_argument("--seconds", type=int, default=20, help=f"how long (1 to {MOST_SECONDS})")
-        parser.add_argument("--probes", type=int, default=10, help="packets a path and second (1 to 20)")
+        parser.add_argument(
+            "--seconds", type=int, default=20, help=f"duration in seconds (1 to {MOST_SECONDS})"
+        )
+        parser.add_argument("--probes", type=int, default=10, help="packets per path and second (1 to 20)")
         parser.add_argument(
             "--out", type=Path, default=None, metavar="FILE", help="append the rows to this NDJSON file"
         )
         parser.add_argument("--url", default=None, help="send the rows to the Dossier at this address")
-        parser.add_argument("--key", default="", help="an integration key with the scope `telemetry`")
-        parser.add_argument("--clean", action="store_true", help="only remove what a killed lab left")
+        parser.add_argument("--key", default="", help="integration key with the scope `telemetry`")
+        parser.add_argument("--clean", action="store_true", help="only remove the remains of a killed lab")
 
     def handle(self, *_: Any, **options: Any) -> None:
         reason = why_not()
@@ -101,9 +111,7 @@ def _outlets(options: dict[str, Any]) -> list[Any]:
         sender = Sender(options["url"].rstrip("/"), options["key"], threading.Event())
         found.append(lambda rows: sender.post_rows("probe", rows, f"lab-{uuid.uuid4()}"))
     if not found:
-        raise CommandError(
-            "give --out FILE, or --url ADDRESS with --key KEY: where should the probes go?", returncode=2
-        )
+        raise CommandError("--out FILE, or --url ADDRESS with --key KEY, is required", returncode=2)
     return found
 
 

@@ -15,13 +15,11 @@ from incidents.people import commands as people
 
 
 class Command(BaseCommand):
-    help = "Join an account to the identity with this subject (`sub`) at the OpenID Connect provider."
+    help = "Link an account to the identity with this subject (`sub`) at the OpenID Connect provider."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("user", help="name of the account")
-        parser.add_argument(
-            "subject", help="claim `sub` of the person at the provider; the log names it at sign-in"
-        )
+        parser.add_argument("subject", help="claim `sub` of the person at the provider; logged at sign-in")
 
     @transaction.atomic
     def handle(self, *_: Any, user: str, subject: str, **options: Any) -> None:

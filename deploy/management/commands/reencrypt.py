@@ -20,7 +20,10 @@ OF_AUTHENTICATORS = ("secret", "seed")
 
 
 class Command(BaseCommand):
-    help = "Seal addresses, secrets of webhooks, data sources, push and second factors anew under DOSSIER_SECRET_KEY."
+    help = (
+        "Encrypt addresses and secrets again, of webhooks, data sources, push and second factors,"
+        " with the current DOSSIER_SECRET_KEY."
+    )
 
     def handle(self, **_: Any) -> None:
         try:
@@ -36,14 +39,14 @@ class Command(BaseCommand):
                 )
         except encryption.DecryptionError as error:
             raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_FALLBACKS.") from None
-        self.stdout.write(f"{count} sealed anew.")
+        self.stdout.write(f"{count} encrypted again.")
 
 
 def _methods() -> int:
     rows = list(ContactMethod.objects.select_for_update(of=("self",)))
     for row in rows:
         if isinstance(row.address, encryption.Lost) or isinstance(row.secret, encryption.Lost):
-            raise encryption.DecryptionError(f"the address of {row.name} was sealed under another key")
+            raise encryption.DecryptionError(f"the address of {row.name} is encrypted with another key")
         row.save(update_fields=("address", "secret"))
     return len(rows)
 
@@ -52,7 +55,7 @@ def _push_keys() -> int:
     rows = list(PushKey.objects.select_for_update())
     for row in rows:
         if isinstance(row.private, encryption.Lost):
-            raise encryption.DecryptionError("the key of web push was sealed under another key")
+            raise encryption.DecryptionError("the key of web push is encrypted with another key")
         row.save(update_fields=("private",))
     return len(rows)
 
@@ -61,7 +64,7 @@ def _data_sources() -> int:
     rows = list(DataSource.objects.select_for_update())
     for row in rows:
         if isinstance(row.authorization, encryption.Lost):
-            raise encryption.DecryptionError(f"the authorization of {row.name} was sealed under another key")
+            raise encryption.DecryptionError(f"the authorization of {row.name} is encrypted with another key")
         row.save(update_fields=("authorization",))
     return len(rows)
 
@@ -79,7 +82,7 @@ def _workspaces() -> int:
     rows = list(ChatWorkspace.objects.select_for_update())
     for row in rows:
         if not row.readable:
-            raise encryption.DecryptionError(f"the token of {row.name} was sealed under another key")
+            raise encryption.DecryptionError(f"the token of {row.name} is encrypted with another key")
         row.save(update_fields=("token", "signing_secret"))
     return len(rows)
 

@@ -25,23 +25,23 @@ from incidents.remediation.queries import commands_of, handed_over
 
 class Command(LineCommand):
     help = (
-        "List nodes that were handed to the cluster (list), hand one over (request) and record what the cluster did"
-        " (answer). Exit 0 if done or recorded before, 2 if refused."
+        "List nodes handed to the cluster (list), hand one over (request), or record an answer of"
+        " the cluster (answer). Exit 0 if done or already recorded, 2 if rejected."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         listed = actions.add_parser("list")
-        listed.add_argument("--all", action="store_true", help="also of resolved incidents")
+        listed.add_argument("--all", action="store_true", help="include resolved incidents")
         requesting = actions.add_parser("request")
-        requesting.add_argument("number", metavar="NUMBER", help="of the incident")
+        requesting.add_argument("number", metavar="NUMBER", help="number of the incident")
         requesting.add_argument("--reason", required=True, help="shown to the operators of the cluster")
-        requesting.add_argument("--component", help="one that the incident blames; default: the leading one")
+        requesting.add_argument("--component", help="suspect of the incident; default: the leading suspect")
         requesting.add_argument(
             "--node", help="name of the node, if neither placement nor topology contains the component"
         )
         requesting.add_argument(
-            "--target", help='webhook that receives the request; default: the only one; "": none'
+            "--target", help='webhook that receives the request; default: the only target; "": none'
         )
         requesting.add_argument(
             "--proof",
@@ -49,9 +49,9 @@ class Command(LineCommand):
             help="resolve only with proof of repair; default: DOSSIER_REPAIR_PROOF_REQUIRED",
         )
         answering = actions.add_parser("answer")
-        answering.add_argument("number", metavar="NUMBER", help="of the incident")
+        answering.add_argument("number", metavar="NUMBER", help="number of the incident")
         answering.add_argument("answer", choices=ANSWERS)
-        answering.add_argument("--by", help="person or system that did it; default: you")
+        answering.add_argument("--by", help="person or system that did the work; default: you")
         answering.add_argument("--part", help="with replaced: the new part or its serial number")
         answering.add_argument("--note", default="")
         answering.add_argument("--at", metavar="T", help="RFC 3339; default: now")

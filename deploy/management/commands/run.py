@@ -25,7 +25,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--fd",
             type=int,
-            help="an inherited socket to listen on; several processes may share it (default: PORT is opened)",
+            help="file descriptor of an inherited socket, which several processes may share (default: open"
+            " PORT)",
         )
 
     def handle(self, *, name: str, fd: int | None, **options: object) -> None:

@@ -23,7 +23,8 @@ from deploy.version import VERSION
 
 class Command(BaseCommand):
     help = (
-        "Start database, broker, pages, worker, scheduler and followers on this machine; Ctrl-C stops them."
+        "Start database, broker, web processes, workers, scheduler and followers on this machine;"
+        " Ctrl-C stops them."
     )
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
@@ -31,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--replace",
             action="store_true",
-            help="put this version in the place of the one that runs in DOSSIER_HOME, which serves until this one does",
+            help="replace the version running in DOSSIER_HOME, which serves until this one is ready",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -44,7 +45,7 @@ class Command(BaseCommand):
             return
         try:
             with stopping_on_signals(), running(settings.HOME, self.say) as supervisor:
-                self.say(f"Dossier answers on {settings.PUBLIC_URL}; Ctrl-C stops it")
+                self.say(f"Dossier is running at {settings.PUBLIC_URL}; Ctrl-C stops it")
                 while True:
                     supervisor.watch()
                     time.sleep(0.2)

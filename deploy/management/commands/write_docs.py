@@ -36,7 +36,7 @@ def written(slug: str, parts: dict[str, str]) -> str:
 
 
 class Command(BaseCommand):
-    help = "Write the computed parts of frontend/docs (settings, telemetry fields, senders), in a checkout."
+    help = "Write the generated parts of frontend/docs (settings, telemetry fields, senders), in a checkout."
 
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 

@@ -2,13 +2,13 @@ from ingest.telemetry.kinds.declare import TIME, Field, Kind
 
 KIND = Kind(
     name="benchmark",
-    help="what a benchmark measured on a node",
+    help="result of a benchmark on a node",
     fields=(
         TIME,
-        Field("node", "component", "where it ran, such as node/gpu-17"),
-        Field("benchmark", "name", "which benchmark, such as gemm-flops"),
-        Field("metric", "name", "what it measured, such as fp16"),
-        Field("values", "numbers", "the values measured, one a repetition, rank or step", signed=True),
-        Field("sku", "text", "which model of node; only equals are compared", optional=True, default=""),
+        Field("node", "component", "node under test, such as node/gpu-17"),
+        Field("benchmark", "name", "name of the benchmark, such as gemm-flops"),
+        Field("metric", "name", "name of the measured quantity, such as fp16"),
+        Field("values", "numbers", "measured values, one per repetition, rank or step", signed=True),
+        Field("sku", "text", "model of the node; only equal models are compared", optional=True, default=""),
     ),
 )

@@ -4,17 +4,19 @@ from ingest.telemetry.kinds.declare import Field, Kind
 
 KIND = Kind(
     name="change",
-    help="a change of configuration or software goes out; the last row of a change before it goes out counts",
+    help="rollout of a change of configuration or software; the last row of a change before its"
+    " rollout counts",
     fields=(
         Field(
             "time",
             "time",
-            "when it goes out, up to 60 days ahead: RFC 3339 with a zone, or integer nanoseconds since 1970",
+            "time of the rollout, up to 60 days ahead: RFC 3339 with a zone, or integer nanoseconds"
+            " since 1970",
         ),
         Field("change", "name", "identifier of the change, such as CHG-1042"),
         Field("kind", "name", "sort of change, such as config, deploy, firmware or maintenance"),
-        Field("targets", "components", "what is changed", optional=True, may_be_empty=True),
-        Field("author", "text", "who made it", optional=True, default=""),
+        Field("targets", "components", "changed components", optional=True, may_be_empty=True),
+        Field("author", "text", "author of the change", optional=True, default=""),
         Field("team", "text", "team of the author", optional=True, default=""),
         Field("settings", "labels", "the new value of each changed key", optional=True, default="{}"),
         Field(

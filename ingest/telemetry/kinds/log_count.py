@@ -5,10 +5,14 @@ SEVERITIES = ("trace", "debug", "info", "warn", "error", "fatal", "unspecified")
 
 KIND = Kind(
     name="log_count",
-    help="how many log records of one template a component wrote",
+    help="number of log records of one template by a component",
     fields=(
         TIME,
-        Field("component", "component", "who wrote them, such as instance/cart-0 or service/cart"),
+        Field(
+            "component",
+            "component",
+            "component that wrote the records, such as instance/cart-0 or service/cart",
+        ),
         Field("template", "text", "text of the records, with <*> for each part that varies"),
         Field(
             "severity",

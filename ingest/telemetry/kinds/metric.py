@@ -5,8 +5,8 @@ KIND = Kind(
     help="a sample of a time series",
     fields=(
         TIME,
-        Field("name", "name", "what is measured, such as node_load1"),
-        Field("labels", "labels", "which series of that name", optional=True, default="{}"),
-        Field("value", "amount", "what was measured at that time", signed=True),
+        Field("name", "name", "name of the metric, such as node_load1"),
+        Field("labels", "labels", "labels that identify the series", optional=True, default="{}"),
+        Field("value", "amount", "value at that time", signed=True),
     ),
 )

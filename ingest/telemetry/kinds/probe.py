@@ -2,13 +2,13 @@ from ingest.telemetry.kinds.declare import TIME, AtMost, Field, Kind, NoMoreThan
 
 KIND = Kind(
     name="probe",
-    help="probes between two components: how many were sent and lost, how long the answers took, what they passed",
+    help="probes between two components: number sent and lost, round-trip times, and path",
     fields=(
         TIME,
-        Field("src", "component", "where the probes came from, such as host/h17"),
-        Field("dst", "component", "where they went"),
-        Field("sent", "count", "how many probes", low=1),
-        Field("lost", "count", "how many got no answer"),
+        Field("src", "component", "source of the probes, such as host/h17"),
+        Field("dst", "component", "destination of the probes"),
+        Field("sent", "count", "number of probes", low=1),
+        Field("lost", "count", "number of probes without an answer"),
         Field(
             "rtt_us",
             "numbers",
@@ -20,15 +20,15 @@ KIND = Kind(
         Field(
             "hops",
             "components",
-            "what the probes passed and you could fault: devices, or links (link/a~b; two names where the two "
-            "directions differ)",
+            "components on the path that can be at fault: devices, or links (link/a~b; two names if"
+            " the directions differ)",
             optional=True,
             may_be_empty=True,
         ),
         Field(
             "layer",
             "choice",
-            "which network",
+            "network layer",
             optional=True,
             default="underlay",
             choices=("underlay", "overlay"),

@@ -2,10 +2,10 @@ from ingest.telemetry.kinds.declare import TIME, Field, Kind
 
 KIND = Kind(
     name="unit_failure",
-    help="a unit failed",
+    help="failure of a unit",
     fields=(
         TIME,
-        Field("unit", "name", "what failed, such as vm/v17"),
-        Field("symptom", "text", "how it failed, such as disk_timeout", optional=True, default=""),
+        Field("unit", "name", "failed unit, such as vm/v17"),
+        Field("symptom", "text", "symptom, such as disk_timeout", optional=True, default=""),
     ),
 )

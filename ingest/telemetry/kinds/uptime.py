@@ -2,17 +2,17 @@ from ingest.telemetry.kinds.declare import After, Field, Kind
 
 KIND = Kind(
     name="uptime",
-    help="a unit (a VM, a disk, a service) was up or down from `start` to `end`",
+    help="state of a unit (VM, disk, service), up or down, from `start` to `end`",
     fields=(
-        Field("start", "time", "when it began: RFC 3339 with a zone, or integer nanoseconds since 1970"),
-        Field("unit", "name", "what was up or down, such as vm/v17"),
-        Field("end", "time", "when it ended, or until when it was seen to last"),
-        Field("state", "choice", "how it was", choices=("up", "down")),
-        Field("cause", "text", "why it was down", optional=True, default=""),
+        Field("start", "time", "start: RFC 3339 with a zone, or integer nanoseconds since 1970"),
+        Field("unit", "name", "unit, such as vm/v17"),
+        Field("end", "time", "end, or latest time at which the state was observed"),
+        Field("state", "choice", "state of the unit", choices=("up", "down")),
+        Field("cause", "text", "cause of a downtime", optional=True, default=""),
         Field(
             "hops_class",
             "choice",
-            "how far it was placed from what it depends on",
+            "distance of the unit from the components that it depends on",
             optional=True,
             default="",
             choices=("near", "far"),

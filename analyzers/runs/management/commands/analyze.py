@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 
 class Command(LineCommand):
-    help = (
-        "Run one analyzer on files and print its verdict. Exit 0 with a verdict, 2 when the input is wrong."
-    )
+    help = "Run one analyzer on files and print its verdict. Exit 0 with a verdict, 2 for invalid input."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -42,12 +40,20 @@ class Command(LineCommand):
             help="telemetry of a kind: .ndjson, .jsonl, .json, .parquet, .arrow, or - for NDJSON from stdin",
         )
         parser.add_argument(
-            "--param", action="append", default=[], metavar="K=V", help="a parameter of the analyzer"
+            "--param",
+            action="append",
+            default=[],
+            metavar="K=V",
+            help="parameter of the analyzer, NAME=VALUE",
         )
         parser.add_argument(
-            "--every", metavar="DURATION", help="cut into windows of this length (5m, 1h), in order"
+            "--every",
+            metavar="DURATION",
+            help="split the telemetry into consecutive windows of this length, such as 5m or 1h",
         )
-        parser.add_argument("--json", action="store_true", help="print JSON; with --every one line a window")
+        parser.add_argument(
+            "--json", action="store_true", help="print JSON; with --every one line per window"
+        )
 
     def work(self, **options: Any) -> None:
         # `analyze --help` answers without numpy.

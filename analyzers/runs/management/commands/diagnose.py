@@ -22,14 +22,14 @@ class Command(LineCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("format", choices=["superbench"], help="format of the files")
         for name, what in (
-            ("results", "results-summary.jsonl, one object a node"),
+            ("results", "results-summary.jsonl, one object per node"),
             ("baseline", "JSON object of numbers by metric"),
             ("rules", "YAML with superbench.rules"),
         ):
             parser.add_argument(f"--{name}", metavar="FILE", help=what)
-        parser.add_argument("--all", action="store_true", help="list nodes without a defect, too")
+        parser.add_argument("--all", action="store_true", help="also list nodes without a defect")
         parser.add_argument(
-            "--json", action="store_true", help="the records that SuperBench writes, as a JSON array"
+            "--json", action="store_true", help="write a JSON array in the format of SuperBench"
         )
 
     def work(self, **options: Any) -> None:

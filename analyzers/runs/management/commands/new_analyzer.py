@@ -16,11 +16,11 @@ from analyzers.runs.management.skeleton import files
 
 
 class Command(LineCommand):
-    help = "Write the package of a new analyzer: declaration, method and tests, to be changed."
+    help = "Create the package of a new analyzer: declaration, method and tests, as a starting point."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME", help="lower case letters, digits and underscores")
-        parser.add_argument("--out", type=Path, metavar="DIR", help="folder to make (./dossier-NAME)")
+        parser.add_argument("--out", type=Path, metavar="DIR", help="directory to create (./dossier-NAME)")
 
     def work(self, **options: Any) -> None:
         name = options["name"]

@@ -33,9 +33,9 @@ class Command(LineCommand):
             "scenario", nargs="?", metavar="SCENARIO", help="name of the scenario; without one, a list"
         )
         parser.add_argument(
-            "--seed", type=int, default=0, metavar="N", help="the same seed gives the same files (0)"
+            "--seed", type=int, default=0, metavar="N", help="random seed; equal seeds give equal files (0)"
         )
-        parser.add_argument("--out", type=Path, metavar="DIR", help="output directory; made if missing")
+        parser.add_argument("--out", type=Path, metavar="DIR", help="output directory; created if missing")
         parser.add_argument(
             "--event",
             default="",
@@ -45,7 +45,7 @@ class Command(LineCommand):
         for name, help_text in TRAFFIC_OPTIONS.items():
             parser.add_argument(f"--{name}", type=float, metavar="X", help=f"traffic: {help_text}")
         parser.add_argument(
-            "--poisson", action="store_true", help="traffic: the same arrivals without memory"
+            "--poisson", action="store_true", help="traffic: memoryless arrivals with the same means"
         )
         parser.add_argument("--force", action="store_true", help="write into a directory that is not empty")
 

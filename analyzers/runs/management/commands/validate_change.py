@@ -18,8 +18,9 @@ _LONGEST = 160
 
 class Command(LineCommand):
     help = (
-        "Validate a network change: compare snapshots of forwarding before and after it with a relational"
-        " specification. Exit 0 if the specification holds, 1 if it is violated, 2 if a file is wrong."
+        "Validate a network change: compare snapshots of forwarding before and after it with a"
+        " relational specification. Exit 0 if the specification holds, 1 if it is violated, 2 for"
+        " an invalid file."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -15,21 +15,29 @@ SEVERAL_MB = 16 * 2**20
 
 class Command(LineCommand):
     help = (
-        "Check an evidence file without database or server: its signature, its place in the sealed log, and each"
-        " verdict by judging the window in the file again. Exit 0 where all that could be checked holds, 1 where"
-        " something does not, 2 where the file cannot be read or a verdict cannot be judged here."
+        "Check an evidence file without database or server: its signature, its place in the"
+        " sealed log, and each verdict by judging the window in the file again. Exit 0 if all"
+        " possible checks succeed, 1 if one fails, 2 if the file is unreadable or a verdict"
+        " cannot be judged here."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", metavar="FILE", type=Path, help="what `Export evidence` wrote")
+        parser.add_argument("file", metavar="FILE", type=Path, help="evidence file, from `Export evidence`")
         parser.add_argument(
             "--key", metavar="KEY", help="public key of the sender (`manage.py export_evidence --key`)"
         )
         parser.add_argument(
-            "--seal", action="append", default=[], metavar="SEAL", help="a seal noted outside, log@7:HASH"
+            "--seal",
+            action="append",
+            default=[],
+            metavar="SEAL",
+            help="seal noted outside, such as log@7:HASH",
         )
         parser.add_argument(
-            "--seals", type=Path, metavar="FILE", help="a file of noted seals, as DOSSIER_SEAL_FILE"
+            "--seals",
+            type=Path,
+            metavar="FILE",
+            help="file of noted seals, in the format of DOSSIER_SEAL_FILE",
         )
 
     def work(self, **options: Any) -> None:

@@ -15,15 +15,15 @@ EVERY = 5.0
 
 class Command(BaseCommand):
     help = (
-        "Rebuilds all read models of incidents from the log, while the service runs, and says whether anything"
-        " differed. Ended before its time, it resumes there at the next start."
+        "Rebuild all read models of incidents from the log, while the service runs, and report"
+        " differences. An interrupted rebuild resumes at the next start."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--anew",
             action="store_true",
-            help="begin at the start of the log, not where the last rebuild ended",
+            help="start at the beginning of the log instead of resuming",
         )
 
     def handle(self, *_: Any, **options: Any) -> None:

@@ -17,16 +17,14 @@ from ingest.queries import now_utc
 
 class Command(LineCommand):
     help = (
-        "Write the verdicts on an incident, the windows that were judged and their proof in the sealed log as one"
-        " signed file, which `manage.py verify_evidence` checks without a server."
+        "Write the verdicts on an incident, the judged windows and their proof in the sealed log"
+        " as one signed file, which `manage.py verify_evidence` checks without a server."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("number", nargs="?", metavar="N", help="number of the incident")
-        parser.add_argument("file", nargs="?", metavar="FILE", help="file to write, - for standard output")
-        parser.add_argument(
-            "--key", action="store_true", help="print the public key of evidence files instead"
-        )
+        parser.add_argument("file", nargs="?", metavar="FILE", help="file to write; -: stdout")
+        parser.add_argument("--key", action="store_true", help="print the public key of evidence files")
 
     def work(self, **options: Any) -> None:
         number, file = options["number"], options["file"]

@@ -21,16 +21,17 @@ Json = Mapping[str, Any]
 
 class Command(LineCommand):
     help = (
-        "Compare parts (nodes, GPUs, NICs, disks), batches and firmware with their peers over the recorded telemetry"
-        " and incidents, and list how often no fault was found. Exit 0, also where the data is too thin to compare."
+        "Compare parts (nodes, GPUs, NICs, disks), batches and firmware with their peers over the"
+        " recorded telemetry and incidents, and count repairs without a fault found. Exit 0, even"
+        " with too little data."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--days", type=int, default=DAYS, help=f"1 to {MOST_DAYS}; default {DAYS}")
-        parser.add_argument("--end", metavar="T", help="RFC 3339, the end of the window; default: now")
+        parser.add_argument("--end", metavar="T", help="end of the window, RFC 3339; default: now")
         parser.add_argument("--region", action="append", default=[], help="only this region; may be repeated")
         parser.add_argument(
-            "--level", type=float, default=LEVEL, help=f"accepted share of false lemons; default {LEVEL}"
+            "--level", type=float, default=LEVEL, help=f"accepted share of false positives; default {LEVEL}"
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -31,28 +31,38 @@ TENTHS = 10
 
 class Command(LineCommand):
     help = (
-        "Run an installed analyzer on recorded telemetry and score it against the confirmed causes of incidents."
-        " Records nothing. Exit 0 with a score, 2 for invalid options."
+        "Run an installed analyzer on recorded telemetry and score it against the confirmed"
+        " causes of incidents. Stores nothing. Exit 0 with a score, 2 for invalid options."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", metavar="NAME", help="which analyzer; `manage.py analyzers` lists them")
+        parser.add_argument(
+            "name", metavar="NAME", help="name of the analyzer; `manage.py analyzers` lists them"
+        )
         parser.add_argument(
             "--from",
             dest="start",
             required=True,
             metavar="T",
-            help="RFC 3339, or a day such as 2026-11-20 (UTC)",
-        )
-        parser.add_argument("--to", dest="end", required=True, metavar="T", help="the same; not included")
-        parser.add_argument(
-            "--param", action="append", default=[], metavar="K=V", help="a parameter of the analyzer"
+            help="start, RFC 3339 or a day such as 2026-11-20 (UTC)",
         )
         parser.add_argument(
-            "--length", metavar="DURATION", help="of a window; default: as its schedule has it, else 1h"
+            "--to", dest="end", required=True, metavar="T", help="end, exclusive, in the same format"
         )
         parser.add_argument(
-            "--every", metavar="DURATION", help="how far apart windows end; default: as its schedule, else 5m"
+            "--param",
+            action="append",
+            default=[],
+            metavar="K=V",
+            help="parameter of the analyzer, NAME=VALUE",
+        )
+        parser.add_argument(
+            "--length", metavar="DURATION", help="length of a window; default: that of its schedule, else 1h"
+        )
+        parser.add_argument(
+            "--every",
+            metavar="DURATION",
+            help="interval between windows; default: that of its schedule, else 5m",
         )
         parser.add_argument("--region", action="append", default=[], help="only this region; may be repeated")
         parser.add_argument("--json", action="store_true", help="print JSON with every finding")

@@ -20,16 +20,22 @@ from ingest.log.types import Context
 
 
 class Command(BaseCommand):
-    help = "Make an integration key and print it. Only its hash is stored, so the key cannot be shown again."
+    help = (
+        "Create an integration key and print it. Only its hash is stored, so the key cannot be shown again."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="name of the key in events and logs")
         parser.add_argument(
-            "--scope", action="append", required=True, choices=keys.SCOPES, help="may be given again"
+            "--scope",
+            action="append",
+            required=True,
+            choices=keys.SCOPES,
+            help="scope of the key; repeatable",
         )
-        parser.add_argument("--region", default="", help="region of rows that name none (default: default)")
+        parser.add_argument("--region", default="", help="region of rows without one (default: default)")
         parser.add_argument(
-            "--expires", help="when it stops being good: in 90d, or at 2027-01-31 (default: never)"
+            "--expires", help="expiry: a span such as 90d or a date such as 2027-01-31 (default: never)"
         )
         parser.add_argument(
             "--mapping",

@@ -18,13 +18,16 @@ from ingest.db import server_watch
 
 
 class Command(BaseCommand):
-    help = "Receive alerts by mail: an SMTP server that answers 250 once they are committed."
+    help = "Receive alerts by mail: an SMTP server that answers 250 after the commit."
     stealth_options = ("opened",)
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--port", type=int, default=settings.INBOUND_EMAIL_PORT or 2525, help="0: any that is free"
+            "--port",
+            type=int,
+            default=settings.INBOUND_EMAIL_PORT or 2525,
+            help="port to listen on; 0: any free port",
         )
 
     def handle(self, *args: Any, opened: socket.socket | None = None, **options: Any) -> None:

@@ -26,7 +26,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--port", type=int, default=settings.OTLP_GRPC_PORT or 4317, help="0: any that is free"
+            "--port",
+            type=int,
+            default=settings.OTLP_GRPC_PORT or 4317,
+            help="port to listen on; 0: any free port",
         )
 
     def handle(self, *args: Any, shared: bool = False, **options: Any) -> None:

@@ -19,12 +19,18 @@ def _address(typed: str) -> str:
 
 
 class Command(BaseCommand):
-    help = "Print the configuration of a sender for the generic endpoint. Create its key with the mapping of that name."
+    help = (
+        "Print the configuration of a sender for the generic endpoint. Create its key with the"
+        " mapping of the same name."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", choices=READY)
         parser.add_argument(
-            "--address", type=_address, default=ADDRESS, help="of the integration, its key at the end"
+            "--address",
+            type=_address,
+            default=ADDRESS,
+            help="address of the integration, which ends in its key",
         )
 
     def handle(self, *args: object, **options: object) -> None:

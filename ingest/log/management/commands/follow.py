@@ -14,11 +14,11 @@ from ingest.log.read import registered_followers, run_followers
 
 
 class Command(BaseCommand):
-    help = "Run the followers of the event log until SIGTERM or SIGINT; the batch at hand is finished first."
+    help = "Run the followers of the event log until SIGTERM or SIGINT; the current batch is finished first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--only", action="append", metavar="NAME", help="run this follower only; may be repeated"
+            "--only", action="append", metavar="NAME", help="run only this follower; repeatable"
         )
 
     def handle(self, *, only: list[str] | None, **options: object) -> None:

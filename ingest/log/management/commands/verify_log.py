@@ -13,14 +13,15 @@ from ingest.log.verify import LogIntegrityError, verify
 
 class Command(BaseCommand):
     help = (
-        "Check the hash chains and seals of the event log; name the first bad event, if any, and exit with 1."
+        "Check the hash chains and seals of the event log; print the first bad event, if any, and"
+        " exit with 1."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--expect",
             metavar="SEAL",
-            help="a newest seal that an earlier run printed; it must still be there",
+            help="newest seal printed by an earlier run, which must still exist",
         )
 
         parser.add_argument(
@@ -33,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--without-seals",
             action="store_true",
-            help="do not ask for seals noted outside: a cut tail is then not noticed",
+            help="do not compare with seals noted outside; a truncated log then goes undetected",
         )
 
     def handle(

@@ -15,14 +15,14 @@ from ingest.telemetry.errors import ColdStorageError
 
 
 class Command(BaseCommand):
-    help = "Move telemetry that is older than DOSSIER_TELEMETRY_HOT into files; a sweep does so every five minutes."
+    help = "Move telemetry older than DOSSIER_TELEMETRY_HOT into files; a sweep does this every five minutes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--older-than",
             type=float,
             metavar="HOURS",
-            help="move what ended so many hours ago (default: DOSSIER_TELEMETRY_HOT)",
+            help="move telemetry older than this number of hours (default: DOSSIER_TELEMETRY_HOT)",
         )
         parser.add_argument("--status", action="store_true", help="move nothing; list the files")
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         if not status:
             if not settings.TELEMETRY_COLD:
                 raise CommandError(
-                    "Nothing moved: DOSSIER_TELEMETRY_COLD is not set; name a directory or a bucket."
+                    "Nothing moved: DOSSIER_TELEMETRY_COLD is not set; set it to a directory or a bucket."
                 )
             if older_than is not None and not 0 < older_than < 1e6:
                 raise CommandError(

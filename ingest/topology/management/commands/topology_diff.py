@@ -22,17 +22,19 @@ from ingest.topology.read import topology_at
 
 class Command(BaseCommand):
     help = (
-        "Compare `topology` rows, such as those of `convert topology`, with the topology in force. Changes nothing. "
-        "Exit 1 if anything differs."
+        "Compare `topology` rows, such as those of `convert topology`, with the current topology."
+        " Changes nothing. Exit 1 if there are differences."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", help="NDJSON; - reads stdin")
-        parser.add_argument("--region", default="default", help="of rows that name none (default: default)")
+        parser.add_argument("file", help="NDJSON file; -: stdin")
+        parser.add_argument(
+            "--region", default="default", help="region of rows without one (default: default)"
+        )
         parser.add_argument(
             "--gone",
             metavar="OUT",
-            help="write rows here that end what is gone; send them after the others",
+            help="file for rows that end removed components, to be sent after the others",
         )
         parser.add_argument("--json", action="store_true", help="print JSON")
 
