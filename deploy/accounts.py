@@ -175,4 +175,4 @@ def _factor_removed(user: User, authenticator: Authenticator, **_: object) -> No
 
 @receiver(authenticator_reset)
 def _factor_reset(user: User, authenticator: Authenticator, **_: object) -> None:
-    retrying(lambda: people.record_own(user, "second_factor", f"{authenticator.type} made anew"))
+    retrying(lambda: people.record_own(user, "second_factor", f"{authenticator.type} replaced"))

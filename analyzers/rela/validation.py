@@ -323,9 +323,7 @@ def _broken_any(place: int, sets: _Sets, kinds: Mapping[Kind, Path]) -> Iterator
             yield _Violation(place, path, kind.before, True, "the path must be one of those that are allowed")
     if not any(kind.after for kind in kinds):
         lost = min((path for kind, path in kinds.items() if kind.zone), key=lambda path: (len(path), path))
-        yield _Violation(
-            place, lost, True, False, "an allowed path must be there in its place; there is none"
-        )
+        yield _Violation(place, lost, True, False, "must be replaced by an allowed path, which is missing")
 
 
 # The verdict

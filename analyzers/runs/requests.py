@@ -83,14 +83,14 @@ def request_rerun(run_id: UUID, actor: str, now: datetime) -> Run:
         there = "not installed" if installed is None else f"installed as {installed.version}"
         raise RunNotRepeatableError(
             f"the run was judged by {first.analyzer} {first.version}, which is {there}; "
-            "run the window anew instead"
+            "start a new run of the window instead"
         )
     if not is_repeatable(first):
         raise RunNotRepeatableError(
-            "the window that the run judged is not kept any more: windows are kept for"
+            "the window of the run is no longer stored: windows are stored for"
             f" {span_text(settings.RUN_RETENTION)} after their last use (DOSSIER_RUN_RETENTION); its verdict "
             f"stays readable,"
-            " and the window can be run anew as far as telemetry reaches back"
+            " and a new run of the window is possible as long as its telemetry is stored"
         )
     run = Run(
         repeats=first if first.repeats is None else first.repeats,

@@ -25,7 +25,7 @@ class Witness:
             while not self.sender.stop.wait(PERIOD):
                 self.look(self.sender.get("/api/v1/incidents")["results"])
         except RequestRejectedError as error:
-            self.screen.say(f"The incident API refused the demo's question: {error}")
+            self.screen.say(f"The incident API rejected a request of the demo: {error}")
         except SenderStoppedError:
             pass
 
@@ -60,5 +60,5 @@ class Witness:
         if not self.summed_up and wanted <= set(self.seen.values()):
             self.summed_up = True
             self.screen.say(
-                f"All {len(self.demo.stories)} stories are told and each culprit has its incident."
+                f"All {len(self.demo.stories)} stories are over, and every component at fault has its incident."
             )

@@ -89,8 +89,8 @@ def resolve(id: str, body: dict[str, Any], request: Request) -> commands.Command
 ACTIONS = {
     "acknowledge": action(
         "acknowledge",
-        "Acknowledge the incident. The sender becomes the owner if there is none. A second"
-        " acknowledgement is rejected.",
+        "Acknowledge the incident. The sender becomes the owner of an incident without one. A"
+        " second acknowledgement is rejected.",
         shapes.NothingShape,
         lambda id, _, request: commands.acknowledge(id, context(request)),
     ),

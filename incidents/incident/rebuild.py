@@ -55,7 +55,7 @@ TOGETHER = 1_000
 MOST_EVENTS = 10_000
 """Events in memory, unless one incident has more."""
 RESUMED_WITHIN = timedelta(days=1)
-"""A rebuild that stands for longer is begun anew: read models may have changed since."""
+"""A rebuild that stands for longer starts over: read models may have changed since."""
 STANDS_AFTER = timedelta(minutes=10)
 _PARTS: tuple[type[models.Model], ...] = (
     TimelineEntry,
@@ -89,13 +89,13 @@ class Progress:
     resumed: datetime | None
 
 
-def rebuild(progress: Callable[[Progress], None] = lambda _: None, anew: bool = False) -> Rebuilt:
+def rebuild(progress: Callable[[Progress], None] = lambda _: None, from_start: bool = False) -> Rebuilt:
     """Rebuilds every read model of incidents, and other copies of the log; afterwards they say what the log says.
 
-    Goes on with one that was ended before its time, unless `anew`. Raises RebuildRunningError.
+    Goes on with one that was ended before its time, unless `from_start`. Raises RebuildRunningError.
     """
     with _alone():
-        row, resumed = _begun(anew)
+        row, resumed = _begun(from_start)
         _drop_strangers(row)
         after = Position.parse(row.position) if row.position else Position.START
         mark, last = watermark(), position_at(now_utc())
@@ -133,10 +133,10 @@ def _alone() -> Iterator[None]:
                 cursor.execute(f"SELECT pg_advisory_unlock({lock})")
 
 
-def _begun(anew: bool) -> tuple[RebuildProgress, datetime | None]:
+def _begun(from_start: bool) -> tuple[RebuildProgress, datetime | None]:
     now = now_utc()
     found = RebuildProgress.objects.first()
-    if found is not None and not anew and now - found.moved_at < RESUMED_WITHIN:
+    if found is not None and not from_start and now - found.moved_at < RESUMED_WITHIN:
         return found, found.began_at
     RebuildProgress.objects.all().delete()
     return RebuildProgress.objects.create(began_at=now, moved_at=now), None

@@ -69,12 +69,14 @@ def note(integration: str, endpoint: str, status: int, reason: str) -> None:
             warn(
                 integration,
                 endpoint,
-                f"Alerts from {integration} are refused ({status}): {text}",
+                f"Alerts from {integration} are rejected ({status}): {text}",
                 f"The endpoint {endpoint} rejected a request of a known key. Most senders do not repeat it, so its"
                 f" alerts are lost.\n\n{text}\n\nSee Integrations, {integration}.",
             )
     except (OperationalError, InterfaceError) as error:
-        log.warning("a refusal was not noted", integration=integration, endpoint=endpoint, reason=str(error))
+        log.warning(
+            "a rejection was not recorded", integration=integration, endpoint=endpoint, reason=str(error)
+        )
         with _lock:
             until, since = _noted.get(place, (0.0, 0))
             _noted[place] = (until, since + left_out + 1)
@@ -92,14 +94,17 @@ def note_unread(integration: str, endpoint: str, reason: str) -> None:
         warn(
             integration,
             endpoint,
-            f"Payloads from {integration} are stored and give no alert: {reason}",
-            "They need a mapping. The page of the integration shows the latest of them with a mapping to try and save."
+            f"Payloads from {integration} are stored but contain no alert: {reason}",
+            "They need a mapping. The page of the integration shows the latest payload with a mapping to try and save."
             f"\n\n{reason}",
             "unread",
         )
     except (OperationalError, InterfaceError) as error:
         log.warning(
-            "an unread payload was not told", integration=integration, endpoint=endpoint, reason=str(error)
+            "an unread payload was not reported",
+            integration=integration,
+            endpoint=endpoint,
+            reason=str(error),
         )
 
 

@@ -81,7 +81,7 @@ def _unknown(noted_in: Path | None, is_stamped: bool) -> list[str]:
         return [f"No seal stands in {noted_in}: a log that was cut or emptied would look the same."]
     if not is_stamped:
         return [
-            f"No seal in {noted_in} has a timestamp of an authority: who can write there could begin both anew."
+            f"No seal in {noted_in} has a timestamp of an authority, so a writer of both could replace both."
         ]
     return []
 
@@ -166,7 +166,7 @@ def _verify_seal(seal_id: str, body: Body, root: str) -> None:
         if there > version:
             raise LogIntegrityError(f"{stream}@{there}", f"was put among events that {seal_id} had sealed")
         if other != digest:
-            raise LogIntegrityError(f"{stream}@{version}", f"was written anew after {seal_id} had sealed it")
+            raise LogIntegrityError(f"{stream}@{version}", f"was rewritten after {seal_id} sealed it")
     for stream, (version, _) in cover.heads.items():
         if stream not in body["heads"]:
             raise LogIntegrityError(f"{stream}@{version}", f"was put among events that {seal_id} had sealed")
@@ -181,7 +181,7 @@ def _expect_noted(file: Path) -> None:
         try:
             expect(seal)
         except LogIntegrityError as bad:
-            hint = f"; if the log was begun anew on purpose, put {file} away" if bad.is_missing else ""
+            hint = f"; if the log was replaced on purpose, move {file} away" if bad.is_missing else ""
             raise LogIntegrityError(bad.event_id, f"{bad.what} in {file}{hint}") from None
     covered = 0 if seal is None else int(seal.partition(":")[0].partition("@")[2])
     with connection.cursor() as cursor:
@@ -201,9 +201,7 @@ def _expect_noted(file: Path) -> None:
         last = (
             f"the newest seal in {file} is {seal.partition(':')[0]}" if seal else f"no seal stands in {file}"
         )
-        raise LogIntegrityError(
-            late[0], f"is covered by no seal that was noted outside of the database ({last})"
-        )
+        raise LogIntegrityError(late[0], f"is not covered by any seal noted outside the database ({last})")
 
 
 def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Timestamp]:
@@ -215,7 +213,7 @@ def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Time
         try:
             stamp = timestamps.check(answer, seal, roots)
         except timestamps.InvalidTimestampError as bad:
-            raise LogIntegrityError(seal_id, f"has a timestamp in {file} that is not good: {bad}") from None
+            raise LogIntegrityError(seal_id, f"has a timestamp in {file} that is invalid: {bad}") from None
         recorded = expect(seal)
         if recorded - stamp.at > timedelta(seconds=UNSEALED):
             raise LogIntegrityError(

@@ -61,7 +61,7 @@ def _nothing(seen: Observed, params: Params) -> str:
     if not seen.series:
         return "There are no metrics in this window."
     return (
-        f"None of {so_many(seen.series, 'series')} is an iteration time, and no metric is told of by "
+        f"None of {so_many(seen.series, 'series')} is an iteration time, and no metric covers "
         f"{params['min_nodes']} nodes or more: labels that name a node are listed in the documentation, and the "
         "parameter `node_label` names another."
     )

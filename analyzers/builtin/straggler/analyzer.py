@@ -56,7 +56,7 @@ HISTORY = 3
 
 ANALYZER = Analyzer(
     name="straggler",
-    version="1.3.0",
+    version="1.3.1",
     title="Names nodes that slow or stop a training job, from iteration times and node metrics",
     inputs=(Input("metric", (SERIES,)),),
     params=PARAMS,

@@ -176,7 +176,7 @@ def _account(outcome: Outcome) -> tuple[Evidence, ...]:
         return (
             text(
                 "How this was concluded",
-                "No metric is told of by enough nodes; only iteration times were judged.",
+                "No metric covers enough nodes; only iteration times were judged.",
             ),
         )
     return (table("What nodes differ by", columns, rows, note),)

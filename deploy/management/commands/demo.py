@@ -110,7 +110,7 @@ def respond(notes: Notes, address: str, screen: Screen, feeder: Feeder) -> None:
             roster.override(people[roster.STORAGE], datetime.now(UTC))
             screen.say(f"  People: {', '.join(people)}; two rotations, an override")
     except RequestRejectedError as error:
-        screen.say(f"  People: Dossier refused their set-up: {error}")
+        screen.say(f"  People: Dossier rejected their set-up: {error}")
     except SenderStoppedError:
         pass
     else:
@@ -161,10 +161,8 @@ def introduce(notes: Notes, screen: Screen) -> None:
     screen.say(f"  Login     {notes.user} / {notes.password}")
     if notes.admin_key:
         screen.say(f"  People    {', '.join(roster.PEOPLE)}: the same password")
-    screen.say("  Look at   1. the inbox: incidents open by themselves while the stories are told")
-    screen.say(
-        "            2. an incident: who is blamed, how surely, and the evidence; acknowledge and resolve it"
-    )
+    screen.say("  Look at   1. the inbox: incidents open by themselves during the stories")
+    screen.say("            2. an incident: suspect, probability and evidence; acknowledge and resolve it")
     screen.say(f"            3. last week's report, at {address}/reports")
     screen.say(f"  As JSON   curl -H 'Authorization: Bearer {notes.key}' {address}/api/v1/incidents")
     screen.say("  Ctrl-C stops everything.")

@@ -21,14 +21,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--anew",
+            "--from-start",
             action="store_true",
             help="start at the beginning of the log instead of resuming",
         )
 
     def handle(self, *_: Any, **options: Any) -> None:
         try:
-            result = rebuild(_Lines(self), options["anew"])
+            result = rebuild(_Lines(self), options["from_start"])
         except RebuildRunningError as error:
             raise CommandError(f"{error}; wait for its end") from error
         if not result.differed:
@@ -52,7 +52,7 @@ class _Lines:
             self._first = now
             if now.resumed is not None:
                 self._out.write(
-                    f"Rebuild of {now.resumed:%Y-%m-%d %H:%M} UTC resumed at {now.part:.0%}; --anew starts over."
+                    f"Rebuild of {now.resumed:%Y-%m-%d %H:%M} UTC resumed at {now.part:.0%}; --from-start starts over."
                 )
             return
         moment = time.monotonic()

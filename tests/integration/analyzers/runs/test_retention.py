@@ -96,7 +96,7 @@ def test_a_re_run_says_plainly_that_the_window_is_gone(door: Door) -> None:
     run = by_hand()
     drop_unused(LATER)
     with pytest.raises(
-        RunNotRepeatableError, match=r"not kept any more: windows are kept for 90d .*DOSSIER_RUN_RETENTION"
+        RunNotRepeatableError, match=r"no longer stored: windows are stored for 90d .*DOSSIER_RUN_RETENTION"
     ):
         request_rerun(run.pk, "user:alice", NOW)
 
@@ -105,7 +105,7 @@ def test_a_re_run_whose_history_is_gone_is_refused(door: Door) -> None:
     door.post(healthy(length=2 * HOUR))
     run = by_hand(start=TOP + HOUR, end=TOP + 2 * HOUR)
     StoredWindow.objects.filter(hash=run.history[0]["hash"]).delete()
-    with pytest.raises(RunNotRepeatableError, match="not kept any more"):
+    with pytest.raises(RunNotRepeatableError, match="no longer stored"):
         request_rerun(run.pk, "user:alice", NOW)
 
 

@@ -213,9 +213,7 @@ def test_whoever_has_a_shell_configures_also_where_people_have_roles(file: Path)
 
 def test_people_are_not_pruned(file: Path) -> None:
     file.write_text("users: []\n")
-    with pytest.raises(
-        CommandError, match=r"`alice` is missing here and cannot be removed: .*switch them off"
-    ):
+    with pytest.raises(CommandError, match=r"`alice` is missing here and cannot be removed: .*deactivate"):
         config("apply", str(file), "--prune")
 
 

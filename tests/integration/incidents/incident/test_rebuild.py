@@ -259,13 +259,13 @@ def test_a_resumed_rebuild_names_what_differed_before_it_was_ended(monkeypatch: 
 
 
 @pytest.mark.usefixtures("log_database")
-@pytest.mark.parametrize("anew", [True, False])
-def test_an_old_rebuild_and_one_that_is_not_wanted_are_not_resumed(anew: bool) -> None:
+@pytest.mark.parametrize("from_start", [True, False])
+def test_an_old_rebuild_and_one_that_is_not_wanted_are_not_resumed(from_start: bool) -> None:
     _several(1)
-    old = datetime.now(UTC) - (timedelta(minutes=1) if anew else timedelta(days=2))
+    old = datetime.now(UTC) - (timedelta(minutes=1) if from_start else timedelta(days=2))
     RebuildProgress.objects.create(began_at=old, moved_at=old, position="f" * 36, incidents=7)
     seen: list[Progress] = []
-    assert rebuild(seen.append, anew=anew).incidents == 1
+    assert rebuild(seen.append, from_start=from_start).incidents == 1
     assert [(one.incidents, one.resumed) for one in seen] == [(0, None), (1, None)]
 
 

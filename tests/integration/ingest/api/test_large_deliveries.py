@@ -59,7 +59,7 @@ def test_a_refusal_of_a_known_sender_is_an_incident(key: str, settings: Any) -> 
     settings.ALERT_MAX_BODY = 10_000
     assert send(key, group(100)).status_code == 413
     titles = [view.incident.title for view in queries.list_incidents().items]
-    assert any(title.startswith("Alerts from prometheus are refused (413)") for title in titles), titles
+    assert any(title.startswith("Alerts from prometheus are rejected (413)") for title in titles), titles
 
 
 def test_a_refusal_while_a_sender_is_set_up_calls_nobody(key: str) -> None:

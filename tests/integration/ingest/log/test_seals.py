@@ -108,7 +108,7 @@ def test_a_tail_that_was_written_anew_is_named(talks: list[Event]) -> None:
         talks[3].hash, "talk/1", 5, old.type, 1, body, old.actor, old.cause, old.trace, *times
     )
     tamper("UPDATE log_event SET body = %s, hash = %s WHERE stream = 'talk/1' AND version = 5", body, forged)
-    assert bad() == "talk/1@5: was written anew after log@1 had sealed it"
+    assert bad() == "talk/1@5: was rewritten after log@1 sealed it"
 
 
 def test_an_event_smuggled_into_the_past_is_named(talks: list[Event]) -> None:
@@ -226,7 +226,7 @@ def test_a_log_that_was_emptied_is_noticed(outside: Path) -> None:
 
 @pytest.mark.usefixtures("talks")
 def test_seals_that_were_never_noted_are_not_enough(outside: Path) -> None:
-    with pytest.raises(LogIntegrityError, match="talk/1@1: is covered by no seal that was noted outside"):
+    with pytest.raises(LogIntegrityError, match="talk/1@1: is not covered by any seal noted outside"):
         verify(noted_in=outside)
 
 
@@ -235,7 +235,7 @@ def test_events_that_no_noted_seal_covers_are_named(outside: Path) -> None:
     Notary(outside, []).step()
     say("talk/4", "late")
     with pytest.raises(
-        LogIntegrityError, match=r"talk/4@1: is covered by no seal .*the newest seal in .* is log@2"
+        LogIntegrityError, match=r"talk/4@1: is not covered by any seal .*the newest seal in .* is log@2"
     ):
         verify(noted_in=outside)
 
