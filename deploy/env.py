@@ -1,8 +1,7 @@
 """Typed readers of environment variables.
 
-Each reader declares its variable (so that the settings page can be held to be complete), returns the default
-when the variable is unset, and raises `InvalidSettingError` when it is set to nonsense: that names variable, value and
-what would be right.
+Each reader declares its variable (a test compares the settings page with the declarations), returns the default if
+the variable is unset, and raises `InvalidSettingError` with variable, value and the expected form if it is invalid.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ VARIABLES: dict[str, Variable] = {}
 """Every variable that has been read, by name."""
 
 PREFIX = "DOSSIER_"
-"""Of every variable but DATABASE_URL, REDIS_URL and PORT, which hosting platforms set."""
+"""Prefix of all variables except DATABASE_URL, REDIS_URL and PORT, which hosting platforms set."""
 INTERNAL = frozenset({"DOSSIER_HANDED_OVER", "DOSSIER_HEARTBEAT", "DOSSIER_PROCESS", "DOSSIER_SUPERVISOR"})
 """Set by the supervisor for its children."""
 FORMER_NAMES = {
@@ -87,7 +86,7 @@ _SERVICE_LINK = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT_\d+_.*)")
 
 
 class InvalidSettingError(ValueError):
-    """A variable is set to something that cannot be read."""
+    """A variable has an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +110,8 @@ def _read(name: str, default: T, shown: str, help: str, parse: Callable[[str], T
 
 
 def unread() -> list[str]:
-    """One line for each variable of the environment that looks like a setting and is none: its former or misspelt
-    name, and the right one. Variables that Kubernetes derives from the name of a service are left out."""
+    """One line for each variable of the environment with a former or misspelt name of a setting, with the
+    right one. Variables that Kubernetes derives from the name of a service are left out."""
     lines = []
     for name in sorted(os.environ):
         raw = os.environ[name]
@@ -316,9 +315,9 @@ _CONNECTING = {
     "tcp_user_timeout": 30_000,
     "target_session_attrs": "read-write",
 }
-"""A server that vanishes without a word (its machine lost power) is noticed within half a minute, not after the quarter
-of an hour that TCP takes by itself. A replica, to which nothing can be written, is as good as no server: senders are
-told to come again, and of several hosts the next one is asked. What the address says counts instead."""
+"""A server that loses power is detected within half a minute, instead of the quarter of an hour of TCP's defaults. A
+read-only replica counts as no server: senders get 503, and the next host of the address is tried. Parameters of the
+address take precedence."""
 
 
 def database(url: str) -> dict[str, object]:

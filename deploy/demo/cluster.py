@@ -127,7 +127,7 @@ class ClusterOperator:
         self.sender.post(f"{_path(ticket)}/remediation/answers", body)
 
     def _let_job_go_on(self, found: Json) -> None:
-        """From the minute after the return; in real time, so not before the stories are told."""
+        """Uptime rows from the minute after the return; in real time, so not before the end of the stories."""
         if self.demo.training.back is None:
             returned = datetime.fromisoformat(found["answers"][-1]["at"])
             minute = int((returned - self.demo.start) / MINUTE) + 1
@@ -160,7 +160,7 @@ class ClusterOperator:
         return True
 
     def _tired(self, why: str) -> bool:
-        """Counts a period without news once the stories are told; says why at the last."""
+        """Count a period without changes after the end of the stories; prints the reason with the last one."""
         if self.minutes() < self.demo.minutes:
             return False
         self.waited += 1

@@ -15,7 +15,7 @@ from deploy.demo.world import HEALTHY, MINUTE, Batch, Demo
 
 
 class Feeder:
-    """`speed` is how many minutes of data time pass in a minute while the stories are told."""
+    """`speed`: minutes of data time per minute during the stories."""
 
     def __init__(self, notes: Notes, sender: Sender, screen: Screen, speed: float) -> None:
         self.notes, self.sender, self.screen, self.speed = notes, sender, screen, speed

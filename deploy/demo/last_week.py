@@ -1,5 +1,5 @@
-"""Last week as the demo tells it: incidents with their own times, what an analyzer said of them, and the
-reports made of both.
+"""Last week of the demo world: incidents with their own times, verdicts about them, and the
+reports on both.
 
 The draw is pure; `recall` records it, once. The telemetry of those days is drawn too and really judged.
 """
@@ -47,8 +47,8 @@ Reporter = Literal["people first", "analyzer first", "analyzer alone"]
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An incident as people would have had it; who told of it if the analyzer found it in `rows`, those of
-    the window that ends at `judged_at`."""
+    """A past incident, and its source if the analyzer found it in `rows`, the rows of the window that ends
+    at `judged_at`."""
 
     ticket: PastTicket
     component: str
@@ -121,7 +121,7 @@ def recall(now: datetime, seed: int) -> list[str]:
     """Record the incidents and produce the reports of the last days and weeks; their ids. Does nothing a
     second time.
     """
-    # What is told of the month before may have opened incidents by now; only those of last week are resolved.
+    # Telemetry of the month before may have opened incidents; only those of last week are resolved.
     if queries.counts(most=1)["resolved"]:
         return []
     for trouble in draw(now.replace(hour=0, minute=0, second=0, microsecond=0), seed):

@@ -33,7 +33,7 @@ class Month:
         return self.record.culprits
 
     def outages(self) -> list[Row]:
-        # One that lasts is told of when it is over; in the demo it never would be.
+        # Outages are reported when they end; a lasting one in the demo never would be.
         return [row for row in self._shifted(outages.outage_rows(self.record)) if "end" in row]
 
     def uptimes(self) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Asks the incident API as any client would; says which incidents open and whether they name the truth."""
+"""A client of the incident API that prints the incidents that open and compares them with the truth."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Witness:
             pass
 
     def look(self, tickets: Sequence[dict[str, Any]]) -> None:
-        """Say which of these, newest first, are new and opened on a verdict about what the demo tells."""
+        """Print new incidents with a verdict about the telemetry of the demo; `tickets` is newest first."""
         for ticket in reversed(tickets):
             # Last week's incidents are of the demo's past, of which the stories' truth says nothing.
             past = datetime.fromisoformat(ticket["opened_at"]) < self.demo.start

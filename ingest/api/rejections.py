@@ -1,7 +1,7 @@
-"""Rejections of senders with a good key: by key and endpoint the last time, the reason, and the number.
+"""Rejected requests with a valid key: number, time and reason of the latest, by key and endpoint.
 
-One row for each, so that a sender that is refused a thousand times a second makes nothing grow; and each process writes
-one at most once a second, counting what it leaves out.
+One row per key and endpoint, so that a sender with a thousand rejections per second grows no table. Each process writes
+a row at most once a second and counts the rejections in between.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ EVERY: Final = 1.0
 """Seconds between two writes of a process about the same key and endpoint."""
 REASON: Final = 500
 MOST: Final = 10_000
-"""Keys and endpoints that a process remembers."""
+"""Keys and endpoints in memory, per process."""
 LOST: Final = frozenset({400, 413, 415, 422})
-"""Statuses at an endpoint of alerts that senders take for final: what was sent is lost."""
+"""Statuses of alert endpoints after which senders do not retry: the alerts are lost."""
 ALERT_FORMATS: Final = frozenset(
     {"alertmanager-api", "alertmanager", "grafana", "generic", "cloudevents", "pagerduty", "opsgenie"}
 )
 WARNED_FOR: Final = timedelta(hours=1)
-"""For how long a refusal of alerts fires; another one prolongs it."""
+"""Duration of the alert about rejected alerts; another rejection prolongs it."""
 SHOWN: Final = frozenset({400, 403, 409, 413, 415, 422, 554})
-"""Statuses (554 of a mail) that tell of something to be put right at the sender; what passes by itself is left out."""
+"""Statuses (554: mail) with a cause at the sender; temporary ones are left out."""
 
 log = structlog.get_logger("endpoints")
 _lock = threading.Lock()
@@ -48,8 +48,8 @@ ON CONFLICT (integration, endpoint) DO UPDATE SET status = excluded.status, reas
 
 
 def note(integration: str, endpoint: str, status: int, reason: str) -> None:
-    """Remember that a request of this key was refused at this endpoint. A database that is away is logged,
-    not raised: the sender is told all the same, and the next refusal that is written counts those that were not."""
+    """Record the rejection of a request. An unavailable database is logged, not raised: the sender has its answer,
+    and the next rejection that is written includes the count."""
     if status not in SHOWN:
         return
     place, now = (database.name(), integration, endpoint), time.monotonic()
@@ -83,7 +83,7 @@ def note(integration: str, endpoint: str, status: int, reason: str) -> None:
 
 
 def note_unread(integration: str, endpoint: str, reason: str) -> None:
-    """Say that a payload was stored and gave no alert: its sender has a 2xx and tells nobody."""
+    """Report a payload that was stored without an alert: its sender got a 2xx and reports nothing."""
     place, now = (database.name(), integration, f"{endpoint} unread"), time.monotonic()
     with _lock:
         until, _ = _noted.get(place, (0.0, 0))

@@ -1,11 +1,10 @@
-"""Work that one worker does at a time, decided by its row. Each step is one conditional statement: who else tries does
-not matter.
+"""Leases on rows of work, for one worker at a time. Each step is one conditional statement, so concurrent attempts are
+safe.
 
-The table has `state` ("queued", "running", or how it ended), `claim` (the token of the worker that has it),
-`lease_until`, `attempts` and `sent_at`. The database session of a worker holds an advisory lock of its token: when the
-worker ends, however it ends, the server lets go of that, and the row is anybody's at once. A worker whose machine says
-nothing more, or whose work raised, leaves a lease that ends; one that was merely slow finds that its token no longer
-counts, and writes nothing.
+The table has `state` ("queued", "running", or its end), `claim` (token of the worker), `lease_until`, `attempts` and
+`sent_at`. The database session of a worker holds an advisory lock of its token. The server releases it when the worker
+ends for any reason, and the row is free at once. If the machine is unreachable or the work raised, the lease ends by
+time; a slow worker finds its token replaced and writes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from kombu.exceptions import OperationalError as BrokerAway
 from ingest.db.database import lease_is_over
 
 RESEND = timedelta(seconds=30)
-"""A row that nobody took up for so long is announced again: the broker may have lost the message."""
+"""Time after which an unclaimed row is announced again: the broker may have lost the message."""
 M = TypeVar("M", bound=Model)
 _IS_LOST = """
 NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
@@ -37,13 +36,13 @@ NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AN
 
 
 def lease() -> timedelta:
-    """Longest work of one worker on a row before another takes it up."""
+    """Longest time of one worker on a row before another may claim it."""
     span: timedelta = settings.RUN_LEASE_TIMEOUT
     return span
 
 
 def waiting(model: type[M], now: datetime) -> list[Any]:
-    """Keys of the rows that a worker should be told of: nobody has them, and none was told just now; oldest first."""
+    """Keys of unclaimed rows that were not announced within `RESEND`, oldest first."""
     again = min(RESEND, lease())
     not_just_now = Q(sent_at=None) | Q(sent_at__lt=now - again) | Q(sent_at__gt=now + again)
     taken_since = Q(state="running", sent_at__lte=F("lease_until") - lease())
@@ -52,7 +51,7 @@ def waiting(model: type[M], now: datetime) -> list[Any]:
 
 
 def announce_waiting(task: str, model: type[M], now: datetime) -> int:
-    """Send the named task for each row that waits; how many."""
+    """Send the named task for each waiting row; returns their number."""
     sent = announce(task, waiting(model, now))
     note_sent(model, sent, now)
     return len(sent)

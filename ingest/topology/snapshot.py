@@ -1,8 +1,7 @@
-"""A region's topology as it stands at a time, kept by the process: read once for what was told last, asked many times.
+"""Per-process cache of a region's topology at a time.
 
-It is asked for by every look at what a component contains and at what fails with it. What a snapshot holds changes
-when topology is received or when a row that was told of ahead comes into force, so both decide whether a kept one
-still holds; nothing is taken on trust for some seconds.
+Every page of contents or dependents of a component reads it. A snapshot is invalid as soon as newer topology has been
+received or a row with a future time has taken effect; both are checked on each use, without a time to live.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from ingest.telemetry.windows.sql import region_number
 from ingest.topology.read import Component, read_components
 
 CACHED = 4
-"""Snapshots that a process keeps: one of 20,000 components takes about 20 MB."""
+"""Snapshots per process; one of 20,000 components takes about 20 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """`components` are those that the topology tells of; `names` also those that these only mention, c2 before c10.
+    """`components` have rows of their own; `names` includes components that these only refer to, c2 before c10.
 
     `contains` and `needed_by` are the ways down: by name what it contains, and what depends on it, in that order too.
     """

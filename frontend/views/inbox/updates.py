@@ -1,7 +1,7 @@
-"""News for an inbox that is open: the incidents that changed, and what the page says around its list.
+"""Updates of an open inbox: changed incidents, and the counts around its list.
 
-A change is announced to every console at once, and all of them ask at the same moment. What they have in common is
-read once for each position of the log; the page itself would be six times the work.
+A change reaches every open console at once, and all of them request updates at the same moment. The shared part is read
+once per log position; rendering the whole page would take six times as long.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from incidents import queries
 from incidents.domain.incident.alerts import Storm
 
 MOST: Final = 100
-"""Rows that are read again at once."""
+"""Largest number of rows in one update."""
 CACHED: Final = 64
-"""Lists that are remembered as of their latest position: each search that is open somewhere is one."""
+"""Cached lists, one per search that is open somewhere, each at its latest position."""
 _UUID: Final = 36
 
 
@@ -45,8 +45,8 @@ class Around:
 @page
 @require_safe
 def rows(request: HttpRequest) -> HttpResponse:
-    """Rows by id as they stand now, each with whether the list of this address still has it, and whether on its first
-    page: for a page that keeps the rows that it shows where they are."""
+    """Current rows by id, flagged "still in this list" and "on its first page", for a page that keeps its rows in
+    place."""
     ids = [value for value in request.GET.getlist("row") if len(value) == _UUID][:MOST]
     given = request.GET.copy()
     given.pop("row", None)
@@ -74,7 +74,7 @@ def rows(request: HttpRequest) -> HttpResponse:
 
 @lru_cache(maxsize=CACHED)
 def _around(database: str, position: str, listing: Listing) -> Around:
-    """As it is now, which is at `position` or after it; whoever is told of what came after asks with a later one."""
+    """State at `position` or later; a page that hears of a newer change requests a later position."""
     del database, position
     first: list[str] = []
     for group in () if listing.problems else range(len(listing.tab.groups)):

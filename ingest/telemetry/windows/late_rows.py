@@ -1,4 +1,4 @@
-"""Rows that came for a window after it had been read."""
+"""Rows of a window that arrived after it had been read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ingest.telemetry.windows.sql import region_number
 
 @dataclass(frozen=True, slots=True)
 class LateRows:
-    """Rows of a window that one receipt brought after the window had been read."""
+    """Late rows of a window, by receipt."""
 
     kind: str
     receipt: str
@@ -32,8 +32,8 @@ def late_rows(
 ) -> list[LateRows]:
     """Rows for the window [start, end) after a position, by receipt.
 
-    Rows of the window; states that began by its start; intervals that overlap it, or did as they were told of
-    before.
+    Rows of the window; states that began by its start; intervals that overlap it, or did in an
+    earlier report.
     """
     with one_snapshot():
         number = region_number(region)
@@ -62,7 +62,7 @@ def _late(kind: Kind, region: int, start: datetime, end: datetime, after: Positi
 def _late_in_files(
     kind: Kind, files: Sequence[str], region: int, start: datetime, end: datetime, after: Position
 ) -> Iterator[LateRows]:
-    """The same where some of the rows lie in files; only events do."""
+    """As `_late`, with some of the rows in files; only events are moved there."""
     import pyarrow as pa  # takes long to load, and few processes read files
 
     from ingest.telemetry.cold.read import query_files
@@ -95,7 +95,7 @@ def _inside(kind: Kind, start: datetime, end: datetime) -> tuple[str, list[datet
         return 't."time" <= %s', [start]
     if not kind.is_interval:
         return 't."time" >= %s AND t."time" < %s', [start, end]
-    # An outage that seemed to last, and is told now to have been over before the window.
-    before = f"""SELECT 1 FROM {table(kind)} AS told WHERE told.region = t.region AND told."time" = t."time"
-        AND told."{kind.key}" = t."{kind.key}" AND told.id < t.id AND told."{kind.end}" > %s"""
+    # An earlier report of the interval still overlaps the window; the new one ends before it.
+    before = f"""SELECT 1 FROM {table(kind)} AS earlier WHERE earlier.region = t.region AND earlier."time" = t."time"
+        AND earlier."{kind.key}" = t."{kind.key}" AND earlier.id < t.id AND earlier."{kind.end}" > %s"""
     return f't."time" < %s AND (t."{kind.end}" > %s OR EXISTS ({before}))', [end, start, start]
