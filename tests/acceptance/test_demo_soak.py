@@ -56,7 +56,7 @@ def test_all_stories_name_the_culprits_and_nobody_else(demo: Stack) -> None:
     kill_web(demo)
     wait_for(lambda: demo.answers() and truth <= blamed(demo), 600, "the incidents")
     assert blamed(demo) == truth
-    wait_for(lambda: "each culprit has its incident" in demo.said, 10, "the last line")
+    wait_for(lambda: "every component at fault has its incident" in demo.said, 10, "the last line")
 
 
 def test_nothing_was_lost_or_doubled_by_the_kill(demo: Stack) -> None:

@@ -65,7 +65,7 @@ def _demo(clone: Path) -> list[dict[str, Any]]:
     for line, name in (
         ("Login", "start to address and login"),
         ("Incident #1", "start to the first incident"),
-        ("each culprit has its incident", "start to all stories"),
+        ("every component at fault has its incident", "start to all stories"),
     ):
         wait_for(lambda line=line: line in said.read_text(), LONGEST, line)  # type: ignore[misc]
         rows.append(_row(name, time.monotonic() - began, "s"))

@@ -16,7 +16,7 @@ from typing import Any
 from tests.acceptance.stack import Stack, wait_for
 from tests.pictures.full import configuration
 
-TOLD = "each culprit has its incident"
+TOLD = "every component at fault has its incident"
 PATIENCE = 900.0  # seconds, on a busy machine
 ALERTS = 60
 STORM = 4_000
