@@ -10,8 +10,8 @@ counts for the rules of the alerts that opened it, each. What became of an incid
 - uncalled: it ended by itself, and no person was called
 - open
 
-and beside that it flapped where it was reopened by an alert, or one of its alerts fired FLAPS times: while it was open,
-or within FLAP_SPAN over several short incidents, each of which flapped then.
+and independent of that it flapped if an alert reopened it, or one of its alerts fired `flapping.FIRINGS` times while it
+was open, or within `flapping.SPAN` over several short incidents, all of which flapped.
 
 Changes are applied to recorded firings: one that lasted less than a longer `for` opens nothing, one that comes back
 within `keep_firing_for` is the same firing. People are taken to answer as they did. What rules opened together with
@@ -28,12 +28,9 @@ from statistics import median
 from typing import Any, Final, Literal, Protocol
 from zoneinfo import ZoneInfo
 
+from incidents.domain.incident.flapping import FIRINGS, SPAN
 from incidents.domain.oncall.load import is_night, morning_after
 
-FLAPS: Final = 3
-"""Firings of one alert within an incident from which on it flapped."""
-FLAP_SPAN: Final = timedelta(hours=1)
-"""Time within which so many firings of one alert are flapping, whichever incidents they opened."""
 WAITS: Final = (5, 10, 15, 30, 60)
 """Minutes that are tried as `for` and as `keep_firing_for`."""
 LEAST_WASTED: Final = 3
@@ -275,15 +272,15 @@ def _worked(past: Past, incident: RuleIncident, note: Note, seen: set[tuple[str,
 
 
 def _flapped(past: Past, incident: RuleIncident) -> bool:
-    """Whether an alert of it fired FLAPS times while it was open, or within FLAP_SPAN over several."""
+    """Whether an alert of it fired `FIRINGS` times while it was open, or within `SPAN` over several."""
     for alert in incident.alerts:
         starts = [one.start for one in past.firings.get(alert, ())]
         first = bisect_left(starts, incident.opened_at - timedelta(minutes=1))
         last = len(starts) if incident.resolved_at is None else bisect_left(starts, incident.resolved_at)
-        if last - first >= FLAPS:
+        if last - first >= FIRINGS:
             return True
-        runs = range(max(0, first - FLAPS + 1), min(last, len(starts) - FLAPS + 1))
-        if any(starts[begin + FLAPS - 1] - starts[begin] <= FLAP_SPAN for begin in runs):
+        runs = range(max(0, first - FIRINGS + 1), min(last, len(starts) - FIRINGS + 1))
+        if any(starts[begin + FIRINGS - 1] - starts[begin] <= SPAN for begin in runs):
             return True
     return False
 

@@ -10,19 +10,11 @@ import uuid
 from django.conf import settings
 from django.db import models
 
+from incidents.domain.notifications.delivery import TITLES
 from incidents.security.encryption import EncryptedText
 
 CALL, OVER = "call", "over"
 """Subject of a notification: somebody is needed, or an incident of which they were notified is over."""
-KINDS = (
-    ("email", "e-mail"),
-    ("webhook", "webhook"),
-    ("teams", "Microsoft Teams"),
-    ("apprise", "service"),
-    ("push", "push on a device"),
-    ("sms", "SMS"),
-    ("voice", "phone call"),
-)
 
 
 class ContactMethod(models.Model):
@@ -32,7 +24,7 @@ class ContactMethod(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="contact_methods"
     )
     name = models.SlugField(max_length=60)
-    kind = models.CharField(max_length=8, choices=KINDS)
+    kind = models.CharField(max_length=8, choices=tuple(TITLES.items()))
     address = EncryptedText()
     secret = EncryptedText(blank=True, default="")
     """Key that signs a webhook's messages."""

@@ -35,6 +35,7 @@ from incidents.domain.alert_rules import (
     uses,
 )
 from incidents.domain.configuration_replay import PastIncident, compare, with_silence
+from incidents.domain.incident.flapping import FIRINGS
 from incidents.domain.suppression.rules import Matcher, Silence
 from incidents.domain.values import rfc3339
 from incidents.reports.on_call_load import LATE, days_from, people_zones
@@ -217,48 +218,56 @@ def _effect_json(one: Effect) -> Json:
 # ----------------------------------------------------------------------------------------------------------
 class RuleProposalShape(s.Serializer[Any]):
     change = s.ChoiceField(choices=sorted(SENTENCES.keys() - {"inhibit"}))
-    minutes = s.IntegerField(allow_null=True, help_text="of `for` and `keep_firing_for`")
+    minutes = s.IntegerField(
+        allow_null=True, help_text="minutes of `for` or `keep_firing_for`; null: another kind of change"
+    )
     sentence = s.CharField()
     replayed = s.BooleanField(
-        help_text="calls are those of the configuration in force, replayed; else those that were recorded"
+        help_text="source of the calls: true: replay of the current configuration; false: recorded calls"
     )
     calls_before = s.IntegerField()
     calls_after = s.IntegerField()
     calls_fewer = s.IntegerField()
-    later = s.IntegerField(help_text="incidents that would have called somebody later")
-    minutes_later = s.FloatField(allow_null=True, help_text="median of those")
-    missed = s.IntegerField(help_text="incidents that people acted on and that would have called no one")
-    acted = s.IntegerField(help_text="incidents that people acted on")
+    later = s.IntegerField(help_text="number of incidents that would have paged later")
+    minutes_later = s.FloatField(allow_null=True, help_text="median delay of these incidents in minutes")
+    missed = s.IntegerField(
+        help_text="number of incidents that people acted on and that would not have paged"
+    )
+    acted = s.IntegerField(help_text="number of incidents that people acted on")
 
 
 class AlertRuleShape(s.Serializer[Any]):
     rule = s.CharField(help_text="`alertname`, else the group of the alert, else its title")
     integration = s.CharField()
-    matchers = s.ListField(child=s.CharField(), help_text="that find its alerts; empty without `alertname`")
+    matchers = s.ListField(child=s.CharField(), help_text="matchers of its alerts; empty without `alertname`")
     verdict = s.ChoiceField(choices=["useful", "mixed", "ignored", "flapping", "quiet", "open"])
     firings = s.IntegerField()
-    alerts = s.IntegerField(help_text="different ones")
+    alerts = s.IntegerField(help_text="number of distinct alerts")
     incidents = s.IntegerField()
     calls = s.IntegerField()
-    acknowledged = s.IntegerField(help_text="incidents, by a person")
-    acted = s.IntegerField(help_text="incidents on which a person did more than acknowledge or snooze")
-    ignored = s.IntegerField(help_text="incidents that called somebody and ended by themselves")
-    false_alarms = s.IntegerField(help_text="incidents that a person resolved with the cause `none`")
-    uncalled = s.IntegerField(help_text="incidents that ended by themselves and called nobody")
+    acknowledged = s.IntegerField(help_text="number of incidents acknowledged by a person")
+    acted = s.IntegerField(
+        help_text="number of incidents on which a person did more than acknowledge or snooze"
+    )
+    ignored = s.IntegerField(help_text="number of incidents that paged a person and ended by themselves")
+    false_alarms = s.IntegerField(help_text="number of incidents resolved by a person with the cause `none`")
+    uncalled = s.IntegerField(help_text="number of incidents that ended by themselves without a page")
     open = s.IntegerField()
     flapped = s.IntegerField(
-        help_text="incidents that reopened, or whose alert fired three times, also within an hour"
+        help_text=f"number of incidents that an alert reopened, or with an alert that fired {FIRINGS} times or more"
     )
-    wasted_calls = s.IntegerField(help_text="calls of incidents that were ignored or a false alarm")
+    wasted_calls = s.IntegerField(
+        help_text="number of pages for incidents that were ignored or a false alarm"
+    )
     proposal = RuleProposalShape(allow_null=True)
     alternatives = RuleProposalShape(many=True)
-    tried = s.BooleanField(help_text="whether changes were tried; only of the worst rules")
+    tried = s.BooleanField(help_text="true: changes were tried, which is done for the worst rules only")
 
 
 class AlertRulesShape(s.Serializer[Any]):
     start = s.DateTimeField()
     end = s.DateTimeField()
-    since = s.DateTimeField(help_text="proposals were tried on what was recorded from here on")
+    since = s.DateTimeField(help_text="start of the record on which proposals were tried")
     complete = s.BooleanField(help_text=f"false: the period has more than {MOST_EVENTS:,} events")
     rules = AlertRuleShape(many=True)
 
@@ -267,7 +276,7 @@ class AlertRulesView(IncidentAPI):
     @extend_schema(
         operation_id="alert_rules",
         parameters=[
-            OpenApiParameter("end", str, description="RFC 3339, the end of the period; default: now"),
+            OpenApiParameter("end", str, description="end of the period, RFC 3339; default: now"),
             OpenApiParameter("days", int, description=f"1 to {MOST_DAYS}; default: {DAYS}"),
         ],
         responses={200: AlertRulesShape, **ERRORS},

@@ -156,24 +156,28 @@ class SourceShape(CountedShape):
 
 
 class ReplayedShape(s.Serializer[Any]):
-    suppressed = s.IntegerField(help_text="firings that the silence would have suppressed back")
-    calls_before = s.IntegerField(help_text="calls of all incidents that opened in that time")
+    suppressed = s.IntegerField(help_text="number of firings that the silence would have suppressed")
+    calls_before = s.IntegerField(help_text="number of pages of all incidents opened in the period")
     calls_after = s.IntegerField()
-    missed = s.IntegerField(help_text="incidents with a confirmed cause without a call")
-    of = s.IntegerField(help_text="incidents with a confirmed cause")
+    missed = s.IntegerField(help_text="number of incidents with a confirmed cause left without a page")
+    of = s.IntegerField(help_text="number of incidents with a confirmed cause")
 
 
 class RuleShape(s.Serializer[Any]):
     change = s.ChoiceField(choices=["for", "keep_firing_for", "inhibit", "no_paging"])
-    minutes = s.IntegerField(allow_null=True, help_text="of `for` and `keep_firing_for`")
-    by = s.CharField(allow_null=True, help_text="name of the rule that inhibits it")
+    minutes = s.IntegerField(
+        allow_null=True, help_text="minutes of `for` or `keep_firing_for`; null: another kind of change"
+    )
+    by = s.CharField(allow_null=True, help_text="name of the inhibiting alert rule; null: none")
     sentence = s.CharField()
-    firings_before = s.IntegerField(help_text="of all alerts of the rule")
+    firings_before = s.IntegerField(help_text="number of firings of all alerts of the rule")
     firings_after = s.IntegerField()
-    calls_before = s.IntegerField(help_text="recorded calls of the incidents of the rule")
+    calls_before = s.IntegerField(help_text="number of recorded pages of the incidents of the rule")
     calls_after = s.IntegerField()
-    missed = s.IntegerField(help_text="incidents that people acted on and that would have called no one")
-    acted = s.IntegerField(help_text="incidents that people acted on")
+    missed = s.IntegerField(
+        help_text="number of incidents that people acted on and that would not have paged"
+    )
+    acted = s.IntegerField(help_text="number of incidents that people acted on")
 
 
 class NoisyShape(CountedShape):
@@ -181,14 +185,16 @@ class NoisyShape(CountedShape):
     title = s.CharField()
     component = s.CharField(allow_null=True)
     integration = s.CharField()
-    matchers = s.ListField(child=s.CharField(), help_text="of the proposed silence")
+    matchers = s.ListField(child=s.CharField(), help_text="matchers of the proposed silence")
     replayed = ReplayedShape()
-    rule = RuleShape(allow_null=True, help_text="a change of its rule that spares half of the firings")
+    rule = RuleShape(
+        allow_null=True, help_text="change of the alert rule that avoids half of the firings; null: none"
+    )
 
 
 class NoiseShape(s.Serializer[Any]):
     start = s.DateTimeField()
-    end = s.DateTimeField(help_text="where reading stopped")
+    end = s.DateTimeField(help_text="end of the events read")
     complete = s.BooleanField()
     fired = s.IntegerField()
     sources = SourceShape(many=True)

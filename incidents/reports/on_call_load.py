@@ -315,22 +315,24 @@ class GiniShape(s.Serializer[Any]):
 
 class MostShape(s.Serializer[Any]):
     person = s.CharField()
-    share = s.FloatField(help_text="of the hours of the team")
-    ratio = s.FloatField(help_text="over an equal share; 1 is equal")
+    share = s.FloatField(help_text="share of the hours of the team")
+    ratio = s.FloatField(help_text="ratio to an equal share; 1: equal")
 
 
 class TeamLoadShape(s.Serializer[Any]):
-    team = s.CharField(allow_null=True, help_text="null: schedules without a team")
-    people = s.IntegerField(help_text="people who take turns")
+    team = s.CharField(allow_null=True, help_text="slug of the team; null: schedules without a team")
+    people = s.IntegerField(help_text="people in the rotation")
     hours = s.FloatField()
     night_hours = s.FloatField()
     interruptions = s.IntegerField()
     night_interruptions = s.IntegerField()
     gini = GiniShape()
     most = MostShape(allow_null=True)
-    cycle_days = s.FloatField(allow_null=True, help_text="until everybody in the longest rotation had a turn")
+    cycle_days = s.FloatField(
+        allow_null=True, help_text="days until everyone in the longest rotation has had a turn"
+    )
     shorter_than_cycle = s.BooleanField(
-        help_text="the period is shorter than that, so that shares cannot be equal"
+        help_text="true: the period is shorter than a rotation, so shares cannot be equal"
     )
 
 
@@ -343,19 +345,19 @@ class WeekShape(s.Serializer[Any]):
 class PersonLoadShape(s.Serializer[Any]):
     person = s.CharField()
     team = s.CharField(allow_null=True)
-    time_zone = s.CharField(help_text="of the quiet hours of the person, else of the rotation, else UTC")
+    time_zone = s.CharField(help_text="time zone of the person's quiet hours, else of the rotation, else UTC")
     hours = s.FloatField()
-    night_hours = s.FloatField(help_text="22:00 to 07:00 in that zone")
+    night_hours = s.FloatField(help_text="hours between 22:00 and 07:00 in this zone")
     weekend_hours = s.FloatField()
-    messages = s.IntegerField(help_text="that reached the person, one for each call")
-    interruptions = s.IntegerField(help_text="messages within 5 minutes are one")
+    messages = s.IntegerField(help_text="number of messages that reached the person, one per page")
+    interruptions = s.IntegerField(help_text="number of interruptions; messages within 5 minutes count once")
     night_interruptions = s.IntegerField()
-    acknowledged = s.IntegerField(help_text="incidents")
+    acknowledged = s.IntegerField(help_text="number of incidents")
     acknowledge_seconds = s.IntegerField(
-        allow_null=True, help_text="median, from the first message to that person"
+        allow_null=True, help_text="median seconds from the first message to this person"
     )
-    share = s.FloatField(allow_null=True, help_text="of the hours of the team")
-    ratio = s.FloatField(allow_null=True, help_text="over an equal share; 1 is equal")
+    share = s.FloatField(allow_null=True, help_text="share of the hours of the team")
+    ratio = s.FloatField(allow_null=True, help_text="ratio to an equal share; 1: equal")
     weeks = WeekShape(many=True, help_text=f"the last {WEEKS} weeks up to the end, oldest first")
 
 
@@ -364,7 +366,7 @@ class OnCallLoadShape(s.Serializer[Any]):
     end = s.DateTimeField()
     complete = s.BooleanField(help_text=f"false: only the first {MOST_EVENTS:,} events were read")
     teams = TeamLoadShape(many=True)
-    people = PersonLoadShape(many=True, help_text="one for each team of a person")
+    people = PersonLoadShape(many=True, help_text="one entry per person and team")
 
 
 class OnCallLoadView(IncidentAPI):
@@ -372,7 +374,7 @@ class OnCallLoadView(IncidentAPI):
         operation_id="on_call_load",
         parameters=[
             OpenApiParameter("team", str, description="default: all teams"),
-            OpenApiParameter("end", str, description="RFC 3339, the end of the period; default: now"),
+            OpenApiParameter("end", str, description="end of the period, RFC 3339; default: now"),
             OpenApiParameter("days", int, description=f"1 to {MOST_DAYS}; default: {DAYS}"),
         ],
         responses={200: OnCallLoadShape, **ERRORS},

@@ -20,7 +20,7 @@ class ReportScheduleSerializer(Strict, s.ModelSerializer[ReportSchedule]):
         model = ReportSchedule
         fields = ("name", "title", "cadence", "region", "team", "zone", "hour", "analyses", "enabled")
         extra_kwargs: ClassVar[dict[str, Any]] = {
-            "hour": {"help_text": "hours after the end of a period at which its report is made, 0 to 23"},
+            "hour": {"help_text": "hours from the end of a period to its report, 0 to 23"},
             "zone": {"help_text": "IANA time zone, such as Europe/Berlin"},
         }
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.views.pages import page, show
 from frontend.views.reports.tables import Column, csv_address, csv_answer, sorted_rows
+from incidents.domain.incident.flapping import FIRINGS
 from incidents.domain.values import parse_rfc3339
 from incidents.reports.alert_rules import DAYS, MOST_DAYS, alert_rules, rules_json
 from incidents.reports.on_call_load import days_from
@@ -26,7 +27,7 @@ COLUMNS: Final = (
     Column("acted", "Acted on", hint="a person did more than acknowledge or snooze"),
     Column("ignored", "Ignored", hint="paged someone, and resolved automatically"),
     Column("false_alarms", "False alarms", hint="resolved by a person as a false alarm"),
-    Column("flapped", "Flapped", hint="reopened by an alert, or an alert fired three times"),
+    Column("flapped", "Flapped", hint=f"reopened by an alert, or an alert fired {FIRINGS} times"),
     Column("wasted_calls", "Wasted calls", hint="of incidents that were ignored or a false alarm"),
 )
 FIELDS: Final = (

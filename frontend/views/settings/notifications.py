@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend.time_input import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.paging import listed
-from incidents.domain.notifications.delivery import ACCOUNT
+from incidents.domain.notifications.delivery import ACCOUNT, TITLES
 from incidents.domain.notifications.push import read_subscription
 from incidents.domain.values import SEVERITIES, CommandRefusedError, InvalidValueError
 from incidents.notifications import contact_methods
@@ -28,14 +28,8 @@ from incidents.notifications.recipients import preferences, reachable
 SHOWN = 20
 """Messages that the page lists, the newest first."""
 BLANK_RULES = 2
-KINDS = (
-    ("email", "E-mail"),
-    ("apprise", "Chat and others (Apprise)"),
-    ("teams", "Microsoft Teams (Workflows)"),
-    ("sms", "SMS (this installation's provider)"),
-    ("voice", "Phone call (this installation's provider)"),
-    ("webhook", "Webhook"),
-)
+CHOICES = tuple((kind, f"{title[0].upper()}{title[1:]}") for kind, title in TITLES.items() if kind != "push")
+"""Kinds that a form adds; push is added by the device itself."""
 
 
 @page
@@ -93,7 +87,13 @@ def channels(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("channels"))
     rows = list(ContactMethod.objects.filter(user=None).order_by("name"))
     found = listed(request, rows, _method_name, lambda row: (row.name,))
-    context = {"methods": _shown(found.rows), "list": found, "kinds": KINDS, "errors": errors, "typed": typed}
+    context = {
+        "methods": _shown(found.rows),
+        "list": found,
+        "kinds": CHOICES,
+        "errors": errors,
+        "typed": typed,
+    }
     status = 400 if errors else 200
     return show(request, "frontend/settings/channels.html", context, section="settings", status=status)
 
@@ -228,7 +228,7 @@ def _listed(
         "email": user.email,
         "unreachable": unreachable([user.username]).get(user.username),
         "names": names,
-        "kinds": KINDS,
+        "kinds": CHOICES,
         "push_key": push_public_key(),
         "rules": [*rules, *({"method": "", "severities": [], "shown": ""} for _ in range(BLANK_RULES))],
         "quiet": known.quiet or {},

@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import Final
 
 FIRINGS: Final = 5
-"""Firings within an hour from which on an alert is flapping."""
+"""Least firings of an alert within `SPAN` that are flapping."""
+SPAN: Final = timedelta(hours=1)
 QUIET: Final = timedelta(minutes=15)
 """Time without a firing after which an incident with flapping alerts is resolved."""
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 from incidents.domain.incident.state import Incident, at_second
@@ -39,7 +39,17 @@ from incidents.domain.values import (
 # ----------------------------------------------------------------------------------------------------------
 Kind = Literal["email", "webhook", "teams", "apprise", "push", "sms", "voice"]
 Source = Literal["method", "account", "direct"]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+TITLES: Final[Mapping[Kind, str]] = {
+    "email": "e-mail",
+    "webhook": "webhook",
+    "teams": "Microsoft Teams",
+    "apprise": "other service (Apprise)",
+    "push": "push on a device",
+    "sms": "SMS",
+    "voice": "phone call",
+}
+"""Kinds of contact methods, with their names in the console."""
+KINDS: Final = tuple(TITLES)
 
 RULES_LIMIT: Final = 20
 LONGEST_DELAY: Final = 24 * 3600

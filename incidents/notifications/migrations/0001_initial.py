@@ -81,7 +81,7 @@ class Migration(migrations.Migration):
                             ("email", "e-mail"),
                             ("webhook", "webhook"),
                             ("teams", "Microsoft Teams"),
-                            ("apprise", "service"),
+                            ("apprise", "other service (Apprise)"),
                             ("push", "push on a device"),
                             ("sms", "SMS"),
                             ("voice", "phone call"),

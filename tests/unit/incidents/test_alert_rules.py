@@ -181,29 +181,29 @@ def test_figures_of_a_rule_are_those_of_its_period(log: Log) -> None:
     assert (use.acted, use.ignored, use.verdict) == (1, 1, "useful")
 
 
-def test_three_firings_of_an_alert_within_an_incident_are_flapping(log: Log) -> None:
-    for minute in (0, 4, 8):
+def test_five_firings_of_an_alert_within_an_incident_are_flapping(log: Log) -> None:
+    for minute in (0, 2, 4, 6, 8):
         log.alert(minute)
-        log.alert(minute + 2, fired=False)
+        log.alert(minute + 1, fired=False)
     stream = log.opened(0.1)
     log.resolved(stream, 11)
     assert (log.use.flapped, log.use.verdict) == (1, "flapping")
 
 
-def test_three_short_incidents_of_an_alert_within_an_hour_flapped_each(log: Log) -> None:
-    for minute in (0, 25, 50, 400, 431, 462):
+def test_five_short_incidents_of_an_alert_within_an_hour_flapped_each(log: Log) -> None:
+    for minute in (0, 14, 28, 42, 56, 400, 416, 432, 448, 464):
         log.fleeting(minute)
-    assert [one.flapped for one in log.past.incidents] == [True, True, True, False, False, False]
-    assert (log.use.flapped, log.use.verdict) == (3, "flapping")
+    assert [one.flapped for one in log.past.incidents] == [True] * 5 + [False] * 5
+    assert (log.use.flapped, log.use.verdict) == (5, "flapping")
 
 
 def test_short_incidents_of_different_alerts_did_not_flap(log: Log) -> None:
-    for minute, alert in ((0, "a1"), (10, "a2"), (20, "a3")):
+    for minute, alert in ((0, "a1"), (10, "a2"), (20, "a3"), (30, "a4"), (40, "a5")):
         log.alert(minute, alert=alert)
         stream = log.opened(minute, alert)
         log.alert(minute + 3, fired=False, alert=alert)
         log.resolved(stream, minute + 3)
-    assert (log.use.flapped, log.use.incidents) == (0, 3)
+    assert (log.use.flapped, log.use.incidents) == (0, 5)
 
 
 def test_an_incident_that_an_alert_reopened_flapped_and_one_that_a_person_reopened_did_not(log: Log) -> None:

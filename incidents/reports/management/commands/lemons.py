@@ -29,7 +29,7 @@ class Command(LineCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--days", type=int, default=DAYS, help=f"1 to {MOST_DAYS}; default {DAYS}")
         parser.add_argument("--end", metavar="T", help="end of the window, RFC 3339; default: now")
-        parser.add_argument("--region", action="append", default=[], help="only this region; may be repeated")
+        parser.add_argument("--region", action="append", default=[], help="only this region; repeatable")
         parser.add_argument(
             "--level", type=float, default=LEVEL, help=f"accepted share of false positives; default {LEVEL}"
         )

@@ -64,7 +64,7 @@ class Command(LineCommand):
             metavar="DURATION",
             help="interval between windows; default: that of its schedule, else 5m",
         )
-        parser.add_argument("--region", action="append", default=[], help="only this region; may be repeated")
+        parser.add_argument("--region", action="append", default=[], help="only this region; repeatable")
         parser.add_argument("--json", action="store_true", help="print JSON with every finding")
 
     def work(self, **options: Any) -> None:
