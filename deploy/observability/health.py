@@ -379,7 +379,7 @@ def foreign_database() -> str | None:
     if unknown:
         return (
             f"The database was migrated by a newer version: this one does not know {', '.join(unknown)}. Start that"
-            " version or a later one; to go back, restore the back-up from before the upgrade."
+            " version or a later one; to go back, restore the backup from before the upgrade."
         )
     return None
 
