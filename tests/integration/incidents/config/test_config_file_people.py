@@ -189,7 +189,7 @@ def test_members_come_change_and_go_on_the_record(file: Path) -> None:
         ("- team: nobody\n  user: bob\n  role: viewer\n", r"line 2: members\[1\].team: no team"),
         ("- team: storage\n  user: bob\n  role: boss\n", r"line 4: members\[1\].role: "),
         ("- team: storage\n  user: bob\n", r"line 2: members\[1\].role: "),
-        ('- team: storage\n  user: "b\\0b"\n  role: viewer\n', r"line 3: members\[1\].user: is needed"),
+        ('- team: storage\n  user: "b\\0b"\n  role: viewer\n', r"line 3: members\[1\].user: is required"),
         (
             "- team: storage\n  user: bob\n  role: viewer\n- team: storage\n  user: bob\n  role: admin\n",
             r"line 6: members\[2\].user: `storage/bob` is a duplicate",

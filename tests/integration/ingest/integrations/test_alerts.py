@@ -191,7 +191,7 @@ def test_a_payload_that_no_mapping_reads_is_stored_and_shown(key: str) -> None:
     found = delivered(told["receipt"])
     assert found is not None
     assert json.loads(found.payload) == UNKNOWN
-    assert [title[:53] for title, *_ in tickets()] == [
+    assert [title[:56] for title, *_ in tickets()] == [
         "Payloads from monitoring are stored but contain no alert"
     ]
 
