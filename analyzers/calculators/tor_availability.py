@@ -90,7 +90,7 @@ def _critical(status: TargetComparison, promised: str) -> str:
         return (
             f"{used}. One such device is on the critical path: what hangs on it alone cannot keep {promised}."
         )
-    return f"{used}. One such device is not on the critical path: a second one beside it buys nothing."
+    return f"{used}. A single device is not on the critical path: a second one gains nothing."
 
 
 def _nines(status: TargetComparison) -> float:
@@ -164,7 +164,7 @@ def _by_target(values: Values, status: TargetComparison) -> Rows:
 TOR_AVAILABILITY = Calculator(
     slug="tor-availability",
     title="ToR availability",
-    question="Is one top-of-rack switch good enough for what hangs on it, or is it on the critical path?",
+    question="Is a single top-of-rack switch reliable enough for its dependents, or is it on the critical path?",
     formula="1 − (soft × reboot + (1 − soft) × replacement) × devices out a month ÷ 43,200 min",
     analyzer="tor_availability",
     inputs=INPUTS,

@@ -28,7 +28,7 @@ densities.forEach((one) => {
 // Times by the browser's clock or in UTC; theme.js tells the server before the page is shown once more.
 const clocks = document.querySelectorAll("input[name=clock]");
 const browserZone = document.querySelector("[data-browser-zone]");
-if (browserZone) browserZone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "Browser time zone";
+if (browserZone) browserZone.textContent = `${Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC"} (browser)`;
 clocks.forEach((one) => {
   let kept = "here";
   try { kept = localStorage.getItem("clock") || "here"; } catch { /* the browser's own then */ }

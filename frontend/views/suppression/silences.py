@@ -91,7 +91,7 @@ def preview(request: HttpRequest) -> HttpResponse:
     ]
     shown, problem = list[tuple[str, writing.SilencePreview | None]](), ""
     try:
-        if "matchers" in request.GET:
+        if request.GET.get("matchers", "").strip():
             shown.append(("", writing.preview(read_matchers(request.GET["matchers"]))))
         for number in numbers[:MOST_PREVIEWED]:
             text = writing.matchers_in_common(number)
