@@ -290,7 +290,7 @@ def test_a_schedule_that_a_policy_calls_stays_and_says_why() -> None:
     steps = [{"after": 0, "actions": [{"schedule": "storage"}]}]
     EscalationPolicy.objects.create(slug="disks", name="Disks", steps=steps)
     answer = signed_in("alice").post("/settings/schedules/storage/remove", follow=True)
-    assert "called by the escalation policy Disks; change that first." in answer.content.decode()
+    assert "used by the escalation policy Disks; change that first." in answer.content.decode()
     assert OnCallSchedule.objects.exists()
 
 
