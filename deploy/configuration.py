@@ -75,14 +75,14 @@ class PersonCallsShape(s.Serializer[Any]):
 
 
 class KnownShape(s.Serializer[Any]):
-    incidents = s.IntegerField(help_text="with a confirmed cause, known before and after")
+    incidents = s.IntegerField(help_text="number of incidents with a confirmed cause, known before and after")
     earlier = s.IntegerField()
     later = s.IntegerField()
     minutes = EstimateShape(help_text="change of the mean time at which they are known; negative: earlier")
 
 
 class AnalyzerMissedShape(MissedShape):
-    incidents = s.IntegerField(help_text="that nobody would have known of")
+    incidents = s.IntegerField(help_text="number of incidents that would not have been known")
     numbers = s.ListField(child=s.IntegerField())
 
 
@@ -95,11 +95,11 @@ class AnalyzerComparedShape(s.Serializer[Any]):
 
 class AnalyzerReplayShape(s.Serializer[Any]):
     schedule = s.CharField()
-    before = s.DictField(allow_null=True, help_text="a backtest; null where it does not run")
+    before = s.DictField(allow_null=True, help_text="backtest; null: the schedule does not run")
     after = s.DictField(allow_null=True)
     compared = AnalyzerComparedShape(allow_null=True)
     versions = s.CharField(allow_null=True, help_text="`before` has recorded verdicts of these versions")
-    reason = s.CharField(allow_null=True, help_text="why nothing was compared")
+    reason = s.CharField(allow_null=True, help_text="reason for a missing comparison; null: compared")
 
 
 class ConfigurationReplayShape(s.Serializer[Any]):
@@ -109,17 +109,23 @@ class ConfigurationReplayShape(s.Serializer[Any]):
     start = s.DateTimeField()
     end = s.DateTimeField()
     complete = s.BooleanField(help_text="false: reading stopped at `end`, after 50,000 events")
-    incidents = s.IntegerField(help_text="opened in the span, or opened by one of the configurations")
-    never_opened = s.IntegerField(help_text="would open no more: suppressed until their alerts are over")
-    opened_anew = s.IntegerField(help_text="would open: suppressed now, let through by the file")
+    incidents = s.IntegerField(
+        help_text="number of incidents opened in the span, or by one of the configurations"
+    )
+    never_opened = s.IntegerField(
+        help_text="number of incidents that no longer open: suppressed until their alerts end"
+    )
+    opened_anew = s.IntegerField(
+        help_text="number of incidents that newly open: suppressed now, not by the file"
+    )
     calls = CallsShape()
     people = PersonCallsShape(many=True)
     right_team = RightTeamShape()
     missed = MissedShape()
-    examples = s.DictField(help_text="by more, fewer, earlier, later and missed: the first three incidents")
+    examples = s.DictField(help_text="first three incidents by more, fewer, earlier, later and missed")
     analyzers = AnalyzerReplayShape(many=True, help_text="schedules that differ")
-    left_out = s.ListField(child=s.CharField(), help_text="what is not replayed")
-    exceeded = s.ListField(child=s.CharField(), help_text="thresholds that the figures are above")
+    left_out = s.ListField(child=s.CharField(), help_text="influences that are not replayed")
+    exceeded = s.ListField(child=s.CharField(), help_text="exceeded thresholds")
 
 
 class ToReplayShape(s.Serializer[Any]):

@@ -31,13 +31,16 @@ class Schedule(models.Model):
         max_length=60,
         blank=True,
         default="",
-        help_text="which of the analyzer's inputs; empty: the first that has rows",
+        help_text="input of the analyzer; empty: the first with rows",
     )
     params = models.JSONField(default=dict, blank=True)
     length = models.DurationField(help_text="of a window")
-    every = models.DurationField(help_text="how much apart windows end, on multiples since the epoch")
+    every = models.DurationField(
+        help_text="interval between the ends of windows, on multiples since the epoch"
+    )
     grace = models.DurationField(
-        default=timedelta(seconds=30), help_text="how long after its end, in data time, a window is read"
+        default=timedelta(seconds=30),
+        help_text="grace after the end of a window, in data time, before it is read",
     )
     idle = models.DurationField(
         default=timedelta(minutes=2),
@@ -176,8 +179,8 @@ class TelemetryCursor(models.Model):
     first = models.DateTimeField(help_text="oldest data time")
     latest = models.DateTimeField(help_text="newest data time")
     first_arrived_at = models.DateTimeField()
-    arrived_at = models.DateTimeField(help_text="when the newest data time came")
-    last_received_at = models.DateTimeField(help_text="when anything last came")
+    arrived_at = models.DateTimeField(help_text="time of receipt of the newest data time")
+    last_received_at = models.DateTimeField(help_text="time of receipt of the latest row")
 
     class Meta:
         constraints = (
@@ -197,7 +200,7 @@ class ProbeRequest(models.Model):
     question = models.CharField(max_length=40, help_text="id of the question")
     src = models.CharField(max_length=600)
     dst = models.CharField(max_length=600)
-    hops = models.JSONField(default=list, help_text="what the probes should pass; empty: any path")
+    hops = models.JSONField(default=list, help_text="components that the probes should pass; empty: any path")
     packets = models.PositiveIntegerField()
     until = models.DateTimeField()
 

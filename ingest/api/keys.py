@@ -195,7 +195,7 @@ def change(name: str, fields: Mapping[str, Any], context: Context | None = None)
     if not given.keys() <= {"scopes", "endpoints", "region", "mapping", "expires_at"} or not set(
         given.get("scopes", ())
     ) <= set(SCOPES):
-        raise ValueError("that of a key does not change so")
+        raise ValueError("a key has no such setting or scope")
     return _change(name, given, context)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import Final
 
+from deploy.env import VARIABLES
+from ingest.telemetry.kinds import KINDS
 from tests.architecture.reading import sources, statements
 from tests.places import ROOT, TESTS
 
@@ -92,3 +95,28 @@ def test_a_docstring_begins_with_its_noun() -> None:
         for text in docstrings(ast.parse(source))
         if CLAUSE.match(text)
     ] == []
+
+
+HELP: Final = frozenset({"help", "help_text", "description"})
+"""Arguments with a text about a field, a parameter, a setting or a command."""
+
+
+def helps(tree: ast.Module) -> Iterator[str]:
+    """Texts that describe what a reader can set or read: the first part where one is composed."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in HELP:
+            value = node.value.values[0] if isinstance(node.value, ast.JoinedStr) else node.value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.value
+
+
+def test_a_help_text_begins_with_its_noun() -> None:
+    given = [
+        (str(path.relative_to(ROOT)), text)
+        for path in sources()
+        if "help" in (source := path.read_text()) or "description" in source
+        for text in helps(ast.parse(source))
+    ]
+    given += [("deploy/settings.py", one.help) for one in VARIABLES.values()]
+    given += [(f"kind {kind.name}", field.help) for kind in KINDS.values() for field in kind.fields]
+    assert [one for one in given if re.match(CLAUSE.pattern, one[1], re.IGNORECASE)] == []

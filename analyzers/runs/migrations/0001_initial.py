@@ -102,7 +102,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         default="",
-                        help_text="which of the analyzer's inputs; empty: the first that has rows",
+                        help_text="input of the analyzer; empty: the first with rows",
                         max_length=60,
                     ),
                 ),
@@ -111,14 +111,14 @@ class Migration(migrations.Migration):
                 (
                     "every",
                     models.DurationField(
-                        help_text="how much apart windows end, on multiples since the epoch"
+                        help_text="interval between the ends of windows, on multiples since the epoch"
                     ),
                 ),
                 (
                     "grace",
                     models.DurationField(
                         default=datetime.timedelta(seconds=30),
-                        help_text="how long after its end, in data time, a window is read",
+                        help_text="grace after the end of a window, in data time, before it is read",
                     ),
                 ),
                 (
@@ -174,8 +174,8 @@ class Migration(migrations.Migration):
                 ("first", models.DateTimeField(help_text="oldest data time")),
                 ("latest", models.DateTimeField(help_text="newest data time")),
                 ("first_arrived_at", models.DateTimeField()),
-                ("arrived_at", models.DateTimeField(help_text="when the newest data time came")),
-                ("last_received_at", models.DateTimeField(help_text="when anything last came")),
+                ("arrived_at", models.DateTimeField(help_text="time of receipt of the newest data time")),
+                ("last_received_at", models.DateTimeField(help_text="time of receipt of the latest row")),
             ],
             options={
                 "constraints": [
@@ -293,7 +293,9 @@ class Migration(migrations.Migration):
                 ("dst", models.CharField(max_length=600)),
                 (
                     "hops",
-                    models.JSONField(default=list, help_text="what the probes should pass; empty: any path"),
+                    models.JSONField(
+                        default=list, help_text="components that the probes should pass; empty: any path"
+                    ),
                 ),
                 ("packets", models.PositiveIntegerField()),
                 ("until", models.DateTimeField()),

@@ -38,12 +38,14 @@ class ReportShape(s.Serializer[Any]):
     """A report by a person or a sender."""
 
     title = s.CharField(max_length=300, help_text="one-line summary")
-    component = s.CharField(required=False, help_text=f"what fails: {COMPONENT_FORM}; decides the team")
+    component = s.CharField(
+        required=False, help_text=f"failing component, {COMPONENT_FORM}; selects the team"
+    )
     severity = s.ChoiceField(choices=SEVERITIES, required=False, help_text="default: warning")
     dedup_key = s.CharField(
         max_length=255,
         required=False,
-        help_text="if an incident with this key is open, the report joins it; not empty",
+        help_text="key of the problem: the report joins the open incident with the same key; not empty",
     )
     description = s.CharField(max_length=20_000, required=False)
     labels = s.DictField(child=s.CharField(), required=False, help_text="at most 50")
