@@ -26,7 +26,7 @@ from ingest.telemetry.cold import files
 from ingest.telemetry.cold.rows import copy_batches, schema_of
 from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.store import tables
+from ingest.telemetry.store import sharding, tables
 from ingest.telemetry.store.tables import Span, existing, one_snapshot, patience, retention_of, table
 
 QUIET_FOR = timedelta(hours=1)
@@ -88,6 +88,8 @@ def _move(kind: Kind, span: Span, now: datetime, done: Moved) -> None:
         return
     if _regions(kind.name, start, until, "received_at > %s", now - QUIET_FOR):
         return
+    if sharding.is_sharded() and not _is_shown(kind, start, until):
+        return
     file = f"{kind.name}/{start:%Y/%m/%d/%H%M%S}-{uuid4().hex[:12]}.parquet"
     with connection.cursor() as cursor:
         cursor.execute(
@@ -104,8 +106,15 @@ def _move(kind: Kind, span: Span, now: datetime, done: Moved) -> None:
 
 def _has_rows(partition: str) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {partition})")
-        return bool(cursor.fetchone()[0])
+        cursor.execute(f"SELECT 1 FROM {partition} LIMIT 1")
+        return cursor.fetchone() is not None
+
+
+def _is_shown(kind: Kind, start: datetime, until: datetime) -> bool:
+    """Whether the nodes show all rows that the log tells of: one that lost the coordinator may hold some back."""
+    upto = watermark()
+    regions = _regions(kind.name, start, until)
+    return all(sharding.shows_all(kind.name, region, start, until, upto) for region in regions)
 
 
 def _has_unfinished(kind: str, start: datetime, until: datetime) -> bool:
@@ -159,7 +168,8 @@ def _switch(number: int) -> bool:
         kind = KINDS[name]
         first, last = int(start.timestamp()), int(until.timestamp())
         if (first, last) in existing(kind):
-            cursor.execute(f"LOCK TABLE ONLY {table(kind)} IN ACCESS EXCLUSIVE MODE")
+            only = "" if sharding.is_sharded() else "ONLY"
+            cursor.execute(f"LOCK TABLE {only} {table(kind)} IN ACCESS EXCLUSIVE MODE")
             # Rows that the file may lack: their event was not below the watermark when it was written.
             grown = _regions(name, start, until, "(epoch, txid) >= (%s, %s::xid8)", epoch, txid)
             if not (grown or _has_unfinished(name, start, until)):

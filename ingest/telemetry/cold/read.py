@@ -41,18 +41,19 @@ def query_files(
     names: Sequence[str],
     region: int,
     span: tuple[datetime, datetime],
-    hot: tuple[str, Sequence[object]],
+    hot: tuple[str, Sequence[object]] | None,
     without: Sequence[int],
     tables: Mapping[str, pa.Table],
     text: str,
     parameters: Sequence[object],
 ) -> dict[str, NDArray[Any]]:
     """The result of a query over the table `rows`: the region's rows of a span in files, but for those of receipts
-    `without`, and those still in Postgres (`hot`: the rest of a query). Times are microseconds since 1970."""
+    `without`, and those still in Postgres (`hot`: the rest of a query, if any). Times are microseconds since 1970."""
     import duckdb  # takes a tenth of a second, and few processes need it
 
     batches: list[pa.RecordBatch] = []
-    copy_batches(kind, *hot, batches.append)
+    if hot is not None:
+        copy_batches(kind, *hot, batches.append)
     first, last = map(microseconds, span)
     try:
         with _database().cursor() as session:

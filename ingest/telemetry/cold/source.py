@@ -27,7 +27,7 @@ def table_source(kind: Kind, region: int, start: datetime, end: datetime) -> str
     from ingest.telemetry.cold.read import query_files  # brings pyarrow and DuckDB
 
     text = f"SELECT * FROM rows LIMIT {MOST_GIVEN + 1}"
-    found = query_files(kind, files, region, (start, end), ("WHERE false", ()), (), {}, text, ())
+    found = query_files(kind, files, region, (start, end), None, (), {}, text, ())
     if len(found["region"]) > MOST_GIVEN:
         raise ColdStorageError(f"more than {MOST_GIVEN:,} rows lie in files; take a shorter window")
     values: list[str] = []

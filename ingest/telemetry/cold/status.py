@@ -43,7 +43,7 @@ def _filled(kind: str) -> list[tuple[int, int]]:
     found = []
     for start, end in existing(KINDS[kind])[:3]:
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT EXISTS (SELECT 1 FROM telemetry_{kind}_p{start}_{end - start})")
-            if cursor.fetchone()[0]:
+            cursor.execute(f"SELECT 1 FROM telemetry_{kind}_p{start}_{end - start} LIMIT 1")
+            if cursor.fetchone() is not None:
                 found.append((start, end))
     return found

@@ -22,6 +22,7 @@ from ingest.db import database
 from ingest.telemetry.decode.builder import NONE_KNOWN, KnownTexts
 from ingest.telemetry.decode.columns import Bounds, Names, Sets, microseconds
 from ingest.telemetry.kinds import KINDS, Field, Kind
+from ingest.telemetry.store import sharding
 
 SQL_TYPES = {
     "time": "timestamptz",
@@ -301,8 +302,10 @@ def _drop_before(kind: Kind, keep_from: int) -> int:
             break
         name = f"{table(kind)}_p{start}_{end - start}"
         with connection.cursor() as cursor:
-            # Writers and readers of the other partitions go on; a plain DROP would lock them all out.
-            cursor.execute(f"ALTER TABLE {table(kind)} DETACH PARTITION {name} CONCURRENTLY")
+            # Writers and readers of the other partitions go on; a plain DROP would lock them all out. Citus knows only
+            # the plain way, which locks for the moment that it takes.
+            concurrently = "" if sharding.is_sharded() else "CONCURRENTLY"
+            cursor.execute(f"ALTER TABLE {table(kind)} DETACH PARTITION {name} {concurrently}")
             cursor.execute(f"DROP TABLE {name}")
         dropped += 1
     _finish_detaching(kind)

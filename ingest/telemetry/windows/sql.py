@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
+from ingest.log.read import watermark
 from ingest.log.types import Position
 from ingest.telemetry.decode.builder import as_texts
 from ingest.telemetry.decode.columns import MICROSECOND, Names, Sets, microseconds
 from ingest.telemetry.kinds import KINDS, Kind
+from ingest.telemetry.store import sharding
 from ingest.telemetry.store.tables import SQL_TYPES, cold_files, column, one_snapshot, summarize, table
 from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.reductions import Input, Plan, Sums, plan
@@ -67,9 +70,24 @@ def read_window(
     if not connection.in_atomic_block:
         for name in {one.kind.name for one in plans if one.kind.is_event}:
             summarize(KINDS[name], start, end)
+    if sharding.is_sharded():
+        _wait_for_nodes(plans, region, start, end, upto or watermark())
     with one_snapshot():
         region_id = region_number(region)
         return {one.reduction.name: _read(one, region_id, start, end, upto) for one in plans}
+
+
+def _wait_for_nodes(
+    plans: Sequence[Plan], region: str, start: datetime, end: datetime, upto: Position
+) -> None:
+    """Before the snapshot: what a node shows once it shows for ever."""
+    number = region_number(region)
+    events = {one.kind.name for one in plans if one.kind.is_event}
+    states = {one.kind.name for one in plans} | {one.state.name for one in plans if one.state is not None}
+    ever = datetime.min.replace(tzinfo=UTC)
+    for kind in sorted(states):
+        since = start if kind in events else ever
+        sharding.wait_until(partial(sharding.shows_all, kind, number, since, end, upto))
 
 
 def region_number(region: str) -> int:
@@ -288,9 +306,9 @@ def _overlapping(kind: Kind, region: int, start: datetime, end: datetime, upto: 
     )
     query += _recorded(kind, region, upto, before=end)
     query += _Sql(
-        f"AND NOT EXISTS (SELECT 1 FROM {table(kind)} AS newer WHERE newer.region = told.region"
+        f"AND NOT EXISTS (SELECT 1 FROM {table(kind)} AS newer WHERE newer.region = %s"
         f' AND newer."time" = told."time" AND newer."{kind.key}" = told."{kind.key}" AND newer.id > told.id',
-        [],
+        [region],
     )
     return query + _recorded(kind, region, upto, before=end) + _Sql("OFFSET 0))", [])
 
@@ -302,6 +320,18 @@ def _recorded(
 
     The rows have times up to `before`, and from `since` on: other receipts are not looked at.
     """
+    if sharding.is_sharded():
+        shown = _Sql(
+            f"AND receipt IN (SELECT number FROM {sharding.SHOWN} WHERE region = %s AND kind = %s AND first <= %s",
+            [region, kind.name, before],
+        )
+        if since is not None:
+            shown += _Sql("AND last >= %s", [since])
+        if upto is not None:
+            shown += _Sql(
+                "AND (epoch, txid, seq) <= (%s, %s::xid8, %s)", [upto.epoch, str(upto.txid), upto.seq]
+            )
+        return shown + _Sql(")", [])
     condition = _Sql("AND receipt NOT IN (SELECT number FROM telemetry_unfinished)", [])
     if upto is None:
         return condition
