@@ -322,7 +322,7 @@ def _recorded(
     """
     if sharding.is_sharded():
         shown = _Sql(
-            f"AND receipt IN (SELECT number FROM {sharding.SHOWN} WHERE region = %s AND kind = %s AND first <= %s",
+            f"AND (receipt IN (SELECT number FROM {sharding.SHOWN} WHERE region = %s AND kind = %s AND first <= %s",
             [region, kind.name, before],
         )
         if since is not None:
@@ -331,7 +331,9 @@ def _recorded(
             shown += _Sql(
                 "AND (epoch, txid, seq) <= (%s, %s::xid8, %s)", [upto.epoch, str(upto.txid), upto.seq]
             )
-        return shown + _Sql(")", [])
+        # A look-up in a hash, as NOT IN is below. As a join it is planned by statistics, which know nothing of what has
+        # just come: each row was compared with each receipt.
+        return shown + _Sql(")) IS TRUE", [])
     condition = _Sql("AND receipt NOT IN (SELECT number FROM telemetry_unfinished)", [])
     if upto is None:
         return condition
