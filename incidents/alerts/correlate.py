@@ -389,14 +389,16 @@ class _Placing:
 
     def _join_causes(self, alerts: Sequence[Reported]) -> list[Reported]:
         """Joins symptoms to the incidents of findings; returns the alerts that are none."""
-        named = sorted({alert.component for alert in alerts if alert.component is not None})
-        blamed = IncidentRow.objects.filter(findings__gt=0, cause__overlap=named).exclude(state="resolved")
-        ticket_of = {name: row for row in blamed.order_by("-number") for name in row.cause} if named else {}
+        if all(alert.component is None for alert in alerts):
+            return self._join_by_topology(alerts)
+        # All causes, not those that overlap: hundreds of names in a condition cost more than the few open causes.
+        blamed = IncidentRow.objects.filter(findings__gt=0).exclude(state="resolved").order_by("-number")
+        ticket_of = {name: pk for pk, cause in blamed.values_list("pk", "cause") for name in cause}
         symptoms = [alert for alert in alerts if alert.component in ticket_of]
         for component, group in _by(symptoms, lambda alert: str(alert.component)):
             members = tuple(Member(one.alert, one.title, one.severity) for one in group)
             record(
-                str(ticket_of[component].pk),
+                str(ticket_of[component]),
                 c.JoinAlerts(members, self._because(symptom(component))),
                 self._context,
             )

@@ -247,7 +247,7 @@ class Conditions:
 
     def matched(self) -> str:
         """Conditions that matched, once all hold."""
-        return " and ".join(condition.text for condition in self.each(Subject())) or "everything"
+        return _matched(self)
 
     def why_not(self, subject: Subject) -> str | None:
         """The first condition that does not hold and why; None when all hold."""
@@ -401,6 +401,12 @@ def covers(broad: str, narrow: str) -> bool:
     if "[" in broad or "?" in broad:
         return broad == narrow
     return re.fullmatch(".*".join(map(re.escape, broad.split("*"))), narrow, re.DOTALL) is not None
+
+
+@lru_cache(maxsize=1_000)
+def _matched(conditions: Conditions) -> str:
+    """A storm asks it of the same rule for each alert."""
+    return " and ".join(one.text for one in conditions.each(Subject())) or "everything"
 
 
 def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] = ()) -> Routing:
