@@ -211,7 +211,9 @@ def firing_suppressed() -> QuerySet[SuppressedAlert]:
 
 def drop_suppressions(ids: Collection[str]) -> None:
     """The alerts fire, whatever suppressed them before."""
-    if SuppressedAlert.objects.exists():  # a storm asks with hundreds of ids, and mostly nothing is suppressed
+    if (
+        SuppressedAlert.objects.exists()
+    ):  # a storm asks with hundreds of ids, and mostly nothing is suppressed
         SuppressedAlert.objects.filter(alert__in=ids).delete()
 
 
