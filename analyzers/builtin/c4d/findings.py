@@ -89,33 +89,32 @@ def _maybe(alike: Sequence[Place]) -> str:
 
 
 def _of_hang(records: Records, hang: Hang, one: Culprit, now: float) -> Finding:
-    seconds = f"{hang.stall:.0f} s"
+    # A dump that was made because the job hangs ends with the last record: it does not say for how long.
+    lasts = f" for {hang.stall:.0f} s" if hang.stall >= 0.5 else " at the end of the records"
     where = f"{one.op}" + (f" {one.seq} of communicator {one.communicator}" if one.communicator else "")
     name = one.place.component
     waiting = so_many(one.waiting, "rank")
     indicator = "hang"
     if one.nature == "launch":
         phrase = f"never launched {where}; {waiting} wait for it"
-        summary = f"{name} did not launch {where}, and {waiting} of job {records.job} have waited for it for {seconds}"
+        wait = "have waited for it" if hang.stall >= 0.5 else "wait for it"
+        summary = f"{name} did not launch {where}, and {waiting} of job {records.job} {wait}{lasts}"
     elif one.nature == "transfer":
         indicator = "hang_transfer"
         phrase = f"makes no progress in {where} that all ranks launched"
-        summary = (
-            f"All ranks launched {where}; {name} makes no progress, and job {records.job} has been stuck for "
-            f"{seconds}"
-        )
+        summary = f"All ranks launched {where}; {name} makes no progress, and job {records.job} has been stuck{lasts}"
     elif one.nature == "mismatch":
         indicator = "mismatch"
         phrase = f"launched {one.other_op} where others launched {where} (software)"
         summary = (
             f"{name} launched {one.other_op} where the other ranks of job {records.job} launched {where}: its code is "
-            f"out of step, no hardware is at fault; the job has been stuck for {seconds}"
+            f"out of step, no hardware is at fault; the job has been stuck{lasts}"
         )
     else:
         indicator = "mismatch"
         phrase = "waits in a ring with other ranks (software)"
         summary = (
-            f"Ranks of job {records.job} wait for each other in a ring of communicators since {seconds}: they launch "
+            f"Ranks of job {records.job} have waited for each other in a ring of communicators{lasts}: they launch "
             "operations in different orders, no hardware is at fault"
         )
     above = hang.stall / max(hang.usual, 1.0)

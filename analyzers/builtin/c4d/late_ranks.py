@@ -30,6 +30,10 @@ _EXPLAINED = 0.5
 _STEADY = 5.0
 """Least ratio of the mean lateness of a small communicator's rank to its standard error."""
 _SMALL = 3
+_FEW_MEMBERS = 8
+"""Members up to which the scatter between them is taken without the one that is judged."""
+_OF_MEAN = 1.2533
+"""Ratio of the standard deviation to the mean deviation of normal values."""
 _LOADED = 1.1
 """Ratio to the bytes of its peers from which a rank has more to do."""
 _LIKE = 0.25
@@ -134,15 +138,12 @@ def _late_over(records: Records, table: _Table, count: int, least: float, mads: 
         return []
     middle = np.median(now, axis=0)
     past = _past(late[:-count], table.moment[:-count], count)
-    others = middle - np.median(middle)
-    bar = least
-    if len(middle) > _SMALL:
-        bar = max(least, mads * 1.4826 * float(np.median(np.abs(others))))
     least_blocks = BLOCKS - 1 if len(now) == BLOCKS else len(now)
-    if len(now) < BLOCKS:
-        bar *= _FEW_BAR
     found = []
-    for place in np.flatnonzero(middle > bar).tolist():
+    for place in np.flatnonzero(middle > least).tolist():
+        bar = _bar(middle, past, place, least, mads) * (_FEW_BAR if len(now) < BLOCKS else 1.0)
+        if middle[place] <= bar:
+            continue
         blocks = int((now[:, place] > bar / 2).sum())
         if blocks < least_blocks or not _is_steady(now[:, place], len(middle)):
             continue
@@ -168,6 +169,22 @@ def _late_over(records: Records, table: _Table, count: int, least: float, mads: 
             )
         )
     return found
+
+
+def _bar(middle: Floats, past: Floats, place: int, least: float, mads: float) -> float:
+    """Lateness from which a member is late: by the scatter between members.
+
+    In a communicator of a few its own lateness is a large part of that scatter. A member that was in time before is
+    therefore measured by the scatter of the others alone, by their mean deviation: the median of three says little.
+    """
+    if len(middle) <= _SMALL:
+        return least
+    bar = max(least, mads * 1.4826 * float(np.median(np.abs(middle - np.median(middle)))))
+    if len(middle) > _FEW_MEMBERS or not (past[:, place] < _LIKE * middle[place]).any():
+        return bar
+    others = np.delete(middle, place)
+    apart = float(np.mean(np.abs(others - np.median(others))))
+    return min(bar, max(least, mads * _OF_MEAN * apart))
 
 
 def _spans(table: _Table) -> list[int]:

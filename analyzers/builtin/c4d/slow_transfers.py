@@ -23,8 +23,10 @@ SPANS = (5, 8, 25, 50)
 """Operations of a pair over which its median is taken; of the shortest only rows and columns count."""
 _FEW = 8
 """Transfers below which there is no matrix."""
-MOST = 120
+MOST = 240
 """Operations of a pair that are looked at, the older of which say what was usual."""
+_BLOCK = 25
+"""Operations of a pair before the recent ones of which the median is one of its past levels."""
 _SURER = {5: 1.4, 8: 1.2}
 """Factors on the cut for short spans, which scatter most."""
 _OFTEN = 0.8
@@ -124,10 +126,11 @@ def _matrix(
     past[known] = medians(before[known])
     usual = _square(past, pairs[enough], ranks)
     width = _width(recent)
-    error = _square(_errors(width, recent, before), pairs[enough], ranks)
+    lowest, error = _lowest(before, recent, width)
+    lowest, error = _square(lowest, pairs[enough], ranks), _square(error, pairs[enough], ranks)
     always = _always(table[enough], width, np.log1p(least), mads)
     slow = _square(always, pairs[enough], ranks) > 0
-    hot, cut = _hot(now, newer, older, usual, error, slow, least, mads, (recent, pairs[enough]))
+    hot, cut = _hot(now, newer, older, (usual, lowest), error, slow, least, mads, (recent, pairs[enough]))
     found = patterns(~np.isnan(now), hot)
     if span == SPANS[0]:
         found = tuple(one for one in found if one.place.side != "channel")
@@ -149,6 +152,26 @@ def _square(values: Floats, pairs: Ints, ranks: int) -> Floats:
 def _width(recent: Floats) -> float:
     """Scatter of the transfers of one pair: that of the middle pair, as a fault may have begun in any."""
     return float(np.median(1.4826 * medians(np.abs(recent - medians(recent)[:, None]))))
+
+
+def _lowest(before: Floats, recent: Floats, width: float) -> tuple[Floats, Floats]:
+    """The lowest level that each pair had over `_BLOCK` operations before the recent ones, and the standard error of
+    its difference from the recent ones; shape (rows,), NaN where the past is not known.
+
+    A fault that lasts for most of the record is what was usual by the median of the past, not by this.
+    """
+    blocks = [before[:, at : at + _BLOCK] for at in range(0, before.shape[1], _BLOCK)]
+    level, error = np.full(len(before), np.nan), np.full(len(before), np.nan)
+    for block in blocks:
+        known = (~np.isnan(block)).sum(axis=1) >= _FEW
+        if not known.any():
+            continue
+        middle = np.full(len(before), np.nan)
+        middle[known] = medians(block[known])
+        lower = known & ~(level <= middle)
+        level[lower] = middle[lower]
+        error[lower] = _errors(width, recent[lower], block[lower])
+    return level, error
 
 
 def _errors(width: float, *tables: Floats) -> Floats:
@@ -176,7 +199,7 @@ def _hot(
     now: Floats,
     newer: Floats,
     older: Floats,
-    usual: Floats,
+    past: tuple[Floats, Floats],
     error: Floats,
     slow: Flags,
     least: float,
@@ -185,14 +208,15 @@ def _hot(
 ) -> tuple[Flags, float]:
     """Elements that are high alone, or in a row or column that is high as a whole; and the cut for single ones.
 
-    The cut is twice as high for an element that is not known to have risen, and it has to be `slow` over all its
-    transfers: a longer way is no fault.
+    `past` are the usual level of each element and its lowest. The cut is twice as high for an element that is not
+    known to have risen above its lowest, and it has to be `slow` over all its transfers: a longer way is no fault.
     """
+    usual, lowest = past
     seen = ~np.isnan(now)
     filled = np.where(seen, now, -np.inf)
     level = float(np.median(now[seen]))
     chronic = ~np.isnan(usual) & (now - usual < np.log1p(least) / 2)
-    rose = now - usual >= np.maximum(np.log1p(least), mads * error)
+    rose = now - lowest >= np.maximum(np.log1p(least), mads * error)
     cut = max(np.log1p(least), mads * _scatter(now[seen]))
     lasting = (np.nan_to_num(newer, nan=-np.inf) - level > cut / 2) & (
         np.nan_to_num(older, nan=np.inf) - level > cut / 2

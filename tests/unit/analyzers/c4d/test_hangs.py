@@ -187,6 +187,16 @@ def test_a_dump_made_because_of_a_hang_is_judged_at_once() -> None:
     assert named(verdict_of(parts, 20.5, hang_seconds=0)) == ["rank/3"]
 
 
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [(20.0, "7 ranks of job train wait for it at the end of the records"), (32.0, "waited for it for 12 s")],
+)
+def test_the_duration_of_a_hang_is_stated_only_where_the_records_show_one(end: float, told: str) -> None:
+    parts = [*iterations(RANKS, 20), *blocked([r for r in RANKS if r != 3], 20)]
+    (suspect,) = verdict_of(parts, end, hang_seconds=0)["suspects"]
+    assert told in suspect["summary"]
+
+
 def polled(stopped: int) -> list[Part]:
     """Last launches of each rank every five seconds, as NCCL RAS knows them; one rank stops at 19."""
     parts = []

@@ -64,6 +64,12 @@ def test_a_rank_that_was_a_little_late_now_and_then_before_is_named_once_it_is_l
     assert named(verdict_of(parts)) == ["rank/3"]
 
 
+@pytest.mark.parametrize("early", [0.0, 0.08])
+def test_of_four_ranks_the_late_one_is_named_although_another_waits_longer(early: float) -> None:
+    before, since = iterations(range(4), 20), iterations(range(4), 40, late={0: -early, 1: 0.25})[80:]
+    assert named(verdict_of(before + since)) == ["rank/1"]
+
+
 @pytest.mark.parametrize(("of", "late"), [(3, ["rank/0", "rank/1"]), (4, [])])
 def test_ranks_that_are_late_together_are_not_named_if_others_of_their_communicator_are_not_seen(
     of: int, late: list[str]
@@ -96,6 +102,16 @@ def test_in_a_small_ring_a_connection_that_was_slow_before_the_window_is_named()
 
 def test_in_a_small_ring_a_connection_that_becomes_slow_is_named() -> None:
     assert named(verdict_of(ring_of_five(1.0, lately=2.5, recent=20))) == ["channel/2~3"]
+
+
+def test_a_connection_stays_named_while_it_is_slow_for_most_of_the_record() -> None:
+    rng, parts = np.random.default_rng(8), iterations(range(5), 200)
+    for seq in range(200):
+        for src in range(5):
+            lasts = 0.1 * float(np.exp(0.25 * rng.standard_normal()))
+            lasts *= (1.0, 1.15, 1.0, 0.9, 1.0)[src] * (2.6 if src == 2 and seq >= 60 else 1.0)
+            parts.append(Part("dp", seq, src, seq, seq + lasts, src=src, dst=(src + 1) % 5))
+    assert named(verdict_of(parts, 200.0)) == ["channel/2~3"]
 
 
 def test_the_node_of_a_rank_stands_in_its_path_and_in_the_evidence() -> None:
