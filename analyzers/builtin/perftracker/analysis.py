@@ -34,11 +34,13 @@ def analyze(window: Window, params: Params) -> Verdict:
     if not any(len(role.workers) >= least for role in found_roles):
         return inconclusive(_too_few(found_roles, least), _measures(found_roles, None, ()))
     past = roles(window.history[-1].sums["profiles"]) if window.history else ()
-    method = published if params["method"] == "published" else differential
-    found = method.differ(found_roles, params)
+    placed = nodes(window)
+    if params["method"] == "published":
+        found = published.differ(found_roles, params)
+    else:
+        found = differential.differ(found_roles, params, placed)
     causes = differential.common(found_roles, past, params)
     assumptions = _checked(found_roles, found, float(params["least_share"]))
-    placed = nodes(window)
     figures, shown = _measures(found_roles, found, causes), show.pieces(found_roles, found, causes, placed)
     suspects = (
         *(
@@ -123,8 +125,16 @@ def _suspect(
         last_failure=window.end,
         phrase=phrase[:200],
         indicator=f"{one.name} {INDICATORS[_leading(one)]}"[:100],
-        path=(one.component, node, f"job/{one.role.job}") if node else (),
+        ambiguous_with=() if one.node else one.beside,
+        path=_path(one, node),
     )
+
+
+def _path(one: Apart, node: str | None) -> tuple[str, ...]:
+    job = f"job/{one.role.job}"
+    if one.node:
+        return (one.node, job)
+    return (one.component, node, job) if node else ()
 
 
 def _leading(one: Apart) -> int:
@@ -144,6 +154,15 @@ def sentence(one: Apart) -> str:
     if one.cls == "collective":
         kind = "steadily: its link may be capped" if sigma <= 1 else "now and then: its link may be congested"
         return f"uses its link in {one.name} {percent(1 - mu)} less than its peers, {kind}"
+    if one.beside:
+        where = (
+            f"its {len(one.beside) + 1} workers"
+            if one.node
+            else f"and {len(one.beside)} more of its host by their numbers"
+        )
+        spend = "spend" if one.node else "each spend"
+        takes = f"{share} of the critical path in {one.name}, {beta:.2g} times their peers: data, storage or the host"
+        return f"{where} {spend} {takes}"
     if one.cls == "python":
         cause = "data, storage or its host"
         return f"spends {share} of the critical path in {one.name}, {beta:.2g} times its peers: {cause}"

@@ -63,7 +63,7 @@ HISTORY = 1
 
 ANALYZER = Analyzer(
     name="perftracker",
-    version="1.3.0",
+    version="1.4.0",
     title="Names the function and the worker that slow a training job, from function profiles",
     inputs=(
         Input("profile_and_topology", (PROFILES, PLACES)),

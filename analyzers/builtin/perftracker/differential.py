@@ -46,21 +46,33 @@ _SLOWER = 0.5
 """Share of `least_share` from which a longer path counts where the resource is used less, too."""
 _SAME = 0.5
 """Workers that differ by this share of another's deviation are alike it."""
+_FOLD, _PER_FOLD = 4.0, 2.0
+"""Workers of a role run one program: of the share of the path that a Python function takes, no tail that is learnt of a
+few workers reaches beyond so many times the median; and the nats for each doubling beyond."""
+_HOSTS = (4, 8, 16)
+"""Workers of a host that are tried, by their numbers, where nodes are not known."""
+_OF_HOST, _HOST_CLASSES, _CORRELATED = 0.75, ("python", "memory"), 0.5
+"""Share of a host's workers that differ if their host is at fault, the classes that a host slows, and the correlation
+of healthy workers of one host."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apart:
-    """A worker that differs from its role in a function. `ratios` are its beta, mu and sigma over the medians."""
+    """A worker that differs from its role in a function. `ratios` are its beta, mu and sigma over the medians. Of a
+    host whose workers all differ, `worker` is the one in the middle, `beside` are the others, `node` its name if known.
+    """
 
     role: Role
     function: int
     worker: int
     nats: float
     ratios: tuple[float, float, float]
+    beside: tuple[str, ...] = ()
+    node: str = ""
 
     @property
     def component(self) -> str:
-        return self.role.workers[self.worker]
+        return self.node or self.role.workers[self.worker]
 
     @property
     def name(self) -> str:
@@ -97,8 +109,13 @@ class Found:
     groups: tuple[tuple[Role, int, int], ...]
 
 
-def differ(all_roles: Sequence[Role], params: Params, named: float = NAMED) -> Found:
-    """The workers that differ, over all roles."""
+def differ(
+    all_roles: Sequence[Role],
+    params: Params,
+    placed: Mapping[str, str] = MappingProxyType({}),
+    named: float = NAMED,
+) -> Found:
+    """The workers that differ, over all roles; `placed` is the node of each worker whose node is known."""
     apart, groups = list[Apart](), list[tuple[Role, int, int]]()
     judged = [(role, _relevant(role, float(params["least_share"]))) for role in all_roles]
     tests = sum(int(relevant.sum()) * len(role.workers) for role, relevant in judged)
@@ -106,10 +123,14 @@ def differ(all_roles: Sequence[Role], params: Params, named: float = NAMED) -> F
         if len(role.workers) < int(params["min_workers"]):
             continue
         found = _of_role(role, relevant, tests, params)
+        hosts = _hosts(role, relevant, tests, params, all_roles, placed, named)
+        found = [one for one in found if one.function not in {host.function for host in hosts}] + hosts
         for function in sorted({one.function for one in found}):
             strongest = max((one for one in found if one.function == function), key=lambda one: one.nats)
-            if strongest.nats >= named and (
-                alike := _alike(strongest, all_roles, float(params["most_apart"]))
+            if (
+                not strongest.beside
+                and strongest.nats >= named
+                and (alike := _alike(strongest, all_roles, float(params["most_apart"])))
             ):
                 groups.append((role, function, alike))
         apart += found
@@ -152,13 +173,116 @@ def _alike(one: Apart, all_roles: Sequence[Role], most: float) -> int:
     for role in all_roles:
         if role.job != one.role.job or one.name not in role.functions:
             continue
-        row = role.values[leading, role.functions.index(one.name)]
-        ratios = np.maximum(row[np.isfinite(row)] / max(float(np.nanmedian(row)), 1e-9), _LEAST)
-        alike = int((np.log(ratios) * np.sign(off[leading]) >= _SAME * abs(off[leading])).sum())
+        alike = len(_like(role, role.functions.index(one.name), leading, off[leading]))
         if role is one.role and alike > max(1, most * len(role.workers)):
             return alike
         total, workers = total + alike, workers + len(role.workers)
     return total if total > max(1, most * workers) else 0
+
+
+def _like(role: Role, function: int, component: int, off: float) -> list[str]:
+    """Workers of a role that differ from its median by `_SAME` of `off`, a logarithm, or more to the same side."""
+    row = role.values[component, function]
+    logs = np.log(np.maximum(row / max(float(np.nanmedian(row)), 1e-9), _LEAST))
+    return [role.workers[at] for at in np.flatnonzero(logs * np.sign(off) >= _SAME * abs(off)).tolist()]
+
+
+def _hosts(
+    role: Role,
+    relevant: Mask,
+    tests: int,
+    params: Params,
+    all_roles: Sequence[Role],
+    placed: Mapping[str, str],
+    named: float,
+) -> list[Apart]:
+    """Functions in which those who differ, over all roles of the job, are the workers of one host.
+
+    Healthy workers of a host are correlated, so that `m` of them count as `m / (1 + (m - 1) r)` independent ones.
+    """
+    medians, least_change = role.medians(), float(params["least_change"])
+    logs, sides = _logs(role, medians), np.array([SIDES[cls] for cls in role.classes])
+    candidates = list[tuple[int, str, list[str], NDArray[np.int64], int]]()
+    for function in np.flatnonzero(relevant).tolist():
+        name, farthest = role.functions[function], float(np.nanmax(logs[BETA, function]))
+        if role.classes[function] not in _HOST_CLASSES or farthest <= math.log1p(least_change):
+            continue
+        alike = _like(role, function, BETA, farthest)
+        host = _host(role, alike, placed)
+        if host is None or any(
+            _like(other, other.functions.index(name), BETA, farthest)
+            for other in all_roles
+            if other is not role and other.job == role.job and name in other.functions
+        ):
+            continue
+        members = np.array([role.workers.index(worker) for worker in alike])
+        middle = int(members[np.argsort(role.values[BETA, function, members])[len(members) // 2]])
+        candidates.append((function, host, alike, members, middle))
+    if not candidates:
+        return []
+    worse = np.maximum(sides.T[:, :, None] * logs, 0.0)
+    joint = _joint(logs, worse, np.array([one[0] for one in candidates]), role)
+    found = []
+    for nats_of, (function, host, alike, members, middle) in zip(joint, candidates, strict=True):
+        ratios = _ratios(role, medians, function, middle)
+        if not _matters(role, medians, function, middle, ratios, least_change, float(params["least_share"])):
+            continue
+        count = len(members) / (1 + (len(members) - 1) * _CORRELATED)
+        nats = count * (float(np.median(nats_of[members])) + float(_beyond(role, function)[middle]))
+        nats += _host_waited_for(role, function, members) - math.log(max(1.0, tests / len(members)))
+        if nats >= named:
+            others = tuple(worker for worker in alike if worker != role.workers[middle])
+            found.append(Apart(role, function, middle, min(_MOST_NATS, nats), ratios, others, host))
+    return found
+
+
+def _host(role: Role, alike: Sequence[str], placed: Mapping[str, str]) -> str | None:
+    """The node of these workers if they are most of its workers and no more than half of the role, "" where only their
+    numbers show that they stand side by side, None if they share no host.
+    """
+    if not 3 <= len(alike) <= len(role.workers) / 2:
+        return None
+    nodes = {placed.get(worker, "") for worker in alike}
+    if nodes != {""}:
+        of_node = [worker for worker in role.workers if placed.get(worker, "") in nodes]
+        return min(nodes) if len(nodes) == 1 and len(alike) >= _OF_HOST * len(of_node) else None
+    numbers = {worker: int(worker.rpartition("/")[2]) for worker in role.workers if _is_numbered(worker)}
+    if not all(worker in numbers for worker in alike):
+        return None
+    for size in _HOSTS:
+        blocks = {numbers[worker] // size for worker in alike}
+        of_block = [worker for worker, number in numbers.items() if number // size in blocks]
+        if len(blocks) == 1 and len(alike) >= _OF_HOST * len(of_block):
+            return ""
+    return None
+
+
+def _is_numbered(worker: str) -> bool:
+    return worker.rpartition("/")[2].isdecimal()
+
+
+def _host_waited_for(role: Role, function: int, members: NDArray[np.int64]) -> float:
+    """As `_late` and `_waited_for`, of workers together: the means of what they wait less and take longer."""
+    less, width = _waits_less(role)
+    if not width:
+        return 0.0
+    beta = role.values[BETA, function]
+    outside = np.delete(less, members)
+    waits_less = float(np.mean(less[members]) - np.median(outside))
+    width = width * math.sqrt((1 + (len(members) - 1) * _CORRELATED) / len(members))
+    longer = float(np.mean(beta[members]) - np.nanmedian(np.delete(beta, members)))
+    late = min(_MOST_LATE, max(0.0, _PER_WIDTH * waits_less / width - 1))
+    return late + min(0.0, max(-_MOST_LATE, (waits_less * longer - longer**2 / 2) / width**2))
+
+
+def _beyond(role: Role, function: int) -> Floats:
+    """Nats for what a Python function takes beyond `_FOLD` times the median of the role, shape (workers,)."""
+    beta = np.nan_to_num(role.values[BETA, function], nan=0.0)
+    if role.classes[function] != "python":
+        return np.zeros(len(beta))
+    # What takes a tenth of a thousandth of the path has no scatter worth a ratio.
+    fold = beta / (_FOLD * max(float(np.nanmedian(role.values[BETA, function])), 1e-4))
+    return np.asarray(_PER_FOLD * np.log2(np.maximum(fold, 1.0)))
 
 
 def _of_role(role: Role, relevant: Mask, tests: int, params: Params) -> list[Apart]:
@@ -178,7 +302,7 @@ def _of_role(role: Role, relevant: Mask, tests: int, params: Params) -> list[Apa
     evidence = _joint(logs, worse, chosen, role)
     found = []
     for place, function in enumerate(chosen.tolist()):
-        nats = evidence[place] - trials
+        nats = evidence[place] - trials + _beyond(role, function)
         if role.classes[function] != "collective":
             nats = nats + late + _waited_for(role, function)
         for worker in np.flatnonzero((nats >= 0) & np.isfinite(role.values[BETA, function])).tolist():

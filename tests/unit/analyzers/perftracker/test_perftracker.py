@@ -118,27 +118,53 @@ def test_a_kernel_that_uses_less_is_no_fault_where_nobody_waits_for_it(
     assert named(one) == []
 
 
-def test_a_loader_that_is_slow_on_a_quarter_of_a_role_is_not_silent() -> None:
+def slow_loader(slow: list[int]) -> Profile:
+    """A role of 32 workers, some of which take longer to load; all others wait for them."""
     one = made(workers=32, stages=1)
     names = [function.name for function in one.functions]
-    loader, collective = names.index("dataloader.next"), names.index("all_reduce")
-    one.values[0, loader, :8] += 0.08
-    one.values[0, collective, 8:] += 0.08
-    verdict = verdict_of(one)
+    others = [worker for worker in range(32) if worker not in slow]
+    one.values[0, names.index("dataloader.next"), slow] += 0.08
+    one.values[0, names.index("all_reduce"), others] += 0.08
+    return one
+
+
+def test_a_loader_that_is_slow_on_a_quarter_of_a_role_is_not_silent() -> None:
+    verdict = verdict_of(slow_loader(list(range(0, 32, 4))))
     assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
     assert "dataloader.next differs on 8 workers" in verdict["reason"]
 
 
+def test_workers_of_one_host_by_their_numbers_are_one_suspect() -> None:
+    (suspect,) = verdict_of(slow_loader(list(range(8, 16))))["suspects"]
+    assert {suspect["component"], *suspect["ambiguous_with"]} == {f"worker/{n}" for n in range(8, 16)}
+    assert "and 7 more of its host by their numbers each spend" in suspect["summary"]
+
+
+def test_a_host_that_the_topology_knows_is_named_by_its_node() -> None:
+    (suspect,) = judge(ANALYZER, placed(slow_loader(list(range(8, 16)))))["suspects"]
+    assert (suspect["component"], suspect["ambiguous_with"]) == ("node/gpu-1", [])
+    assert suspect["path"] == ["node/gpu-1", "job/llm-70b"]
+
+
+def test_workers_side_by_side_on_two_nodes_are_no_host() -> None:
+    assert judge(ANALYZER, placed(slow_loader(list(range(8, 16))), each=4))["status"] == "inconclusive"
+
+
+def placed(one: Profile, each: int = 8) -> Window:
+    """The window of a profile with the nodes of its workers, `each` workers a node."""
+    window = window_of(one)
+    count = len({worker for role in roles(window.sums["profiles"]) for worker in role.workers})
+    workers = tuple(f"worker/{n}" for n in range(count))
+    names = tuple(f"node/gpu-{n}" for n in range(-(-count // each)))
+    parents = Paths(names, np.arange(count + 1), (np.arange(count) // each).astype(np.int32))
+    places = Sums({"component": workers, "parents": parents}, {"rows": np.ones(count, dtype=np.int64)}, count)
+    return replace(window, sums={**window.sums, "places": places})
+
+
 def test_the_node_of_a_worker_stands_in_the_path_and_in_the_evidence() -> None:
     one = made("slow_nic")
-    workers = tuple(f"worker/{n}" for n in range(48))
-    at = np.arange(48)
-    names = tuple(f"node/gpu-{n}" for n in range(6))
-    parents = Paths(names, np.arange(49), (at // 8).astype(np.int32))
-    places = Sums({"component": workers, "parents": parents}, {"rows": np.ones(48, dtype=np.int64)}, 48)
-    window = window_of(one)
 
-    verdict = judge(ANALYZER, replace(window, sums={**window.sums, "places": places}))
+    verdict = judge(ANALYZER, placed(one))
 
     (suspect,) = verdict["suspects"]
     assert suspect["path"] == [WORKER, "node/gpu-0", "job/llm-70b"]
