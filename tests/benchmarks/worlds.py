@@ -224,6 +224,11 @@ def _row(name: str, hits: int, of: int, bar: str | None, note: str) -> Row:
     return {"name": name, "value": value, "bar": bar, "interval": [low, high], "note": f"{said}{note}"}
 
 
+def share_of(name: str, hits: int, of: int, bar: str | None = None) -> Row:
+    """A row of its own: a share with its interval."""
+    return _row(name, hits, of, bar, "")
+
+
 def _beside(judged: Judged, what: str) -> str:
     said = []
     for one, (faulty, healthy) in sorted(judged.baselines.items()):

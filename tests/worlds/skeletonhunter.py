@@ -31,7 +31,6 @@ START = datetime(2026, 7, 6, 13, tzinfo=UTC)
 WINDOW, ROUND = 300, 30
 EVERY = timedelta(seconds=WINDOW)
 HISTORY, JUDGED = 4, 3
-LENGTH = (HISTORY + JUDGED) * WINDOW
 OVERLAY_PROBES, UNDERLAY_PROBES = 24, 12
 
 Floats = NDArray[np.float64]
@@ -55,6 +54,12 @@ class Plan:
     silent: int = 0
     skew: float = 0.0
     tables: bool = True
+    judged: int = JUDGED
+
+    @property
+    def length(self) -> int:
+        """Seconds of a world."""
+        return (HISTORY + self.judged) * WINDOW
 
 
 PLANS = {
@@ -99,6 +104,37 @@ PLANS = {
     "four_rails": Plan("a slow host of four rails", (5, 3), 4, faults=("host_slow",)),
 }
 CASES = {name: plan.says for name, plan in PLANS.items()}
+
+
+def _kind(
+    says: str, kind: str, loss: tuple[float, float] = (0.05, 0.3), delay: tuple[float, float] = (8.0, 60.0)
+) -> Plan:
+    return Plan(says, faults=(kind,), loss=loss, delay=delay, begins=HISTORY, lasts=1, judged=1)
+
+
+_TYPES = {
+    "crc_error": _kind("a link to a spine corrupts packets", "link_loss"),
+    "switch_port_down": _kind("a port of a spine is down", "port_down"),
+    "switch_port_flapping": _kind("a port of a spine is down every other minute", "port_flapping"),
+    "switch_offline": _kind("a rail switch or a spine is gone", "switch_offline"),
+    "rnic_hardware_failure": _kind("a card is broken", "card_down"),
+    "rnic_firmware": _kind("firmware of a card answers late", "card_slow"),
+    "rnic_port_down": _kind("the port of a card is down", "card_down"),
+    "rnic_port_flapping": _kind("the port of a card is down every other minute", "card_flapping"),
+    "offloading_failure": _kind("rules are gone from a card: 120 us through software", "offload_stale"),
+    "bond_error": _kind("the bond of a card's ports is broken", "card_down"),
+    "gid_change": _kind("the address of a card is another one", "card_down"),
+    "pcie_nic_error": _kind("the PCIe switch before a host's cards is slow", "host_slow", delay=(5.0, 50.0)),
+    "gpu_direct_error": _kind("a host copies through its memory", "host_slow"),
+    "not_using_rdma": _kind("a virtual switch does not use RDMA", "vswitch_slow", delay=(20.0, 90.0)),
+    "repetitive_offloading": _kind("a virtual switch offloads rules again and again", "vswitch_often"),
+    "suboptimal_offloading": _kind("a virtual switch keeps half of its flows", "vswitch_half"),
+    "container_crash": _kind("a container is gone, its host answers", "container_crash"),
+    "hugepage_misconfiguration": _kind("huge pages are wrong on a host", "host_slow", delay=(4.0, 30.0)),
+    "no_congestion_control": _kind("queues of a switch fill", "queue_slow", delay=(10.0, 60.0)),
+}
+TYPES = {f"type_{name}": plan for name, plan in _TYPES.items()}
+"""The 19 published types, each in the first judged window, seen from both layers."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +199,8 @@ class Fabric:
 
 
 def make(seed: int, case: str) -> World:
-    """The world of a case. Raises KeyError for a case that is not in `CASES`."""
-    plan = PLANS[case]
+    """The world of a case or type. Raises KeyError for what is neither in `CASES` nor in `TYPES`."""
+    plan = PLANS[case] if case in PLANS else TYPES[case]
     rng = np.random.default_rng([seed, crc32(case.encode())])
     fabric = _fabric(plan, rng)
     fabric.planted = _planted(fabric)
@@ -198,7 +234,7 @@ def _planted(fabric: Fabric) -> list[Planted]:
         first = (
             plan.begins
             if plan.begins is not None
-            else HISTORY + int(rng.integers(0, JUDGED - plan.lasts + 1))
+            else HISTORY + int(rng.integers(0, plan.judged - plan.lasts + 1))
         )
         kinds.append((kind, first, plan.lasts))
     order = [int(one) for one in rng.permutation(sum(plan.pods))]
@@ -206,8 +242,8 @@ def _planted(fabric: Fabric) -> list[Planted]:
     for kind, first, lasts in kinds:
         begin = 0.0 if plan.begins == 0 else first * WINDOW + float(rng.uniform(10, 60))
         end = (first + lasts) * WINDOW - float(rng.uniform(10, 40))
-        if first + lasts == HISTORY + JUDGED:
-            end = float(LENGTH)
+        if first + lasts == HISTORY + plan.judged:
+            end = float(plan.length)
         host = order.pop()
         mine = [one for one in fabric.ends if one.host == host]
         planted.append(_one(fabric, kind, mine, begin, end))
@@ -235,12 +271,19 @@ def _one(fabric: Fabric, kind: str, mine: list[End], begin: float, end: float) -
         return planted(uplink, (), loss, 0.0)
     if kind == "port_flapping":
         return planted(uplink, (), 0.95, 0.0)
+    if kind == "port_down":
+        return planted(uplink, (), 1.0, 0.0)
     if kind == "spine_down":
         return planted(f"switch/spine-{spine}", (), 1.0, 0.0)
+    if kind in ("switch_offline", "queue_slow"):
+        switch = f"switch/spine-{spine}" if rng.random() < 0.5 else chosen.tor
+        return planted(switch, (), float(kind == "switch_offline"), delay * (kind == "queue_slow"), 0.5)
     if kind == "tor_slow":
         return planted(chosen.tor, (), 0.0, delay, 0.4)
     if kind == "card_down":
         return planted(chosen.card, own, 1.0, 0.0)
+    if kind == "card_flapping":
+        return planted(chosen.card, own, 0.95, 0.0)
     if kind == "card_loss":
         return planted(chosen.card, own, max(loss, 0.08), 0.0)
     if kind == "card_slow":
@@ -251,8 +294,14 @@ def _one(fabric: Fabric, kind: str, mine: list[End], begin: float, end: float) -
         return one
     one = planted(vswitch, (host,), 0.0, delay + 10.0, 0.9)
     one.underlay = False
-    if kind == "container_crash":
-        one.component, one.acceptable, one.loss, one.delay = containers[0], containers[1:], 1.0, 0.0
+    if kind in ("vswitch_often", "vswitch_half"):
+        # Half of the packets go through software: any half, or those of half of the endpoints.
+        one.share = 0.5 if kind == "vswitch_often" else 0.9
+        others = [end.name for end in fabric.ends if end.host != chosen.host]
+        half = rng.choice(others, len(others) // 2, replace=False).tolist()
+        one.elements = tuple(half) if kind == "vswitch_half" else ()
+    elif kind == "container_crash":
+        one.component, one.acceptable, one.loss, one.delay = containers[-1], containers[:-1], 1.0, 0.0
         one.endpoints = frozenset(end.name for end in mine)
     elif kind in ("rule_missing", "rule_loop"):
         # Packets of this host for endpoints of another one have nowhere to go, or come back.
@@ -318,7 +367,7 @@ def _probes(fabric: Fabric) -> list[dict[str, Any]]:
     quiet = set(range(plan.silent))
     period = float(rng.uniform(25, 70))
     rows: list[dict[str, Any]] = []
-    for begin in range(0, LENGTH, ROUND):
+    for begin in range(0, plan.length, ROUND):
         load = _load(fabric, begin, period)
         crowd = (
             set(rng.choice(sum(plan.pods), 2, replace=False).tolist()) if plan.benign == "incast" else set()
@@ -390,7 +439,7 @@ def _answers(
     for one in fabric.planted:
         if not (one.begin <= second < one.end) or not _struck(one, way, overlay=overlay):
             continue
-        if one.kind == "port_flapping" and int(second) % 120 >= 60:
+        if one.kind.endswith("flapping") and int(second) % 120 >= 60:
             continue
         gone |= rng.random(sent) < one.loss
         late = rng.random(sent) < one.share
@@ -407,6 +456,8 @@ def _struck(one: Planted, way: tuple[str, str, list[str]], *, overlay: bool) -> 
         return target in one.endpoints and hops[0] == one.elements[0]
     if one.endpoints:
         return source in one.endpoints or target in one.endpoints
+    if one.kind == "vswitch_half" and not {source, target} & set(one.elements):
+        return False
     return one.component in hops
 
 
@@ -415,7 +466,7 @@ def _rules(fabric: Fabric) -> list[dict[str, Any]]:
     rng = fabric.rng
     rows: list[dict[str, Any]] = []
     hosts = sorted({end.place: end for end in fabric.ends}.values(), key=lambda end: end.host)
-    for begin in range(0, LENGTH, WINDOW):
+    for begin in range(0, fabric.plan.length, WINDOW):
         for here in hosts:
             second = begin + WINDOW * 0.8 + float(rng.uniform(0, 20))
             if fabric.plan.missing and rng.random() < fabric.plan.missing / 2:
@@ -444,6 +495,10 @@ def _rule(live: list[Planted], here: End, end: End, when: str) -> list[dict[str,
         ):
             # The copy is gone for what leaves by this card.
             offloaded = not one.component.endswith(f"-{end.rail}") or here.host == end.host
+        elif one.kind == "vswitch_half" and element == one.component:
+            offloaded = offloaded and end.name not in one.elements
+        elif one.kind == "vswitch_often" and element == one.component:
+            offloaded = offloaded and crc32(f"{match} {when}".encode()) % 2 > 0
     rule: dict[str, Any] = {"time": when, "element": element, "match": match, "layer": "vswitch"}
     copy = rule | {"layer": "nic", "next": onward}
     if onward:

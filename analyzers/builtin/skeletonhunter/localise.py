@@ -172,20 +172,32 @@ class _Judge:
     def _offloaded(
         self, lead: str, others: tuple[str, ...], pairs: list[int]
     ) -> tuple[str, tuple[str, ...], str] | None:
-        """The card whose offloaded rules differ on most overlay pairs that leave it, if it is among the suspects."""
+        """The card whose offloaded rules differ on most overlay pairs that leave it, or the virtual switch of several
+        such cards, if it is among the suspects."""
         names, endpoints = {lead, *others}, self.seen.endpoints
         cards = {
             end.nic: end
             for end in endpoints.values()
             if names & {end.nic, end.name, self.tables.switch_of(end.host) or end.nic, container_of(end)}
         }
-        for card in sorted(cards):
-            mine = [at for at in pairs if self._leaves(at, card)]
-            differ = [at for at in mine if self.tables.mismatch(self.seen.pairs[at], endpoints)]
-            if differ and len(differ) >= MISMATCHED * len(mine):
-                own = {card, cards[card].name, container_of(cards[card])}
-                return (card, (), "offloaded_rules") if names & own else None
-        return None
+        wrong = [card for card in sorted(cards) if self._differs(card, pairs)]
+        if not wrong:
+            return None
+        if (switch := self._switch({cards[card].host for card in wrong}, len(wrong))) in names:
+            return (switch, (), "offloaded_rules")
+        own = {wrong[0], cards[wrong[0]].name, container_of(cards[wrong[0]])}
+        return (wrong[0], (), "offloaded_rules") if names & own else None
+
+    def _differs(self, card: str, pairs: list[int]) -> bool:
+        mine = [at for at in pairs if self._leaves(at, card)]
+        differ = [at for at in mine if self.tables.mismatch(self.seen.pairs[at], self.seen.endpoints)]
+        return bool(differ) and len(differ) >= MISMATCHED * len(mine)
+
+    def _switch(self, hosts: set[str], cards: int) -> str:
+        """The virtual switch of a host if so many cards of it alone hold other rules, two or more: it offloads to all
+        of them, and a card spoils its own copies only. "" otherwise.
+        """
+        return (self.tables.switch_of(min(hosts)) or "") if len(hosts) == 1 and cards > 1 else ""
 
     def _leaves(self, at: int, card: str) -> bool:
         src, _, layer = self.seen.pairs[at]
@@ -193,7 +205,8 @@ class _Judge:
         return layer == "overlay" and end is not None and end.nic == card
 
     def cards(self, pairs: list[int]) -> list[Named]:
-        """Late overlay pairs that no vote explains and whose offloaded rule differs: the card of the source."""
+        """Late overlay pairs that no vote explains and whose offloaded rule differs: the card of the source, or the
+        virtual switch of several cards of one host."""
         endpoints, hits = self.seen.endpoints, dict[str, list[int]]()
         well = np.flatnonzero(~self.found.pairs & _overlay(self.seen)).tolist()[:500]
         if not self.tables.offloaded or not pairs:
@@ -209,6 +222,10 @@ class _Judge:
                 and self.tables.mismatch(self.seen.pairs[at], endpoints)
             ):
                 hits.setdefault(endpoints[src].nic, []).append(at)
+        for host in sorted({end.host for end in endpoints.values()}):
+            cards = sorted({end.nic for end in endpoints.values() if end.host == host} & set(hits))
+            if switch := self._switch({host}, len(cards)):
+                hits[switch] = sorted(at for card in cards for at in hits.pop(card))
         out = []
         for card, mine in sorted(hits.items()):
             slices = self.slices(mine, "latency")

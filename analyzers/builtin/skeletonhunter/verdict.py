@@ -80,6 +80,8 @@ def title(one: Named) -> str:
         return f"has no next hop for {so_many(len(one.pairs), 'pair')} of endpoints"
     if one.indicator == "rule_loop":
         return f"forwards {so_many(len(one.pairs), 'pair')} of endpoints in a loop"
+    if one.indicator == "offloaded_rules" and one.component.startswith("vswitch/"):
+        return "has flow rules that the cards of its host hold otherwise, or not at all"
     if one.indicator == "offloaded_rules":
         return "has offloaded flow rules that differ from those of the virtual switch"
     if one.indicator == "unreachable":

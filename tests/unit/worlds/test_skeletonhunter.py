@@ -7,11 +7,14 @@ import pytest
 
 from tests.unit.worlds.cases import assert_readable, swept
 from tests.worlds import Fault, Row, World
-from tests.worlds.skeletonhunter import CASES, PLANS, make
+from tests.worlds.skeletonhunter import CASES, PLANS, TYPES, make
 
 HEALTHY = [case for case, plan in PLANS.items() if not plan.faults]
 FAULTY = [case for case in CASES if case not in HEALTHY]
-LOSES = ("link_loss", "port_flapping", "spine_down", "card_down", "card_loss", "container_crash", "rule")
+LOSES = (
+    *("link_loss", "port_down", "port_flapping", "spine_down", "switch_offline"),
+    *("card_down", "card_loss", "card_flapping", "container_crash", "rule"),
+)
 
 
 def test_the_same_seed_gives_the_same_rows() -> None:
@@ -46,7 +49,9 @@ def test_no_probe_is_sent_before_both_of_its_endpoints_are_ready(case: str) -> N
             assert max(ready[row["src"]], ready[row["dst"]]) <= row["time"]
 
 
-@pytest.mark.parametrize("case", swept(FAULTY, "rule_missing"))
+@pytest.mark.parametrize(
+    "case", [*swept(FAULTY, "rule_missing"), *swept(TYPES, "type_suboptimal_offloading")]
+)
 def test_probes_that_a_fault_strikes_are_lost_or_late(case: str) -> None:
     world = make(1, case)
     assert any(fault.end > world.judged_from for fault in world.faults)
@@ -65,10 +70,14 @@ def parted(world: World, fault: Fault) -> tuple[list[Row], list[Row]]:
     places = {name.partition("/")[2] for name in names if name.startswith(("host/", "vswitch/"))}
     only = fault.kind in (
         "link_loss",
+        "port_down",
         "port_flapping",
         "spine_down",
+        "switch_offline",
         "tor_slow",
+        "queue_slow",
         "card_down",
+        "card_flapping",
         "card_loss",
         "card_slow",
     )
