@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from datetime import UTC, datetime
-from io import StringIO
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from io import BytesIO, StringIO
 
 import numpy as np
 import pytest
 
+from analyzers.offline import choose_input, windows
+from analyzers.registry import get
+from analyzers.runner import judge
 from deploy.demo import training_job
 from deploy.demo.screen import Screen
 from deploy.demo.sender import Sender
-from deploy.demo.training_job import LEFT, RANKS, UNTIL, Row, Training
+from deploy.demo.training_job import LEFT, PROBED, RANKS, UNTIL, Row, Training
 from deploy.demo.witness import Witness
 from deploy.demo.world import Demo
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.windows.offline import read_file
 from tests.unit.deploy.test_demo_network import told
 
 pytestmark = pytest.mark.simulated
@@ -53,6 +60,30 @@ def late(job: Training, number: int) -> set[str]:
 def test_only_probes_of_the_slow_card_are_late_and_only_while_it_is_slow(job: Training) -> None:
     assert late(job, UNTIL - 1) == {training_job.endpoint(job.rank)}
     assert late(job, training_job.RECORDED.start - 1) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds", "minutes", "every", "named"),
+    [
+        ("perftracker", ["function_profile"], (172, 183), 5, "worker/404"),
+        ("c4d", ["collective"], range(181, 184), 1, "rank/404"),
+        ("skeletonhunter", ["endpoint", "probe"], (PROBED.start, *range(175, 190)), 5, "nic/gpu-0050-4"),
+    ],
+)
+def test_each_of_three_analyzers_names_its_part_of_the_slow_card(
+    job: Training, name: str, kinds: list[str], minutes: Iterable[int], every: int, named: str
+) -> None:
+    sent = [job.minute(number) for number in minutes]
+    tables = {kind: read(kind, [row for rows in sent for row in rows.get(kind, [])]) for kind in kinds}
+    analyzer = get(name)
+    *_, last = windows(analyzer, choose_input(analyzer, tables), tables, timedelta(minutes=every))
+    (suspect,) = judge(analyzer, last, {})["suspects"]
+    assert suspect["component"] == named
+    assert named in {job.culprit, *job.also_named}
+
+
+def read(kind: str, rows: list[Row]) -> Rows:
+    return read_file(kind, "-", BytesIO("".join(json.dumps(row) + "\n" for row in rows).encode()))
 
 
 def test_the_job_stands_still_until_its_node_is_back_and_ends_later(monkeypatch: pytest.MonkeyPatch) -> None:
