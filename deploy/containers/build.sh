@@ -17,7 +17,7 @@ not_built() {
 
 if ! command -v buildah >/dev/null; then
     [ "$(id -u)" = 0 ] || not_built "buildah is not here, and only root installs it"
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive timeout 120 \
+    { timeout 60 apt-get update -qq && DEBIAN_FRONTEND=noninteractive timeout 120 \
         apt-get install -y -qq --no-install-recommends buildah; } >"$log" 2>&1 || not_built "apt has no buildah"
 fi
 export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
@@ -29,13 +29,13 @@ if [ -e /etc/pip.conf ]; then
     pip="--volume /etc/pip.conf:/etc/pip.conf:ro --volume /etc/ssl/certs:/etc/ssl/certs:ro"
 fi
 # Only the image itself may fail below: what this machine does not give is found out here.
-probe=$(buildah from "$base")
-buildah run "$probe" -- true >"$log" 2>&1 ||
+probe=$(buildah from "$base" 2>"$log") || not_built "buildah cannot unpack its base here ($(tail -n 1 "$log" | cut -c 1-200))"
+timeout 60 buildah run "$probe" -- true >"$log" 2>&1 ||
     not_built "this machine lets buildah run nothing ($(tail -n 1 "$log" | cut -c 1-200))"
 # shellcheck disable=SC2086
 timeout 60 buildah run $pip "$probe" -- python3 -m pip download -q --no-deps -d /tmp/probe packaging >"$log" 2>&1 ||
     not_built "its packages cannot be fetched from inside"
-buildah rm "$probe" >/dev/null
+buildah rm "$probe" >"$log" 2>&1 || true
 status=0
 # shellcheck disable=SC2086
 timeout "${SECONDS_AT_MOST:-240}" buildah build --quiet $pip --build-arg BASE="$base" \
