@@ -12,6 +12,7 @@ from ingest.db.database import Backoff, in_halves
 from ingest.db.database import is_away as database_is_away
 from ingest.db.database import is_lost as database_is_lost
 from ingest.db.server_watch import watch as watch_database
+from ingest.db.storage import ColdStorageError
 from ingest.log.append import StreamAppend, append, extend, retrying
 from ingest.log.configuration_events import record_configuration
 from ingest.log.copies import rebuild_copies, register_copy
@@ -33,7 +34,6 @@ from ingest.log.types import EventType, UnrecordableEventError
 from ingest.log.types import register as register_event_type
 from ingest.log.verify import LogIntegrityError
 from ingest.log.verify import expect as expect_seal
-from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.errors import InvalidBodyError as InvalidTelemetryError
 from ingest.telemetry.errors import InvalidRowsError as InvalidTelemetryRowsError
 from ingest.telemetry.record import record_rows as record_telemetry

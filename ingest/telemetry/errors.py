@@ -43,7 +43,3 @@ class NoRowsError(InvalidBodyError):
 
 class BodyTooLargeError(ValueError):
     """The body is larger than is taken, as sent or after decompression."""
-
-
-class ColdStorageError(Exception):
-    """The directory or bucket of old telemetry cannot be used: what, where, why."""

@@ -1,19 +1,15 @@
-"""Parquet files of rows, in a directory or a bucket: written, read again, deleted."""
+"""Parquet files of rows, in a directory or a bucket: written, and read again."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as fs
 import pyarrow.parquet as pq
-from django.conf import settings
 from numpy.typing import NDArray
 
-from ingest.telemetry.errors import ColdStorageError
+from ingest.db.storage import Output, storage
 
 Bits = NDArray[np.uint64]
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -58,35 +54,15 @@ def _bits(column: pa.Array) -> Bits:
     return np.asarray(values.astype(np.int64).view(np.uint64))
 
 
-def storage() -> tuple[fs.FileSystem, str]:
-    """Storage of files: a file system, and the path of the directory or the bucket and prefix in it."""
-    where = settings.TELEMETRY_COLD
-    if not where:
-        raise ColdStorageError(
-            "DOSSIER_TELEMETRY_COLD is not set, which says where files of old telemetry are"
-        )
-    try:
-        if "://" in where:
-            system, root = fs.FileSystem.from_uri(where)
-            return system, root
-        return fs.LocalFileSystem(), str(Path(where).absolute())
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise ColdStorageError(f"DOSSIER_TELEMETRY_COLD {where} cannot be opened: {error}") from error
-
-
 class Writer:
     """A file in the making. Rows are on disk, or in the bucket, when `close` returns."""
 
     def __init__(self, name: str, schema: pa.Schema) -> None:
-        self.system, root = storage()
-        self.path = f"{root}/{name}"
+        self.output = Output(name)
         self.digest = Digest()
-        if isinstance(self.system, fs.LocalFileSystem):
-            self.system.create_dir(self.path.rpartition("/")[0], recursive=True)
-        self.stream = self.system.open_output_stream(self.path)
         deltas = [field.name for field in schema if pa.types.is_integer(field.type)]
         self.parquet = pq.ParquetWriter(
-            self.stream,
+            self.output.stream,
             schema,
             compression="zstd",
             use_dictionary=[field.name for field in schema if field.name not in deltas],
@@ -99,14 +75,7 @@ class Writer:
 
     def close(self) -> None:
         self.parquet.close()
-        self.stream.close()
-        if isinstance(self.system, fs.LocalFileSystem):
-            for path in (self.path, self.path.rpartition("/")[0]):
-                opened = os.open(path, os.O_RDONLY)
-                try:
-                    os.fsync(opened)
-                finally:
-                    os.close(opened)
+        self.output.close()
 
 
 def read_again(name: str) -> tuple[Digest, int]:
@@ -118,10 +87,3 @@ def read_again(name: str) -> tuple[Digest, int]:
         for batch in pq.ParquetFile(opened).iter_batches(batch_size=2**17):
             digest.add(batch)
     return digest, size
-
-
-def delete(name: str) -> None:
-    """Delete a file, if it is there."""
-    system, root = storage()
-    if system.get_file_info(f"{root}/{name}").type != fs.FileType.NotFound:
-        system.delete_file(f"{root}/{name}")

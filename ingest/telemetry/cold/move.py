@@ -21,10 +21,10 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import connection, transaction
 
+from ingest.db.storage import ColdStorageError, delete
 from ingest.log.read import watermark
 from ingest.telemetry.cold import files
 from ingest.telemetry.cold.rows import copy_batches, schema_of
-from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.store import sharding, tables
 from ingest.telemetry.store.tables import Span, existing, one_snapshot, patience, retention_of, table
@@ -229,7 +229,7 @@ def _resume() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT id, file FROM telemetry_cold WHERE state = 'writing'")
         for number, file in cursor.fetchall():
-            files.delete(file)
+            delete(file)
             cursor.execute("DELETE FROM telemetry_cold WHERE id = %s", (number,))
 
 
@@ -247,6 +247,6 @@ def _remove(now: datetime, done: Moved) -> None:
             (now - READERS_GONE_AFTER,),
         )
         for number, file in cursor.fetchall():
-            files.delete(file)
+            delete(file)
             cursor.execute("DELETE FROM telemetry_cold WHERE id = %s", (number,))
             done.deleted += 1

@@ -15,10 +15,9 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 from numpy.typing import NDArray
 
-from ingest.telemetry.cold.files import storage
+from ingest.db.storage import ColdStorageError, storage
 from ingest.telemetry.cold.rows import copy_batches, schema_of
 from ingest.telemetry.decode.columns import microseconds
-from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import Kind
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from ingest.db.storage import ColdStorageError
 from ingest.telemetry.decode.columns import moment
-from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import Kind
 from ingest.telemetry.store.tables import cold_files, columns, table
 from ingest.telemetry.store.write import LIST

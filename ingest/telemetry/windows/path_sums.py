@@ -17,8 +17,8 @@ from django.db import OperationalError, connection
 from numpy.typing import NDArray
 from psycopg2.errors import QueryCanceled
 
+from ingest.db.storage import ColdStorageError
 from ingest.telemetry.cold.source import table_source
-from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store.tables import one_snapshot
 from ingest.telemetry.store.write import copy_out

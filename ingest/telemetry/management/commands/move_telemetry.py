@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from ingest.db import database
+from ingest.db.storage import ColdStorageError
 from ingest.telemetry.cold.move import move_old
 from ingest.telemetry.cold.status import cold_status
-from ingest.telemetry.errors import ColdStorageError
 
 
 class Command(BaseCommand):

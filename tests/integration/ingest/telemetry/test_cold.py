@@ -25,11 +25,11 @@ from pytest_django import Settings
 
 from deploy.observability import health
 from ingest.db import database
+from ingest.db.storage import ColdStorageError, storage
 from ingest.log.read import watermark
 from ingest.queries import read_window
 from ingest.telemetry.cold import files, move
 from ingest.telemetry.cold.move import Moved, move_old
-from ingest.telemetry.errors import ColdStorageError
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store import tables
 from ingest.telemetry.windows import path_sums as grid_sums
@@ -329,7 +329,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_a_bucket_takes_files_like_a_directory(bucket: str, settings: Settings) -> None:
     settings.TELEMETRY_COLD = f"s3://telemetry/of/dossier?{bucket}"
-    system, _ = files.storage()
+    system, _ = storage()
     system.create_dir("telemetry")
     fail(7)
     before = dumps(read_window(EVERYTHING, "default", START, END))
