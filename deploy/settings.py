@@ -172,6 +172,12 @@ LOG_PART = env.integer(
     "events per part of the log; applies to new parts",
     low=1000,
 )
+LOG_HOT = env.integer(
+    "DOSSIER_LOG_HOT",
+    0,
+    "full parts of the log that stay in Postgres; older ones move to `DOSSIER_TELEMETRY_COLD` as Parquet files; 0: all"
+    " stay",
+)
 TELEMETRY_PARTITION_INTERVAL = env.duration(
     "DOSSIER_TELEMETRY_PARTITION_INTERVAL", "1h", "time span of a partition of the telemetry tables"
 )

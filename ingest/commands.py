@@ -17,6 +17,7 @@ from ingest.log.append import StreamAppend, append, extend, retrying
 from ingest.log.configuration_events import record_configuration
 from ingest.log.copies import rebuild_copies, register_copy
 from ingest.log.leader import Leader
+from ingest.log.move import move_old as move_old_log
 from ingest.log.noted_seals import newest as newest_noted_seal
 from ingest.log.noted_seals import note as note_seal
 from ingest.log.noted_seals import text_of as text_of_seal
@@ -66,6 +67,7 @@ __all__ = [
     "lease",
     "maintain_log_parts",
     "maintain_partitions",
+    "move_old_log",
     "move_old_telemetry",
     "newest_noted_seal",
     "note_seal",

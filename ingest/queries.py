@@ -22,6 +22,7 @@ from ingest.db.database import skew as clock_skew
 from ingest.db.server_watch import answers as database_answers
 from ingest.log.append import CHANNEL as LOG_CHANNEL
 from ingest.log.configuration_events import changes_of_receipt, configured
+from ingest.log.move import status as cold_log
 from ingest.log.parts import empty as empty_log_parts
 from ingest.log.read import Place as FollowerPlace
 from ingest.log.read import begun as begun_streams
@@ -140,6 +141,7 @@ __all__ = [
     "changes_of_receipt",
     "clock_is_wrong",
     "clock_skew",
+    "cold_log",
     "cold_telemetry",
     "component",
     "configured",

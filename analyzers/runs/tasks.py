@@ -11,7 +11,13 @@ from analyzers.runs import execution
 from analyzers.runs.models import Schedule
 from analyzers.runs.scheduler import catch_up, claim_due, send
 from analyzers.runs.windows import drop_unused
-from ingest.commands import maintain_log_parts, maintain_partitions, move_old_telemetry, seal_log
+from ingest.commands import (
+    maintain_log_parts,
+    maintain_partitions,
+    move_old_log,
+    move_old_telemetry,
+    seal_log,
+)
 from ingest.queries import now_utc
 
 
@@ -34,11 +40,12 @@ def execute(run_id: str) -> None:
 
 @shared_task(name="runs.maintain")
 def maintain() -> None:
-    """Make telemetry partitions ahead, drop those past retention, and what runs kept long ago; then move old rows into
-    files, which may take minutes."""
+    """Make telemetry partitions ahead, drop those past retention, and what runs kept long ago; then move old rows
+    and old parts of the log into files, which may take minutes."""
     maintain_partitions(_now())
     drop_unused(_now())
     move_old_telemetry(_now())
+    move_old_log(_now())
 
 
 @shared_task(name="runs.seal")

@@ -25,6 +25,7 @@ CURES = {
     "this node is stopping": "wait for its end, or start it again",
     "on call: ": "each of them adds a contact method under Settings, Notifications",
     "telemetry: ": "run `manage.py move_telemetry`, which says why (docs: operate/cold-telemetry)",
+    "old log: ": "run `manage.py move_log`, which says why (docs: operate/cold-log)",
     "log: ": "start `manage.py up` or `manage.py run worker` somewhere; see worker.log",
     "retention: ": "start a worker; end sessions that read that table for hours (pg_stat_activity)",
     "integration ": "correct or replace the key at the sender (Settings, Integrations has its last refusals)",

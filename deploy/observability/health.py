@@ -39,6 +39,7 @@ from ingest.db import disk
 from ingest.queries import (
     clock_is_wrong,
     clock_skew,
+    cold_log,
     cold_telemetry,
     database_answers,
     empty_log_parts,
@@ -252,6 +253,8 @@ def advice() -> list[str]:
         found.append(
             f"telemetry: old rows should have moved into files {waits.total_seconds() / 3600:.0f} hours ago"
         )
+    if (waiting := cold_log().overdue) > 1:
+        found.append(f"old log: {waiting} parts should have moved into files")
     if not empty_log_parts():
         found.append("log: no part is made ahead; each is made when an append finds none")
     if late := {kind: by for kind, by in overdue_telemetry(now_utc()).items() if by > DROPPED_LATE}:

@@ -34,6 +34,7 @@ from ingest.db import disk
 from ingest.queries import (
     TELEMETRY_KINDS,
     clock_skew,
+    cold_log,
     cold_telemetry,
     follower_lags,
     now_utc,
@@ -176,6 +177,14 @@ def _cold() -> Iterator[Metric]:
         "dossier_telemetry_cold_overdue_seconds",
         "Time for which the oldest telemetry past DOSSIER_TELEMETRY_HOT has not been moved into a file",
         cold.overdue.total_seconds(),
+    )
+    parts = cold_log()
+    yield _gauge("dossier_log_cold_events", "Events of the log in Parquet files", parts.events)
+    yield _gauge("dossier_log_cold_bytes", "Size of those files", parts.bytes)
+    yield _gauge(
+        "dossier_log_cold_overdue_parts",
+        "Full parts of the log beyond DOSSIER_LOG_HOT that are not in files yet",
+        parts.overdue,
     )
 
 

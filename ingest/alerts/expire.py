@@ -54,7 +54,7 @@ def _expire(now: datetime) -> int:
 
 
 _SETTLES = (
-    "id = ANY(%s::uuid[]) AND status <> 'resolved' AND NOT EXISTS (SELECT FROM log_event AS told"
+    "id = ANY(%s::uuid[]) AND status <> 'resolved' AND NOT EXISTS (SELECT FROM log_stream AS told"
     " WHERE told.stream = 'alert/' || alert.id AND told.version = alert.version"
     " AND (told.epoch, told.txid, told.seq) > (%s, %s::xid8, %s))"
 )

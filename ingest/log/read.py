@@ -32,18 +32,12 @@ from prometheus_client import Counter
 
 from ingest import heartbeat
 from ingest.db import database
-from ingest.log import takeover
+from ingest.log import source, takeover
 from ingest.log.append import CHANNEL
 from ingest.log.types import Event, Head, Position, find, read_body, upcast
 
 # Streams and positions
 # ----------------------------------------------------------------------------------------------------------
-# The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
-COLUMNS = """stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash,
-    epoch, txid::text AS txid_text, seq"""
-BELOW_WATERMARK = "(epoch, txid, seq) < (log_live_epoch(), pg_snapshot_xmin(pg_current_snapshot()), 0)"
-IN_ORDER = "ORDER BY log_event.epoch, log_event.txid, log_event.seq"
-
 _AGE = """
 SELECT extract(epoch FROM greatest(
     (SELECT max(clock_timestamp() - xact_start) FROM pg_stat_activity WHERE backend_xid IS NOT NULL),
@@ -75,138 +69,40 @@ def heads(streams: Sequence[str]) -> dict[str, Head]:
 
 def read_stream(stream: str, after_version: int = 0, upto: Position | None = None) -> list[Event]:
     """The events of one stream in order of version, as committed (and as this transaction sees them)."""
-    until, place = _until(upto)
-    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version > %s{until}{{}} ORDER BY version"
-    return _read_parts([stream], sql, [stream, after_version, *place])
+    query = source.Query(streams=[stream], after_version=after_version, upto=upto)
+    return [_event(row) for row in source.of_streams(source.COLUMNS, query)]
 
 
 def read_versions(stream: str, versions: Sequence[int]) -> list[Event]:
     """Some events of one stream, in order of version; versions that it has not are left out."""
-    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version = ANY(%s){{}} ORDER BY version"
-    return _read_parts([stream], sql, [stream, list(versions)])
+    query = source.Query(streams=[stream], versions=versions)
+    return [_event(row) for row in source.of_streams(source.COLUMNS, query)]
 
 
 def read_streams(streams: Sequence[str], upto: Position | None = None) -> dict[str, list[Event]]:
     """The events of several streams (up to a position), each in order of version; those without any are left out."""
-    until, place = _until(upto)
-    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = ANY(%s){until}{{}} ORDER BY stream, version"
-    read = _read_parts(streams, sql, [list(streams), *place])
+    rows = source.of_streams(source.COLUMNS, source.Query(streams=streams, upto=upto))
+    read = map(_event, rows)
     return {stream: list(events) for stream, events in groupby(read, key=lambda event: event.stream)}
 
 
 def begun(streams: Sequence[str], upto: Position) -> set[str]:
     """Those of the streams that had begun at a position."""
-    until, place = _until(upto)
-    sql = f"SELECT stream FROM log_event WHERE stream = ANY(%s) AND version = 1{until}{{}}"
-    return {stream for (stream,) in _rows(streams, sql, [list(streams), *place])}
+    rows = source.of_streams(("stream",), source.Query(streams=streams, versions=[1], upto=upto))
+    return {stream for (stream,) in rows}
 
 
 def read_newest(streams: Sequence[str], upto: Position | None = None) -> list[Event]:
     """The newest event of each of these streams, up to a position, of those that have one; in the total order."""
-    until, place = _until(upto)
-    sql = f"SELECT DISTINCT ON (stream) {COLUMNS} FROM log_event WHERE stream = ANY(%s){until}{{}}"
-    sql += " ORDER BY stream, version DESC"
-    return sorted(_read_parts(streams, sql, [list(streams), *place]), key=lambda event: event.position)
-
-
-def _read_parts(streams: Sequence[str], sql: str, values: Sequence[Any]) -> list[Event]:
-    return [_event(row) for row in _rows(streams, sql, values)]
-
-
-def _rows(streams: Sequence[str], sql: str, values: Sequence[Any]) -> list[Any]:
-    """Rows of a query about streams, of the parts of the log alone that may hold their events: a condition on the
-    number, written out, spares Postgres even the look at the others. `{}` in the query is where the condition goes."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT min(first_seq), max(seq) FROM log_stream WHERE stream = ANY(%s)", (list(streams),)
-        )
-        first, last = cursor.fetchone()
-        if first is None:
-            return []
-        cursor.execute(sql.format(f" AND seq BETWEEN {first} AND {last}"), values)
-        return list(cursor.fetchall())
-
-
-def _until(upto: Position | None) -> tuple[str, list[Any]]:
-    """The condition that an event stands at or below a position, and its values."""
-    place = [] if upto is None else [upto.epoch, str(upto.txid), upto.seq]
-    return " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)" if place else "", place
-
-
-# Parts of the log (`parts` makes and closes them)
-# ----------------------------------------------------------------------------------------------------------
-REMEMBERED = 60.0
-"""Seconds until a process looks again which parts are closed; one that was closed since is read in vain."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Numbers from `first` on, below `until`. Once it is closed, `last` is its last position, and no event up to there
-    has a higher number than `reach`."""
-
-    first: int
-    until: int
-    last: Position | None
-    reach: int
-
-    @property
-    def table(self) -> str:
-        return f"log_event_p{self.first}"
-
-
-def parts() -> list[Part]:
-    """All of them, the oldest first."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT first, until, last_epoch, last_txid::text, last_seq, reach FROM log_part ORDER BY first"
-        )
-        return [
-            Part(first, until, None if reach is None else Position(epoch, int(txid), seq), reach or 0)
-            for first, until, epoch, txid, seq, reach in cursor.fetchall()
-        ]
-
-
-_known: dict[str, tuple[float, list[Part]]] = {}  # by database
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """A piece of the total order, from a position up to `end` (inclusive; None: to the end of the log): its events have
-    numbers from `low` to `high`."""
-
-    low: int
-    high: int | None
-    end: Position | None
-
-
-def stretch(after: Position) -> Stretch:
-    """The piece that follows a position."""
-    known_as, now = database.name(), time.monotonic()
-    looked, closed = _known.get(known_as, (float("-inf"), []))
-    if now - looked > REMEMBERED:
-        closed = [part for part in parts() if part.last is not None]
-        _known[known_as] = (now, closed)
-    low = 0
-    for part in closed:
-        if part.first != low or part.last is None:
-            break
-        if part.last > after:
-            return Stretch(low, part.reach, part.last)
-        low = part.until
-    return Stretch(low, None, None)
-
-
-def floor(after: Position) -> int:
-    """A number below which no event stands after this position."""
-    return stretch(after).low
+    rows = source.newest(source.COLUMNS, streams, upto)
+    return sorted(map(_event, rows), key=lambda event: event.position)
 
 
 # Events in the total order
 # ----------------------------------------------------------------------------------------------------------
 def read_transaction(epoch: int, txid: int) -> list[Event]:
     """All that one transaction recorded, in order; also above the watermark."""
-    sql = f"SELECT {COLUMNS} FROM log_event WHERE epoch = %s AND log_event.txid = %s::text::xid8 {IN_ORDER}"
-    return _read(sql, [epoch, str(txid)])
+    return [_event(row) for row in source.of_transaction(source.COLUMNS, epoch, txid)]
 
 
 def read_all(
@@ -216,44 +112,8 @@ def read_all(
 
     Going on from the last event's position never skips or repeats one, whatever commits in between.
     """
-    found: list[Event] = []
-    while True:
-        piece = stretch(after)
-        last = upto if piece.end is None or (upto is not None and upto <= piece.end) else piece.end
-        found += _read_piece(after, last, (piece.low, piece.high), limit - len(found), types)
-        if len(found) == limit or last == upto:
-            return found
-        after = last or after
-
-
-def _read_piece(
-    after: Position,
-    upto: Position | None,
-    numbers: tuple[int, int | None],
-    limit: int,
-    types: Collection[str] | None,
-) -> list[Event]:
-    """Events of one stretch: numbers written out spare Postgres the look at other parts of the log."""
-    sql = (
-        f"SELECT {COLUMNS} FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND {BELOW_WATERMARK}"
-        " AND seq >= %s"
-    )
-    low, high = numbers
-    values: list[Any] = [after.epoch, str(after.txid), after.seq, low]
-    if high is not None:
-        sql += " AND seq <= %s"
-        values.append(high)
-    if types is not None:
-        sql += " AND type = ANY(%s)"
-        values.append(list(types))
-    until, place = _until(upto)
-    return _read(f"{sql}{until} {IN_ORDER} LIMIT %s", [*values, *place, limit])
-
-
-def _read(sql: str, values: Sequence[Any]) -> list[Event]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return [_event(row) for row in cursor.fetchall()]
+    query = source.Query(after=after, upto=upto, types=types, settled=True)
+    return [_event(row) for row in source.in_order(source.COLUMNS, query, limit)]
 
 
 def _event(row: Sequence[Any]) -> Event:
@@ -294,13 +154,7 @@ def watermark_age() -> float:
 
 def moment_of(position: Position) -> datetime | None:
     """Time of the record of the last event up to a position; None where there is none."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) <= (%s, %s::text::xid8, %s)"
-            " ORDER BY epoch DESC, log_event.txid DESC, seq DESC LIMIT 1",
-            (position.epoch, str(position.txid), position.seq),
-        )
-        row = cursor.fetchone()
+    row = source.last(("recorded_at", "epoch", "txid", "seq"), upto=position)
     return row[0] if row else None
 
 
@@ -309,14 +163,8 @@ def position_at(moment: datetime) -> Position:
 
     Looks backwards from the end of the log: the time it takes grows with the events recorded since.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT epoch, txid::text AS txid_text, seq FROM log_event WHERE recorded_at <= %s"
-            " ORDER BY epoch DESC, log_event.txid DESC, seq DESC LIMIT 1",
-            (moment,),
-        )
-        row = cursor.fetchone()
-    return Position(row[0], int(row[1]), row[2]) if row else Position.START
+    row = source.last(("epoch", "txid", "seq"), recorded_until=moment)
+    return source.position_of(row) if row else Position.START
 
 
 # Followers
@@ -401,14 +249,20 @@ def lags() -> dict[str, float]:
     """
     waiting = (
         "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (place.epoch, place.txid, place.seq)"
-        f" AND {BELOW_WATERMARK} {IN_ORDER} LIMIT 1"
+        f" AND {source.BELOW_WATERMARK} {source.IN_ORDER} LIMIT 1"
     )
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT name, greatest(extract(epoch FROM clock_timestamp() - ({waiting})), 0)::float8"
             " FROM log_follower place ORDER BY name"
         )
-        return dict(cursor.fetchall())
+        found = dict(cursor.fetchall())
+    for place in places() if source.hot_from() else ():
+        if source.is_cold(place.position):
+            query = source.Query(after=place.position)
+            ((recorded_at, *_),) = source.in_order(("recorded_at", "epoch", "txid", "seq"), query, 1)
+            found[place.name] = (database.now() - recorded_at).total_seconds()
+    return found
 
 
 def run_once(follower: Follower, limit: int = 500) -> int:
@@ -452,11 +306,14 @@ def _due(follower: Follower) -> int | None:
         attempts, due, epoch, txid, seq = row
         if not due:
             return None
+        place = Position(epoch, int(txid), seq)
+        if source.is_cold(place):
+            return int(attempts)
         # A statement of its own: the place, written out, spares Postgres the look at parts before it.
         cursor.execute(
             "SELECT EXISTS (SELECT 1 FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s)"
-            f" AND {BELOW_WATERMARK} AND seq >= %s)",
-            (epoch, txid, seq, floor(Position(epoch, int(txid), seq))),
+            f" AND {source.BELOW_WATERMARK} AND seq >= %s)",
+            (epoch, txid, seq, source.floor(place)),
         )
         return int(attempts) if cursor.fetchone()[0] else None
 

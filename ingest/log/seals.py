@@ -20,7 +20,7 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from ingest.db import database
-from ingest.log import append, read
+from ingest.log import append, read, source
 from ingest.log.events import SEALED
 from ingest.log.inclusion import MOST_LATER, STREAM, Cover, Inclusion, Line, Link, StoredEvent
 from ingest.log.types import (
@@ -88,7 +88,7 @@ def unsealed_since() -> datetime | None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND stream <> %s"
-            f" {read.IN_ORDER} LIMIT 1",
+            f" {source.IN_ORDER} LIMIT 1",
             (upto.epoch, str(upto.txid), upto.seq, STREAM),
         )
         row = cursor.fetchone()
@@ -97,24 +97,9 @@ def unsealed_since() -> datetime | None:
 
 def links(after: Position, upto: Position, limit: int) -> Iterator[Link]:
     """Up to `limit` events in the total order, after one position and up to another."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT stream, version, hash, epoch, txid::text AS txid_text, seq FROM log_event"
-            " WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-            f" AND seq >= %s {read.IN_ORDER} LIMIT %s",
-            (
-                after.epoch,
-                str(after.txid),
-                after.seq,
-                upto.epoch,
-                str(upto.txid),
-                upto.seq,
-                read.floor(after),
-                limit,
-            ),
-        )
-        for stream, version, hash_, epoch, txid, seq in cursor.fetchall():
-            yield stream, version, bytes(hash_), Position(epoch, int(txid), seq)
+    query = source.Query(after=after, upto=upto)
+    for stream, version, hash_, epoch, txid, seq in source.in_order(source.LINK, query, limit):
+        yield stream, version, bytes(hash_), Position(epoch, int(txid), seq)
 
 
 class UncoveredEventError(LookupError):
@@ -141,17 +126,14 @@ def prove(stream: str, version: int) -> Inclusion:
 
 def _stored(stream: str, version: int) -> tuple[StoredEvent, Position]:
     """An event as it is stored, and where it stands."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT e.type, e.schema, e.body, e.actor, e.cause, e.trace, e.occurred_at, e.recorded_at, e.epoch,"
-            " e.txid::text, e.seq, coalesce(encode(b.hash, 'hex'), '') FROM log_event e LEFT JOIN log_event b"
-            " ON b.stream = e.stream AND b.version = e.version - 1 WHERE e.stream = %s AND e.version = %s",
-            (stream, version),
-        )
-        row = cursor.fetchone()
-    if row is None:
+    query = source.Query(streams=[stream], versions=[version - 1, version])
+    rows = {row[1]: row for row in source.of_streams(source.COLUMNS, query)}
+    if version not in rows:
         raise LookupError(f"there is no event {stream}@{version}")
-    type_, schema, body, actor, cause, trace, occurred_at, recorded_at, epoch, txid, seq, previous = row
+    _, _, type_, schema, body, actor, cause, trace, occurred_at, recorded_at, _, epoch, txid, seq = rows[
+        version
+    ]
+    previous = bytes(rows[version - 1][source.COLUMNS.index("hash")]).hex() if version - 1 in rows else ""
     stored = StoredEvent(
         stream, version, type_, schema, body, actor, cause, trace, time_text(occurred_at), time_text(recorded_at),
         previous,
@@ -161,14 +143,14 @@ def _stored(stream: str, version: int) -> tuple[StoredEvent, Position]:
 
 def _seal_over(position: Position) -> tuple[StoredEvent | None, Body]:
     """The first seal that covers a position. It stands behind it, and seldom is it not the next."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT version, body FROM log_event WHERE stream = %s AND (epoch, txid, seq) > (%s, %s::xid8, %s)"
-            " ORDER BY version",
-            (STREAM, position.epoch, str(position.txid), position.seq),
-        )
-        for version, text in cursor:
-            body = read_body(text)
-            if Position.parse(body["upto"]) >= position:
-                return _stored(STREAM, version)[0], body
-    return None, {}
+    after = position
+    while True:
+        query = source.Query(after=after, types={SEALED.name})
+        rows = source.in_order(("version", "body", "epoch", "txid", "seq"), query, 1)
+        if not rows:
+            return None, {}
+        version, text, *_ = rows[0]
+        body = read_body(text)
+        if Position.parse(body["upto"]) >= position:
+            return _stored(STREAM, version)[0], body
+        after = source.position_of(rows[0])

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.backends.utils import CursorWrapper
 
-from ingest.log import dating, inclusion, noted_seals, seals, timestamps, types
+from ingest.db import database
+from ingest.log import dating, inclusion, noted_seals, seals, source, timestamps, types
 from ingest.log.copies import check_copies
 from ingest.log.types import Body, Head, Position
 
+SEALS = 20
+"""Seals in memory; one has up to 80 kB."""
 UNSEALED = 600.0
 """Seconds within which an event is sealed, and its seal is noted outside."""
 
@@ -86,19 +88,15 @@ def _unknown(noted_in: Path | None, is_stamped: bool) -> list[str]:
     return []
 
 
-def _rows(cursor: CursorWrapper, batch: int) -> Iterator[tuple[Any, ...]]:
-    while rows := cursor.fetchmany(batch):
-        yield from rows
+_CHAINED = (
+    "stream", "version", "type", "schema", "body", "actor", "cause", "trace", "occurred_at", "recorded_at", "hash"
+)  # fmt: skip
 
 
 def _verify_chains() -> tuple[int, int]:
     events = streams = 0
     stream, head = "", Head.NEW
-    with connection.chunked_cursor() as cursor:
-        cursor.execute(
-            "SELECT stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash"
-            " FROM log_event ORDER BY stream, version"
-        )
+    with source.by_stream(_CHAINED) as rows:
         for (
             name,
             version,
@@ -111,7 +109,7 @@ def _verify_chains() -> tuple[int, int]:
             occurred_at,
             recorded_at,
             hash_,
-        ) in _rows(cursor, 500):
+        ) in rows:
             if name != stream:
                 stream, head, streams = name, Head.NEW, streams + 1
             if version != head.version + 1:
@@ -133,12 +131,8 @@ def _verify_chains() -> tuple[int, int]:
 
 def _verify_seals() -> tuple[int, str | None]:
     root, upto, count, newest = "", Position.START, 0, None
-    with connection.chunked_cursor() as cursor:
-        cursor.execute(
-            "SELECT version, body, hash FROM log_event WHERE stream = %s ORDER BY version",
-            (inclusion.STREAM,),
-        )
-        for version, text, hash_ in _rows(cursor, 10):
+    while rows := _stored_seals(("version", "body", "hash"), range(count + 1, count + 1 + SEALS)):
+        for version, text, hash_ in rows:
             body: Body = types.read_body(text)
             seal_id = f"{inclusion.STREAM}@{version}"
             if body["from"] != str(upto):
@@ -149,6 +143,12 @@ def _verify_seals() -> tuple[int, str | None]:
             _verify_seal(seal_id, body, root)
             root, count, newest = body["root"], count + 1, f"{seal_id}:{bytes(hash_).hex()}"
     return count, newest
+
+
+def _stored_seals(columns: Sequence[str], versions: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Seals by version, wherever the head of their stream says that they lie."""
+    query = source.Query(streams=[inclusion.STREAM], versions=versions)
+    return source.of_streams(columns, query, source.EVERYWHERE)
 
 
 def _verify_seal(seal_id: str, body: Body, root: str) -> None:
@@ -184,24 +184,26 @@ def _expect_noted(file: Path) -> None:
             hint = f"; if the log was replaced on purpose, move {file} away" if bad.is_missing else ""
             raise LogIntegrityError(bad.event_id, f"{bad.what} in {file}{hint}") from None
     covered = 0 if seal is None else int(seal.partition(":")[0].partition("@")[2])
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT body FROM log_event WHERE stream = %s AND version = %s", (inclusion.STREAM, covered)
-        )
-        row = cursor.fetchone()
-        upto = Position.parse(types.read_body(row[0])["upto"]) if row else Position.START
-        cursor.execute(
-            "SELECT stream || '@' || version FROM log_event"
-            " WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND stream <> %s"
-            " AND recorded_at < clock_timestamp() - %s * interval '1 second' ORDER BY epoch, txid, seq LIMIT 1",
-            (upto.epoch, str(upto.txid), upto.seq, inclusion.STREAM, UNSEALED),
-        )
-        late = cursor.fetchone()
+    rows = _stored_seals(("body",), [covered])
+    upto = Position.parse(types.read_body(rows[0][0])["upto"]) if rows else Position.START
+    late = _first_late(upto)
     if late is not None:
         last = (
             f"the newest seal in {file} is {seal.partition(':')[0]}" if seal else f"no seal stands in {file}"
         )
-        raise LogIntegrityError(late[0], f"is not covered by any seal noted outside the database ({last})")
+        raise LogIntegrityError(late, f"is not covered by any seal noted outside the database ({last})")
+
+
+def _first_late(after: Position) -> str | None:
+    """Id of the first event after a position that is no seal and was recorded more than UNSEALED ago."""
+    until = database.now() - timedelta(seconds=UNSEALED)
+    columns = ("stream", "version", "recorded_at", "epoch", "txid", "seq")
+    while rows := source.in_order(columns, source.Query(after=after), seals.COVER):
+        for stream, version, recorded_at, *_ in rows:
+            if stream != inclusion.STREAM and recorded_at < until:
+                return f"{stream}@{version}"
+        after = source.position_of(rows[-1])
+    return None
 
 
 def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Timestamp]:
@@ -229,15 +231,13 @@ def expect(expected: str) -> datetime:
     another one."""
     seal_id, _, digest = expected.partition(":")
     stream, _, version = seal_id.partition("@")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT encode(hash, 'hex'), recorded_at FROM log_event WHERE stream = %s AND version = %s",
-            (stream, int(version) if version.isdecimal() else 0),
-        )
-        row = cursor.fetchone()
-    if row is None:
+    versions = [int(version) if version.isdecimal() and len(version) < 10 else 0]
+    rows = source.of_streams(
+        ("hash", "recorded_at"), source.Query(streams=[stream], versions=versions), source.EVERYWHERE
+    )
+    if not rows:
         raise LogIntegrityError(seal_id, "is missing, though it was noted earlier", is_missing=True)
-    if row[0] != digest:
+    if bytes(rows[0][0]).hex() != digest:
         raise LogIntegrityError(seal_id, "has another hash than was noted earlier")
-    recorded: datetime = row[1]
+    recorded: datetime = rows[0][1]
     return recorded

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,25 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.fs as fs
 from numpy.typing import NDArray
 
-from ingest.db.storage import ColdStorageError, storage
+from ingest.db.storage import DUCKDB, ColdStorageError, duckdb_source
 from ingest.telemetry.cold.rows import copy_batches, schema_of
 from ingest.telemetry.decode.columns import microseconds
 from ingest.telemetry.kinds import Kind
 
 if TYPE_CHECKING:
     import duckdb
-
-CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "threads": 2,
-    "temp_directory": tempfile.gettempdir(),
-}
-
 
 _databases: dict[int, duckdb.DuckDBPyConnection] = {}  # by process
 _opening = threading.Lock()
@@ -56,7 +45,7 @@ def query_files(
     first, last = map(microseconds, span)
     try:
         with _database().cursor() as session:
-            source = _source(session, kind, names)
+            source = duckdb_source(session, names, schema_of(kind))
             session.register("hot", pa.Table.from_batches(batches, schema_of(kind)))
             session.register("late", pa.table({"number": pa.array(without, pa.int64())}))
             for name, table in tables.items():
@@ -79,20 +68,8 @@ def _database() -> duckdb.DuckDBPyConnection:
 
     with _opening:
         if os.getpid() not in _databases:
-            _databases[os.getpid()] = duckdb.connect(":memory:", config=CONFIG)
+            _databases[os.getpid()] = duckdb.connect(":memory:", config=DUCKDB)
         return _databases[os.getpid()]
-
-
-def _source(session: duckdb.DuckDBPyConnection, kind: Kind, names: Sequence[str]) -> str:
-    """Name of the files in a query."""
-    system, root = storage()
-    paths = [f"{root}/{name}" for name in names]
-    if isinstance(system, fs.LocalFileSystem):
-        listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-        return f"read_parquet([{listed}])"
-    # DuckDB reads buckets by an extension that is not in its package; Arrow reads them with its own.
-    session.register("files", ds.dataset(paths, schema_of(kind), format="parquet", filesystem=system))
-    return "files"
 
 
 def _native(column: pa.Array) -> NDArray[Any]:

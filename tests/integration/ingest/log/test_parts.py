@@ -12,7 +12,7 @@ import pytest
 from django.db import Error, connection, transaction
 from pytest_django import Settings
 
-from ingest.log import append, heads, parts, read, types
+from ingest.log import append, heads, parts, read, source, types
 from ingest.log.append import NewStream, StreamAppend
 from ingest.log.types import Context, Event, EventType, Head, NewEvent, Position, StreamVersionError
 from ingest.log.verify import LogIntegrityError, verify
@@ -27,7 +27,7 @@ END = parts.SIZE
 def test_types(monkeypatch: pytest.MonkeyPatch, log_database: str) -> str:
     monkeypatch.setattr(types, "_types", dict(types._types))
     types.register(EventType("test.said"))
-    read._known.clear()
+    source.forget()
     return log_database
 
 
@@ -176,14 +176,14 @@ def test_a_stream_that_begins_and_one_that_goes_on_are_recorded_together() -> No
 def test_parts_are_made_ahead_once() -> None:
     draw(END)
     assert (parts.maintain(), parts.maintain()) == (1, 0)
-    assert [part.first for part in read.parts()] == [0, END, 2 * END, 3 * END]
+    assert [part.first for part in source.parts()] == [0, END, 2 * END, 3 * END]
 
 
 def test_parts_of_another_size_go_on_where_the_last_one_ends(settings: Settings) -> None:
     settings.LOG_PART = 1000
     draw(END)
     parts.maintain()
-    assert [(part.first, part.until) for part in read.parts()][-1] == (3 * END, 3 * END + 1000)
+    assert [(part.first, part.until) for part in source.parts()][-1] == (3 * END, 3 * END + 1000)
 
 
 def test_an_event_without_a_part_makes_one() -> None:
@@ -195,14 +195,14 @@ def test_an_event_without_a_part_makes_one() -> None:
 
 def test_a_full_part_is_closed_with_its_last_position(across: list[Event]) -> None:
     parts.maintain()
-    assert [part.last for part in read.parts()] == [across[1].position, None, None, None]
+    assert [part.last for part in source.parts()] == [across[1].position, None, None, None]
 
 
 def test_a_part_without_an_event_is_closed() -> None:
     draw(END)
     say("talk/1", "a")
     parts.maintain()
-    assert read.parts()[0].last == Position(0, 0, 0)
+    assert source.parts()[0].last == Position(0, 0, 0)
 
 
 def test_a_part_is_not_closed_while_an_event_may_still_come() -> None:
@@ -211,9 +211,9 @@ def test_a_part_is_not_closed_while_an_event_may_still_come() -> None:
     with elsewhere(lambda: say("talk/late", "a")):
         say("talk/1", "b")
         parts.maintain()
-        assert read.parts()[0].last is None
+        assert source.parts()[0].last is None
     parts.maintain()
-    assert read.parts()[0].last == read.read_stream("talk/late")[0].position
+    assert source.parts()[0].last == read.read_stream("talk/late")[0].position
 
 
 def test_a_reader_sees_what_commits_late_into_an_old_part() -> None:
@@ -226,13 +226,13 @@ def test_a_reader_sees_what_commits_late_into_an_old_part() -> None:
         place = seen[-1].position
         assert [event.stream for event in seen] == ["talk/0"]
     parts.maintain()
-    read._known.clear()
+    source.forget()
     assert [event.stream for event in read.read_all(place, 10)] == ["talk/late", "talk/1"]
 
 
 def test_numbers_are_passed_by_only_where_the_reader_is_past_the_part(across: list[Event]) -> None:
     parts.maintain()
-    assert [read.floor(event.position) for event in across] == [0, END, END, END]
+    assert [source.floor(event.position) for event in across] == [0, END, END, END]
 
 
 def test_who_reads_on_does_not_look_at_closed_parts(across: list[Event]) -> None:
@@ -262,8 +262,8 @@ def test_a_stretch_reaches_as_far_as_its_transactions_drew_numbers() -> None:
         )  # in the second part, with the id of a transaction before that of the last in the first
     say("talk/1", "e")
     parts.maintain()
-    read._known.clear()
-    assert read.stretch(Position.START).high == END
+    source.forget()
+    assert source.stretch(Position.START).high == END
     found = read.read_all(Position.START, 10)
     assert [event.body["word"] for event in found] == ["a", "b", "d", "c", "e"]
     assert [event.position.seq for event in found] == [END - 3, END - 2, END, END - 1, END + 1]
