@@ -82,7 +82,7 @@ class _File:
     """First row of each row group."""
     lows: Sequence[Any]
     highs: Sequence[Any]
-    """What no row of a row group stands before, or behind: streams, or (epoch, txid)."""
+    """Bounds of each row group: streams, or (epoch, txid)."""
 
 
 def footer(name: str) -> pq.FileMetaData:

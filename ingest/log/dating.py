@@ -65,7 +65,7 @@ def _recorded() -> list[str]:
 
 
 def _spans() -> list[Span]:
-    """What each seal covers, and what none covers yet."""
+    """Spans that seals cover, and the one that none covers yet."""
     spans, before, upto, first = list[Span](), None, Position.START, 1
     while rows := source.of_streams(
         ("body", "recorded_at"), source.Query(streams=["log"], versions=range(first, first + TOGETHER))

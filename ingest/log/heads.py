@@ -69,9 +69,9 @@ def _differing_with_files(files: Sequence[str]) -> Iterator[tuple[str, int | Non
         for stream, rows in groupby(together, key=lambda one: one[1][0]):
             by_side = {side: _comparable(row) for side, row in rows}
             first, second, head = (by_side.get(side) for side in range(3))
-            said = (*second[:-1], first[-1]) if first and second else second or first
-            if said != head:
-                yield stream, said[1] if said else None, head[1] if head else None
+            combined = (*second[:-1], first[-1]) if first and second else second or first
+            if combined != head:
+                yield stream, combined[1] if combined else None, head[1] if head else None
 
 
 def _comparable(row: Sequence[Any]) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ from ingest.log import seals, source
 from ingest.log.types import Position
 
 LOCK_PATIENCE = "200ms"
-"""How long appends wait, at most, for a part to leave the log. What takes longer is tried again by the next call."""
+"""Longest wait of appends for a part to leave the log; where it takes longer, the next call tries again."""
 
 
 @dataclass(slots=True)
@@ -94,8 +94,8 @@ def _alone() -> Iterator[bool]:
 
 def _due(keep: int | None) -> list[source.Part]:
     """The parts that are to move, the oldest first."""
-    kept = settings.LOG_HOT if keep is None else keep
-    if not settings.TELEMETRY_COLD or not kept:
+    hot = settings.LOG_HOT if keep is None else keep
+    if not settings.TELEMETRY_COLD or not hot:
         return []
     closed = list[source.Part]()
     for part in source.parts():
@@ -103,10 +103,10 @@ def _due(keep: int | None) -> list[source.Part]:
             break
         closed.append(part)
     newest = seals.newest_seal()
-    sealed = Position.parse(newest.body["upto"]) if newest else Position.START
+    covered = Position.parse(newest.body["upto"]) if newest else Position.START
     due = list[source.Part]()
-    for part in closed[: max(0, len(closed) - kept)]:
-        if part.last is None or part.last > sealed:
+    for part in closed[: max(0, len(closed) - hot)]:
+        if part.last is None or part.last > covered:
             break
         if part.file is None:
             due.append(part)
@@ -173,9 +173,9 @@ def _copy(query: str, name: str, schema: Any, size: int) -> tuple[int, int]:
             use_dictionary=few,
             column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
         ) as writer,
-        closing(_batches(query, size)) as there,
+        closing(_batches(query, size)) as batches,
     ):
-        for rows in there:
+        for rows in batches:
             writer.write_table(_table(rows, schema), row_group_size=size)
             count += len(rows)
     output.close()
@@ -199,8 +199,8 @@ def _compare(query: str, name: str, schema: Any, size: int) -> None:
     from ingest.log import cold
 
     written = cold.batches(name, schema.names)
-    with closing(_batches(query, size)) as there:
-        for rows in there:
+    with closing(_batches(query, size)) as batches:
+        for rows in batches:
             if next(written, None) != rows:
                 raise ColdStorageError(f"{name} does not hold what is in Postgres: it is not used")
     if next(written, None) is not None:

@@ -18,14 +18,18 @@ import msgspec
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
 from pytest_django import Settings
 
+from deploy.observability import health
 from ingest.db.storage import ColdStorageError, Output, storage
 from ingest.log import append, cold, heads, move, parts, read, seals, source, types
 from ingest.log.append import NewStream
 from ingest.log.move import Moved, move_old
 from ingest.log.types import Context, Event, EventType, Head, NewEvent, Position
 from ingest.log.verify import LogIntegrityError, verify
+from ingest.telemetry.store.receipts import check_receipts
+from tests.integration.ingest.telemetry.test_readers import store
 from tests.places import ROOT
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -93,7 +97,7 @@ def three_parts() -> None:
 
 
 def everything() -> list[bytes]:
-    """What each reader answers, about each event and place of the log."""
+    """Answers of each reader, about events and places all over the log."""
     events = read.read_all(Position.START, 1000)
     places = [Position.START, *(event.position for event in events)]
     pages: list[Any] = [events]
@@ -136,7 +140,7 @@ def now() -> datetime:
 
 
 def later() -> datetime:
-    """When no reader is left that does not know what has just been moved."""
+    """Time at which no reader is left that does not know what has just been moved."""
     return now() + source.READERS_GONE_AFTER + timedelta(seconds=1)
 
 
@@ -235,7 +239,7 @@ STEPS = (
     ("Output", 1), ("_copy", 2), ("_compare", 1), ("_compare", 2), ("_drop", 1), ("_expect_files", 1), ("_detach", 2),
     ("DROP", 1),
 )  # fmt: skip
-"""What is called for a step, and the call at which it dies."""
+"""Function of a step, and the call at which it dies."""
 
 
 @pytest.mark.usefixtures("three_parts")
@@ -504,3 +508,42 @@ def test_a_bucket_takes_parts_like_a_directory() -> None:
     move_old(now())
     move_old(later())
     assert (read.read_all(Position.START, 100), read.read_stream("talk/1"), verify()) == before
+
+
+@pytest.mark.usefixtures("three_parts")
+def test_receipts_of_telemetry_are_compared_with_files() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT last_value FROM log_event_number")
+        (reached,) = cursor.fetchone()
+    at = now() - timedelta(minutes=5)
+    store("unit_failure", [{"time": at, "unit": "vm/1", "symptom": "disk"}], "default")
+    draw(4 * END)
+    parts.maintain()
+    say("talk/1", "z")
+    draw(5 * END)
+    parts.maintain()
+    seals.seal()
+    move_old(now())
+    move_old(later())
+    assert source.hot_from() > reached
+    assert check_receipts() == 1
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE telemetry_receipt SET rows = rows + 1")
+        with pytest.raises(LogIntegrityError, match="says something else"):
+            check_receipts()
+        cursor.execute("UPDATE telemetry_receipt SET rows = rows - 1, seq = seq - 1")
+        with pytest.raises(LogIntegrityError, match="stands for no event of the log"):
+            check_receipts()
+        cursor.execute("DELETE FROM telemetry_receipt")
+        with pytest.raises(LogIntegrityError, match="has no telemetry receipt"):
+            check_receipts()
+
+
+@pytest.mark.usefixtures("three_parts")
+def test_doctor_and_the_metrics_tell_of_parts_that_should_have_moved() -> None:
+    assert "old log: 2 parts should have moved into files" in health.advice()
+    move_old(now())
+    assert not [line for line in health.advice() if line.startswith("old log")]
+    answer = Client().get("/metrics").content.decode()
+    assert "dossier_log_cold_events 14.0" in answer
+    assert "dossier_log_cold_overdue_parts 0.0" in answer
