@@ -3,7 +3,8 @@
 The parts, in the order of their work: `spans` (one table of all spans; own times and ways of calls), `missing_spans`
 (calls with one side only, instances without spans), `places` (what can be compared), `load` (what load adds),
 `normal` (what is normal, and the weight of a change), `logs` (the same of log records), `likelihood` (claims of
-places, and how well a service explains all of them), `selection`, `symptoms`, `evidence`.
+places, and how well a service explains all of them), `selection`, `replies` (who answered before calls were left
+out), `symptoms`, `evidence`.
 
 Assumptions are checked on each window. Each assumption that fails takes `DOUBT` nats off the evidence before it
 becomes a probability. Where nobody is blamed and the history says too little, or somebody nearly is, the verdict is
@@ -26,6 +27,7 @@ from analyzers.builtin.trace_blame.evidence import evidence, facts_about, senten
 from analyzers.builtin.trace_blame.likelihood import ObservedWindow, see
 from analyzers.builtin.trace_blame.load import loads
 from analyzers.builtin.trace_blame.missing_spans import silent_instances, silent_table
+from analyzers.builtin.trace_blame.replies import with_replies
 from analyzers.builtin.trace_blame.selection import Blamed, Decision, decide, probability
 from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
 from analyzers.contract import Assumption, Estimate, Params, Suspect, Verdict, Window, inconclusive, quiet
@@ -72,6 +74,7 @@ def analyze(window: Window, params: Params) -> Verdict:
         none = quiet(measures, lost) if reason is None else inconclusive(reason, measures)
         return replace(none, evidence=lost, assumptions=assumptions)
     doubts = doubt(assumptions)
+    decision = with_replies(seen, decision)
     shown = [(one, _component(seen, one), symptoms(seen, decision.weighed, one)) for one in decision.blamed]
     suspects = [_suspect(window, seen, decision, params, doubts, *each) for each in shown]
     order = sorted(range(len(suspects)), key=lambda row: (-(suspects[row].score or 0.0), row))
@@ -160,7 +163,7 @@ def _suspect(
     return Suspect(
         component=component,
         score=probability(one.odds - doubts),
-        summary=summary(facts, component),
+        summary=summary(facts, component) + _alike(seen, one),
         estimate=_estimate(signs),
         ambiguous_with=_coinciding(seen, one),
         sure=one.odds - doubts >= float(params["sure_margin"]),
@@ -170,12 +173,31 @@ def _suspect(
     )
 
 
+def _alike(seen: ObservedWindow, one: Blamed) -> str:
+    """The end of a summary of a service that cannot be told from one that calls it, or that it calls."""
+    if one.alike is None:
+        return ""
+    calls = bool(seen.reach[one.service, one.alike])
+    caller, called = (one.service, one.alike) if calls else (one.alike, one.service)
+    names = seen.spans.services
+    return (
+        f" Either {names[called]} answers otherwise, or {names[caller]} leaves out calls of its own accord."
+    )
+
+
 def _coinciding(seen: ObservedWindow, one: Blamed) -> tuple[str, ...]:
-    """The only instance of a service coincides with it: nothing tells a bad pod from a bad program."""
-    if one.instance is not None:
-        return ()
+    """The only instance of a service coincides with it: nothing tells a bad pod from a bad program. So does a service
+    whose changed replies would look the same, or that would look the same with its own.
+    """
+    alone = _only_instance(seen, one.service) if one.instance is None else ()
+    if one.alike is None:
+        return alone
+    return (*alone, f"service/{seen.spans.services[one.alike]}", *_only_instance(seen, one.alike))
+
+
+def _only_instance(seen: ObservedWindow, service: int) -> tuple[str, ...]:
     spans = seen.spans
-    mine = (spans.era == spans.eras - 1) & (spans.service == one.service)
+    mine = (spans.era == spans.eras - 1) & (spans.service == service)
     instances = np.unique(spans.instance[mine]).tolist()
     return (f"instance/{spans.instances[instances[0]]}",) if len(instances) == 1 else ()
 

@@ -194,7 +194,7 @@ def _changes_table(facts: list[Fact], component: str) -> Evidence:
 
 def _cleared(seen: ObservedWindow, decision: Decision) -> list[int]:
     """The services that come next and are not blamed."""
-    gone = {one.service for one in decision.blamed}
+    gone = _entries(decision)
     order = sorted(
         range(len(seen.spans.services)),
         key=lambda service: (-round(float(decision.odds[service]), 6), seen.spans.services[service]),
@@ -202,9 +202,15 @@ def _cleared(seen: ObservedWindow, decision: Decision) -> list[int]:
     return [service for service in order if service not in gone][:_RUNNERS_UP]
 
 
+def _entries(decision: Decision) -> set[int]:
+    """The blamed services and those that the data cannot tell from them."""
+    alike = {one.alike for one in decision.blamed if one.alike is not None}
+    return {one.service for one in decision.blamed} | alike
+
+
 def _cleared_table(seen: ObservedWindow, decision: Decision, cleared: list[int]) -> Evidence:
     rows = []
-    gone = {one.service for one in decision.blamed}
+    gone = _entries(decision)
     for service in cleared:
         facts = facts_of(seen, decision.weighed, service)
         shared = _shared(seen, facts, gone)

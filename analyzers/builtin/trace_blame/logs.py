@@ -58,8 +58,8 @@ class Logs:
     """One row a service, instance (-1 where only the service is named), template, era and quarter of the judged window.
 
     `count` has shape (rows,). `texts` are the templates, a service's own each; `of` is the service of each, `bad` marks
-    those that tell of something bad, `other` those that name another service, all of shape (templates,). `eras` are the
-    windows that hold records, the judged one among them if it does. `strange` counts records of nobody who has spans.
+    those that tell of something bad, `about` is another service that each names, else -1, all of shape (templates,).
+    `eras` are the windows that hold records, the judged one among them if it does. `strange` counts records of nobody who has spans.
     """
 
     era: Ints
@@ -71,7 +71,7 @@ class Logs:
     texts: tuple[str, ...]
     of: Ints
     bad: Flags
-    other: Flags
+    about: Ints
     eras: tuple[int, ...]
     strange: int
 
@@ -102,7 +102,7 @@ def logs_of(window: Window, spans: Spans, reduction: str = "logs") -> Logs | Non
         texts=texts,
         of=of,
         bad=bad,
-        other=_naming_others(texts, of, spans.services),
+        about=_named_others(texts, of, spans.services),
         eras=tuple(np.unique(era[known]).tolist()),
         strange=int(count[service < 0].sum()),
     )
@@ -164,15 +164,15 @@ def _is_bad(severity: str, text: str) -> bool:
     return severity in _BAD_SEVERITIES or (severity == "unspecified" and _BAD.search(text) is not None)
 
 
-def _naming_others(texts: Sequence[str], of: Ints, services: Sequence[str]) -> Flags:
-    """Whether a template holds the name of a service, as a word, that is not its writer's."""
+def _named_others(texts: Sequence[str], of: Ints, services: Sequence[str]) -> Ints:
+    """By template, a service other than its writer whose name it holds as a word; -1 where there is none."""
     names = {name.lower(): number for number, name in enumerate(services)}
     words = [{word.strip(".") for word in _NAME.findall(text.lower())} for text in texts]
     found = [
-        any(names.get(word, owner) != owner for word in each)
+        max((names[word] for word in each if word in names and names[word] != owner), default=-1)
         for each, owner in zip(words, of.tolist(), strict=True)
     ]
-    return np.array(found, dtype=np.bool_)
+    return np.array(found, dtype=np.int64)
 
 
 def merged_texts(texts: Iterable[str]) -> dict[str, str]:
@@ -208,6 +208,9 @@ TOGETHER, FARTHEST = 0.1, 0.85
 
 EQUAL = 0.02
 """The same for few windows: how equal their numbers must be. Numbers may be equal by chance, so they say little."""
+
+FEWEST_NAMED = 2
+"""New records that name another service from which on they tell of it."""
 
 SEVERAL = 3
 """Windows of the history from which on they say how numbers vary."""
@@ -286,7 +289,7 @@ def signs(logs: Logs, table: Table, most: float) -> list[Sign]:
     """Signs in the judged window, of each kind at most one; nothing where the history is too short to say."""
     if table.past.sum() < FEWEST or table.spans_now == 0 or table.now.sum() == 0:
         return []
-    own, bad = ~logs.other[table.templates], logs.bad[table.templates]
+    own, bad = logs.about[table.templates] < 0, logs.bad[table.templates]
     found = [
         _new(logs, table, bad, own, most),
         _more(logs, table, bad & own, most),
@@ -489,6 +492,17 @@ def signs_of_others(records: Records, since: int, service: int, instance: int) -
     rows = records.rows.get(service, np.zeros(0, dtype=np.int64))
     rows = _recent(records, rows[records.logs.instance[rows] != instance], since)
     return _signs(records, rows, by_service[service] - by_instance[instance])
+
+
+def newly_named(records: Records, since: int, service: int) -> frozenset[int]:
+    """Other services that records of the service name which no window of the history holds."""
+    logs, last = records.logs, records.spans.eras - 1
+    rows = records.rows.get(service, np.zeros(0, dtype=np.int64))
+    rows = _recent(records, rows[logs.about[logs.template[rows]] >= 0], since)
+    before = np.unique(logs.template[rows[logs.era[rows] < last]])
+    now = rows[(logs.era[rows] == last) & ~np.isin(logs.template[rows], before)]
+    counts = np.bincount(logs.about[logs.template[now]], logs.count[now])
+    return frozenset(np.flatnonzero(counts >= FEWEST_NAMED).tolist())
 
 
 def _recent(records: Records, rows: Ints, since: int) -> Ints:

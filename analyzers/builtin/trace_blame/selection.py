@@ -39,12 +39,13 @@ LATER = 1.0
 @dataclass(frozen=True, slots=True)
 class Blamed:
     """A service, or one of its instances (None: all alike), with its log posterior odds at the prior of one
-    fault among the services.
+    fault among the services; `alike` is another service that the data cannot tell from it.
     """
 
     service: int
     instance: int | None
     odds: float
+    alike: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
