@@ -13,9 +13,9 @@ non-negative.
 - Selection: forward by evidence; after each step components are exchanged for better ones, refitted jointly, pruned.
   What could replace a blamed component within 3 nats, or lies on the same paths, is `ambiguous_with` it.
 - Bar: evidence above log(components of the kind x kinds) + log(windows a day) + `margin`, rate above `min_rate` and
-  three times the baseline, `min_witnesses` hosts. A host counts once over all its paths in the likelihood of
-  witnesses; the smaller gain of units and witnesses is the evidence. Where hosts are unknown, the over-dispersion of
-  the history divides it.
+  the baseline (three times that while the history is short), `min_witnesses` hosts. A host counts once over all its
+  paths in the likelihood of witnesses; the smaller gain of units and witnesses is the evidence. Where hosts are
+  unknown, the over-dispersion of the history divides it.
 - Baseline: windows of the history without the components that stand out in them; rate, noise and habit from medians,
   the rate at its upper 95 % bound. Without history the window itself less its own suspects.
 - Score: share of suspects with that much evidence that were at fault in simulations (`binomial.SCORES`), lowered where

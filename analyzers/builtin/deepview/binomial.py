@@ -64,6 +64,11 @@ _SHARED = (
 
 _COLD = 5  # times the evidence that makes one window enough, as long as history is too short to know normal
 
+_KNOWN, _UNKNOWN = 1.0, 3.0
+"""Multiples of the baseline that a suspect must add: where history says how much components vary, its evidence is
+already less by that; where it does not, or failures rose everywhere, as unevenly as never before, components that are
+merely worse than others must not stand out."""
+
 _LITTLE, _WORSE = 0.1, 2.0
 """Share of units up to which a failure as old as the history is no fault that can be told from a habit; times the usual
 share from which on it is worse than that habit."""
@@ -128,7 +133,9 @@ def blame(window: Window, params: Params) -> Outcome:
     seen = observe(window.sums)
     rules = _rules(seen, window, params)
     baseline = from_history(seen, window) or from_window(seen, rules)
-    rules = replace(rules, noise=baseline.noise)
+    known = baseline.windows >= ENOUGH_HISTORY and baseline.risen <= 1.0
+    times = _KNOWN if known else _UNKNOWN
+    rules = replace(rules, noise=baseline.noise, times=times)
     # Where hosts are known, clumps are the witnesses' business: a rate of units that holds the clumps of history
     # would hide faint failures, and without them it only makes the witnesses' figure the smaller one.
     usual = baseline.units if seen.testimony is None else min(baseline.units, baseline.witnesses)
@@ -250,7 +257,7 @@ def _rules(seen: Observed, window: Window, params: Params) -> Rules:
     else:
         witnesses = np.full(len(seen.names), needed)
     smallest = -math.log1p(-float(params["min_rate"]))
-    return Rules(np.maximum(threshold, 1.0), still(len(seen.names)), smallest, witnesses, allowed)
+    return Rules(np.maximum(threshold, 1.0), still(len(seen.names)), smallest, _UNKNOWN, witnesses, allowed)
 
 
 def _wholes(judges: Judges, blamed: Blamed, rules: Rules) -> tuple[Blamed, dict[int, list[int]]]:

@@ -65,13 +65,15 @@ class Rules:
     """Rules for a component that may be blamed.
 
     `threshold[j]` is the evidence needed against component j, in nats; `noise` is how unevenly components fail in
-    health; `smallest` is the least theta worth an incident; `witnesses[j]` is how many of them must speak against j;
+    health; `smallest` is the least theta worth an incident, and `times` the least multiple of the baseline;
+    `witnesses[j]` is how many of them must speak against j;
     `allowed[j]` is false for all but one of components that are always together.
     """
 
     threshold: Floats
     noise: Noise
     smallest: float
+    times: float
     witnesses: Floats
     allowed: NDArray[np.bool_]
 
@@ -150,7 +152,7 @@ class Judges:
         unusual = self._unusual(hearing, blamed.chosen, fitted, rules.noise)[steps.component]
         gain = np.minimum(steps.gain, second.gain)
         found = np.minimum(gain, unusual)
-        large = steps.theta >= np.maximum(rules.smallest, 3 * self.units.base)
+        large = steps.theta >= np.maximum(rules.smallest, rules.times * self.units.base)
         enough = self._responsibility(hearing, eta, steps.theta) >= rules.witnesses[steps.component]
         eligible = large & enough & rules.allowed[steps.component]
         eligible &= found >= rules.threshold[steps.component]

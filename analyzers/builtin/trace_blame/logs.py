@@ -59,7 +59,8 @@ class Logs:
 
     `count` has shape (rows,). `texts` are the templates, a service's own each; `of` is the service of each, `bad` marks
     those that tell of something bad, `about` is another service that each names, else -1, all of shape (templates,).
-    `eras` are the windows that hold records, the judged one among them if it does. `strange` counts records of nobody who has spans.
+    `eras` are the windows that hold records, the judged one among them if it does. `strange` counts records of nobody
+    who has spans.
     """
 
     era: Ints

@@ -1,6 +1,6 @@
 """Deepview on a history that is not healthy, and on rows that are not as it assumes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analyzers.contract import Window
-from tests.unit.analyzers.deepview.cases import verdict_on, window_of
+from tests.unit.analyzers.deepview.cases import grid, verdict_on, window_of
 from tests.unit.analyzers.deepview.regions import Region, named, verdicts
 
 pytestmark = pytest.mark.simulated
@@ -352,3 +352,19 @@ def test_rows_of_failures_alone_are_told() -> None:
     hours = [region.hour(at, OUT) for at in range(6)]
     only = [[{**row, "attempts": row["failures"]} for row in rows if row["failures"]] for rows in hours]
     assert "sampling" in unmet(verdicts(only, 1)[0])
+
+
+@pytest.mark.parametrize(("risen", "expected"), [(1, {"compute_cluster/c1"}), (4, set())])
+def test_a_failure_of_less_than_three_times_the_usual_rate_is_named_unless_everything_fails_more(
+    risen: int, expected: set[str]
+) -> None:
+    rng = np.random.default_rng(3)
+    placed = grid(units=4000, rows=6, columns=6)
+
+    def hour(times: int, added: int, history: Sequence[Window] = ()) -> Window:
+        means = {path: 8 * times + added * times * ("compute_cluster/c1" in path) for path in placed}
+        failing = {path: int(rng.poisson(mean)) for path, mean in means.items()}
+        return window_of(placed, failing, "path_outcome", history=history)
+
+    past = [hour(1, 0) for _ in range(6)]
+    assert named(verdict_on(hour(risen, 14, past))) == expected
