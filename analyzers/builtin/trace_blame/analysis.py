@@ -192,7 +192,8 @@ def _coinciding(seen: ObservedWindow, one: Blamed) -> tuple[str, ...]:
     alone = _only_instance(seen, one.service) if one.instance is None else ()
     if one.alike is None:
         return alone
-    return (*alone, f"service/{seen.spans.services[one.alike]}", *_only_instance(seen, one.alike))
+    alike = (f"service/{seen.spans.services[one.alike]}", *_only_instance(seen, one.alike))
+    return tuple(sorted((*alone, *alike)))
 
 
 def _only_instance(seen: ObservedWindow, service: int) -> tuple[str, ...]:

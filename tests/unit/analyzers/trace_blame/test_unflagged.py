@@ -11,6 +11,7 @@ from analyzers.runner import judge
 from analyzers.simulators.trace_rows import window
 from analyzers.simulators.traces import COLUMNS, MINUTE_US, SpanColumns
 from tests.worlds.trace_blame import make
+from tests.worlds.trace_blame_logs import make as make_logged
 
 TRACES = 60
 PAGES = ("home", "play", "search")
@@ -96,6 +97,20 @@ def test_a_caller_that_waits_before_it_tries_again_is_not_blamed_for_its_time(
 ) -> None:
     verdict = judge(ANALYZER, last(failing, 0.0, 0.02, slow=6.0))
     assert [one["component"] for one in verdict["suspects"]] == named
+
+
+def test_a_caller_that_leaves_out_calls_is_one_entry_with_the_service_that_it_asked_before() -> None:
+    (suspect,) = judge(ANALYZER, last(0.0, 0.6, 0.0))["suspects"]
+    assert set(suspect["ambiguous_with"]) == {"instance/shop-a", "service/users", "instance/users-a"}
+    assert "Either users answers otherwise, or shop leaves out calls" in suspect["summary"]
+
+
+@pytest.mark.simulated
+def test_a_service_that_answers_otherwise_is_named_where_records_of_its_caller_name_it() -> None:
+    world = make_logged(750, "return")
+    window = next(one for one in world.windows(ANALYZER) if world.faults_between(one.start, one.end))
+    (suspect,) = judge(ANALYZER, window, {})["suspects"]
+    assert (suspect["component"], suspect["ambiguous_with"]) == ("service/query", ["service/front"])
 
 
 @pytest.mark.parametrize("slow", [1.0, 6.0])
