@@ -2,7 +2,7 @@
 
 A service that returns something else may end as it ended before now and then: nothing in its own spans is new. Its
 caller then leaves out what it would have called next, which no window of the history saw, and stands out in its place.
-Spans alone cannot tell the two apart: the caller may as well have decided otherwise. The service that was asked last
+Spans alone cannot tell the two apart: the caller may as well have decided otherwise. The service that was called last
 before the calls were left out is therefore one entry with its caller; it comes first where its own spans or records
 show something, or where the caller writes new records that name it.
 """
@@ -19,7 +19,7 @@ from analyzers.builtin.trace_blame.selection import Blamed, Decision
 from analyzers.builtin.trace_blame.spans import Flags, Ints
 
 MOSTLY = 0.5
-"""Least share of the caller's spans that ended otherwise in which the service was asked last before the gap."""
+"""Least share of the caller's spans that ended otherwise in which the service was called last before the gap."""
 
 USUALLY = 0.5
 """Least share of the spans of the history that call a service, for it to be missing where it is not called."""
@@ -42,9 +42,9 @@ def with_replies(seen: ObservedWindow, decision: Decision) -> Decision:
 
 def _called(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> int | None:
     """The service whose reply may be behind what the blamed leaves out; None where the blamed ends as before, in
-    errors, or asked nobody last in most of these spans."""
+    errors, or called nobody last in most of these spans."""
     rows = _shortened(seen, weighed, one)
-    services, count = np.unique(_asked_before(seen, rows), return_counts=True)
+    services, count = np.unique(_called_before(seen, rows), return_counts=True)
     if not len(count) or count.max() < MOSTLY * len(rows):
         return None
     return int(services[np.argmax(count)])
@@ -60,8 +60,8 @@ def _shortened(seen: ObservedWindow, weighed: Weighed, one: Blamed) -> Ints:
     return np.flatnonzero(chosen & (spans.era == spans.eras - 1))
 
 
-def _asked_before(seen: ObservedWindow, rows: Ints) -> Ints:
-    """By span of `rows`, the service that it asked last before the first call that it leaves out of those that the
+def _called_before(seen: ObservedWindow, rows: Ints) -> Ints:
+    """By span of `rows`, the service that it called last before the first call that it leaves out of those that the
     history usually makes; spans without such a service are left out."""
     spans = seen.spans
     found = []
@@ -73,9 +73,9 @@ def _asked_before(seen: ObservedWindow, rows: Ints) -> Ints:
         place = {int(one): float(np.median(after[callee == one])) for one in services}
         parent, callee, _ = _calls(seen, rows[spans.operation[rows] == operation])
         for row in np.unique(parent).tolist():
-            asked = callee[parent == row].tolist()
-            gap = min((place[one] for one in usual if one not in asked), default=np.inf)
-            before = [one for one in asked if place.get(one, np.inf) < gap]
+            target = callee[parent == row].tolist()
+            gap = min((place[one] for one in usual if one not in target), default=np.inf)
+            before = [one for one in target if place.get(one, np.inf) < gap]
             found += [max(before, key=lambda one: (place[one], one))] if before else []
     return np.array(found, dtype=np.int64)
 
@@ -84,11 +84,11 @@ def _calls(seen: ObservedWindow, rows: Ints) -> tuple[Ints, Ints, Ints]:
     """Calls of spans to other services: row of the caller, the called service, microseconds from the caller's start."""
     spans = seen.spans
     child = np.flatnonzero(np.isin(spans.parent, rows))
-    asked = np.where(seen.timing.called[child] >= 0, seen.timing.called[child], child)
-    other = spans.service[asked] != spans.service[spans.parent[child]]
-    child, asked = child[other], asked[other]
+    target = np.where(seen.timing.called[child] >= 0, seen.timing.called[child], child)
+    other = spans.service[target] != spans.service[spans.parent[child]]
+    child, target = child[other], target[other]
     parent = spans.parent[child]
-    return parent, spans.service[asked], spans.start[child] - spans.start[parent]
+    return parent, spans.service[target], spans.start[child] - spans.start[parent]
 
 
 def _shows(seen: ObservedWindow, weighed: Weighed, service: int) -> bool:
