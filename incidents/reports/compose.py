@@ -20,6 +20,7 @@ from incidents.reports.models import ProducedReport, ReportSchedule
 from incidents.reports.on_call_load import load_json, on_call_load
 from incidents.reports.periods import Period
 from incidents.reports.runs import blamed, counted, outcome
+from incidents.reports.validations import validations
 from incidents.scorecards.queries import cards_as_of
 from incidents.teams.models import routing_table
 from ingest.queries import Position, regions
@@ -68,6 +69,7 @@ def compose(
             card.as_json() for card in cards_as_of((one.state for one in incidents), start, end).values()
         ],
         "changes": None,
+        "validations": validations(schedule.team, start, end, upto),
         "lemons": _lemons(schedule, end, upto, tell),
         "mitigations": _mitigations(incidents, end),
         "on_call": _on_call(schedule, start, end, upto, tell),

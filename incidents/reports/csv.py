@@ -29,6 +29,7 @@ def csv_of(report: Body) -> str:
         _incidents,
         _analyses,
         _mitigations,
+        _validations,
         _lemons,
         _repairs,
         _on_call,
@@ -127,6 +128,21 @@ def _mitigations(report: Body) -> Iterator[Row]:
                 "title": one["title"],
                 "outcome": name,
             }
+
+
+def _validations(report: Body) -> Iterator[Row]:
+    for one in (report.get("validations") or {"changes": ()})["changes"]:
+        yield {
+            "section": "validated change",
+            "name": one["component"] or one["change"],
+            "count": one["classes_violated"],
+            "value": one["classes"],
+            "first": one["at"],
+            "title": one["summary"],
+            "outcome": one["verdict"],
+            "indicator": one["rule"],
+            "path": " > ".join(one["witness"]) or None,
+        }
 
 
 def _lemons(report: Body) -> Iterator[Row]:

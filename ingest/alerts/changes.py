@@ -171,11 +171,14 @@ def changes(
     names: Sequence[str] | None = None,
     limit: int = 100,
     known_by: datetime | None = None,
+    *,
+    validated: bool = False,
 ) -> list[ReportedChange]:
     """Changes that happened between two moments, the latest first; with `names` those about any of them (lower
-    case), with `known_by` those that had been told of by then."""
+    case), with `known_by` those that had been told of by then, with `validated` those that have a validation."""
     about = "" if names is None else " AND names && %s::text[]"
     about += "" if known_by is None else " AND received_at <= %s"
+    about += " AND validation IS NOT NULL" if validated else ""
     entries = [*([] if names is None else [list(names)]), *([] if known_by is None else [known_by])]
     values: list[Any] = [since, until, *entries, limit]
     with connection.cursor() as cursor:
@@ -185,7 +188,8 @@ def changes(
             values,
         )
         found = [_change(*row) for row in cursor.fetchall()]
-    return [_as_known(one, known_by) for one in found]
+    known = [_as_known(one, known_by) for one in found]
+    return [one for one in known if one.validation is not None or not validated]
 
 
 def _as_known(one: ReportedChange, known_by: datetime | None) -> ReportedChange:

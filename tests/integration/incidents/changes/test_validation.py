@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +14,9 @@ from django.test import Client
 
 from incidents import queries
 from incidents.follower import follower
+from incidents.reports.models import ReportSchedule
+from incidents.reports.produce import current
+from incidents.reports.validations import validations
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.api import keys
@@ -78,3 +83,48 @@ def test_a_change_is_validated_and_its_incident_shows_the_witness() -> None:
     page = alice.get(f"/incidents/{number}/details").content.decode()
     assert 'data-validation="violated"' in page
     assert "l1 s2 l3" in page
+
+
+def test_reports_list_the_validated_changes_of_their_period_as_known_then() -> None:
+    key = keys.create("deployments", ["alerts", "incidents:read", "incidents:write"])
+    start = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=20)
+    for n, source in enumerate(("s1", "s2", "s3")):
+        at = (start + timedelta(hours=n)).isoformat()
+        payload = {
+            "summary": f"Drained {source}",
+            "source": source,
+            "timestamp": at,
+            "component": f"tor/{source}",
+        }
+        assert post("/v2/change/enqueue", {"routing_key": key, "payload": payload}, key).status_code == 202
+    get = {"authorization": f"Bearer {key}"}
+    ids = {one["source"]: one["id"] for one in Client().get("/api/v1/changes", headers=get).json()["results"]}
+    assert validations("", start, start + timedelta(hours=2), watermark()) is None
+    drained = {"before": BEFORE, "after": DRAINED, "specification": DRAIN}
+    for source, after in (("s1", DRAINED), ("s2", MOVED), ("s3", MOVED)):
+        address = f"/api/v1/changes/{ids[source]}/validation"
+        assert post(address, {**drained, "after": after}, key).status_code == 200
+    upto = watermark()
+    found = validations("", start, start + timedelta(hours=2), upto)
+    assert found is not None
+    assert (found["validated"], found["violated"]) == (2, 1), "s3 was changed after the period"
+    assert [(one["summary"], one["verdict"]) for one in found["changes"]] == [
+        ("Drained s2", "violated"),
+        ("Drained s1", "holds"),
+    ]
+    assert found["changes"][0]["witness"] == ["l1", "s2", "l3"]
+    post(f"/api/v1/changes/{ids['s2']}/validation", drained, key)
+    assert validations("", start, start + timedelta(hours=2), upto) == found
+    assert validations("nobodys", start, start + timedelta(hours=2), upto) is None
+
+    ReportSchedule.objects.update(since=start - timedelta(days=400), region="")
+    address = f"/api/v1/reports/{current(ReportSchedule.objects.get(name='weekly'), start)}"
+    body = Client().get(address, headers=get).json()["validations"]
+    assert "Drained s1" in [one["summary"] for one in body["changes"]]
+    assert "Drained s1" in Client().get(f"{address}?format=html", headers=get).content.decode()
+    text = Client().get(f"{address}?format=csv", headers=get).content.decode()
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["section"] == "validated change"]
+    assert {row["title"] for row in rows} == {one["summary"] for one in body["changes"]}
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice"))
+    assert "Validated network changes" in alice.get(address.removeprefix("/api/v1")).content.decode()
