@@ -7,7 +7,17 @@ from typing import NoReturn
 
 from django.core.management.base import CommandError, CommandParser
 
-OFFLINE = {"analyze", "analyzers", "convert", "diagnose", "new_analyzer", "simulate", "verify_evidence"}
+OFFLINE = {
+    "analyze",
+    "analyzers",
+    "convert",
+    "diagnose",
+    "mitigation",
+    "new_analyzer",
+    "simulate",
+    "validate_change",
+    "verify_evidence",
+}
 """Commands that work on files alone; their settings open no connection and read no environment."""
 
 

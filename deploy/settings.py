@@ -418,6 +418,7 @@ INSTALLED_APPS = [
     "incidents.incident",
     "incidents.suppression",
     "incidents.scorecards",
+    "incidents.remediation",
     "incidents.reports",
     "incidents.webhooks",
     "incidents.chat",

@@ -167,6 +167,27 @@ def test_analyzers_are_listed_with_what_they_require(offline: dict[str, str]) ->
     assert "deepview" in manage(["analyzers"], offline).stdout.decode()
 
 
+def test_a_mitigation_is_compared_from_typed_inputs(offline: dict[str, str]) -> None:
+    done = manage(["mitigation", "--gpus", "512", "--slowdown", "1", "--probability", "1", "--json"], offline)
+    found = json.loads(done.stdout)
+    assert (found["recommended"], found["options"][0]["gpu_hours"]) == ("restart", 384.0)
+    assert found["inputs"]["checkpoint_minutes"] == {"value": 60, "origin": "assumed"}
+    shown = manage(["mitigation", "--gigabytes", "1.4", "--iteration-seconds", "2", "--gigabits-now", "25",
+                    "--gigabits-then", "400"], offline).stdout.decode()  # fmt: skip
+    assert "Migrate to standby machines: expected to lose least" in shown
+    assert "The faster network helps" in shown
+    wrong = manage(["mitigation", "--gpus", "many"], offline)
+    assert (wrong.returncode, wrong.stderr.decode()) == (2, "--gpus: must be a number from 1 to 1e+06\n")
+
+
+def test_a_change_is_validated_from_files(offline: dict[str, str], tmp_path: Path) -> None:
+    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+    before.write_text("class,path\na,l1 s1 l2\n")
+    after.write_text("class,path\na,l1 s2 l2\n")
+    done = manage(["validate_change", str(before), str(after), "--json"], offline)
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "violated")
+
+
 GOOD = {"time": "2026-03-01T12:00:00Z", "components": ["tor/a"], "attempts": 5, "failures": 0}
 
 

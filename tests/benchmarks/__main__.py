@@ -63,6 +63,7 @@ NAMES = (
     "metric_blame",
     "rela",
     "time_to_mitigate",
+    "mitigation",
     "perftracker",
     "skeletonhunter",
     "selector",

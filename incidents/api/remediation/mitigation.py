@@ -14,7 +14,8 @@ from incidents import queries
 from incidents.alerts.correlate import DEFAULT_REGION
 from incidents.api.incident.views import ERRORS, MISSING, ConflictError, IncidentAPI, parameters
 from incidents.domain.incident.nodes import can_be_mitigated
-from incidents.remediation.mitigation import FIELDS, NETWORK, mitigation_of
+from incidents.domain.remediation.comparison import FIELDS, NETWORK
+from incidents.remediation.mitigation import mitigation_of
 
 
 class OptionShape(s.Serializer[Any]):
