@@ -15,7 +15,7 @@ the path of the tree as the reason, and refine the features only where the coars
 The share of a node is shrunk to that of its parent: (k + m p_parent) / (n + m), from the root down, m = 4; the interval
 is that of the beta distribution with these counts. A split must gain a least log-likelihood, the one with the least
 log loss in time-ordered folds; if no tree beats the usual share there, the usual share is the answer. The
-calibration log-odds -> a + b log-odds, with a normal prior and b up to 0.8, is fitted to predictions that each block of
+calibration log-odds -> a + b log-odds, with a normal prior and b up to 0.9, is fitted to predictions that each block of
 time gets from a choice made on the blocks before it: predictions of a choice that has seen the block are too good.
 """
 

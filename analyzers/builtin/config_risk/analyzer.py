@@ -37,7 +37,7 @@ HISTORY = 26
 
 ANALYZER = Analyzer(
     name="config_risk",
-    version="2.1.0",
+    version="2.2.0",
     title="Gives each change the probability of an incident or a rollback, with the rule that it follows from",
     inputs=(Input("change_and_outcome", (CHANGES, OUTCOMES)),),
     params=PARAMS,

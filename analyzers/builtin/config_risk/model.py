@@ -34,7 +34,7 @@ FIRST_BLOCK = 0.4
 """Share of the changes that only teaches in the folds."""
 
 
-STEEPEST = 0.8
+STEEPEST = 0.9
 """Largest slope of the calibration, chosen on the simulator's seeds for that: models of the folds learn from fewer
 changes and are more timid than the one of all changes, whose log-odds are too bold by about this."""
 OUTDATED = 0.25
