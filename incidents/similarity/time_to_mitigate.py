@@ -4,8 +4,9 @@ The distribution is that of all past times, each weighted by how much its incide
 of what they say, the kind of component, the team, the severity, the hour of the day. Weights are `exp(focus * score)`,
 shrunk towards equal weights where few incidents carry them (`PRIOR`). Each past incident is then judged by those that
 were resolved before it opened: that chooses the focus (by pinball loss; 0 is all of the past alike), corrects the
-levels (a level is taken where so many past incidents lay below it, which is a probability integral transform), and is
-the record. So the record is of incidents that were not learned from.
+levels (a level is taken where so many past incidents lay below it, which is a probability integral transform; then it
+moves by `RATE` against each miss, which is adaptive conformal inference, Gibbs and Candès 2021), and is the record. So
+the record is of incidents that were not learned from.
 
 Incidents that are still open are not learned from: a backlog of long ones makes times look shorter than they are.
 """
@@ -32,6 +33,8 @@ CALIBRATES: Final = 30
 """Judged incidents before levels are corrected, and as many with corrected levels before anything is said."""
 RECORD: Final = 400
 """The latest judged incidents that the record is about."""
+RATE: Final = 0.02
+"""Step of a level after each judged incident, chosen on seeds below 4000 of the second generator."""
 FOCUSES: Final = (0.0, 0.5, 1.0, 2.0, 4.0)
 PRIOR: Final = 5.0
 """Weight of the past as a whole, in incidents."""
@@ -92,7 +95,7 @@ class TimeToMitigate:
         self._resolved = np.array(ends)
         self._logs = np.log(np.maximum(self._resolved - self._opened, SHORTEST))
         self._order = np.argsort(self._logs, kind="stable")
-        self._focus, self._places = 0, np.empty(0)
+        self._focus, self._places, self._levels = 0, np.empty(0), np.array(LEVELS)
         self.record = TimeRecord()
         if len(self._past) >= LEARNS + 2 * CALIBRATES:
             self._judge()
@@ -111,7 +114,7 @@ class TimeToMitigate:
             why = "it has lasted longer than any past incident"
             return TimeEstimate((), len(self._past), self.record, why)
         gone = _corrected(self._places, passed)
-        levels = [gone + level * (1 - gone) for level in LEVELS]
+        levels = [gone + level * (1 - gone) for level in self._levels.tolist()]
         seconds = [float(np.exp(_at(curve, _raw(self._places, level)))) for level in levels]
         left = tuple(round(max(age, one), 1) for one in seconds)
         return TimeEstimate(left, len(self._past), self.record, "")
@@ -124,6 +127,8 @@ class TimeToMitigate:
         losses: list[Floats] = []
         judged: list[int] = []
         stated: list[tuple[Floats, Floats, float]] = []
+        told: list[int] = []
+        misses: list[Floats] = []
         for row, at in enumerate(range(first, len(self._past))):
             known = self._resolved <= self._opened[at]
             if known.sum() < LEARNS:
@@ -134,9 +139,14 @@ class TimeToMitigate:
             if before.sum() >= CALIBRATES:
                 focus = int(np.array(losses)[before].mean(axis=0).argmin())
                 of_focus = np.sort(np.array(places)[before, focus])
-                mine = np.array([_at(curves[focus], _raw(of_focus, level)) for level in LEVELS])
+                levels = _adapted(
+                    [one for one, of in zip(misses, told, strict=True) if self._is_over(of, at)]
+                )
+                mine = np.array([_at(curves[focus], _raw(of_focus, level)) for level in levels.tolist()])
                 all_alike = np.array([_at(curves[0], level) for level in LEVELS])
                 stated.append((np.exp(mine), np.exp(all_alike), float(np.exp(truth))))
+                told.append(at)
+                misses.append(np.array(LEVELS) - (truth <= mine))
             judged.append(at)
             places.append(np.array([_place(curve, truth) for curve in curves]))
             losses.append(
@@ -146,7 +156,12 @@ class TimeToMitigate:
             return
         self._focus = int(np.array(losses).mean(axis=0).argmin())
         self._places = np.sort(np.array(places)[:, self._focus])
+        self._levels = _adapted(misses)
         self.record = _record(stated[-RECORD:])
+
+    def _is_over(self, one: int, at: int) -> bool:
+        """Whether a past incident was resolved when another opened."""
+        return bool(self._resolved[one] <= self._opened[at])
 
     def _curve(self, scores: Floats, focus: float, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """The distribution of times by weighted past incidents: cumulated weights, and logarithms of seconds."""
@@ -209,6 +224,12 @@ def _place(curve: tuple[Floats, Floats], log: float) -> float:
 def _raw(places: Floats, level: float) -> float:
     """The level of a curve below which so large a share of past incidents lay."""
     return float(np.interp(level, np.linspace(0, 1, len(places) + 2), [0.0, *places, 1.0]))
+
+
+def _adapted(misses: Sequence[Floats]) -> Floats:
+    """Levels to take in place of `LEVELS` after misses: the level, less 1 where the time was at or below it."""
+    moved = np.array(LEVELS) + RATE * np.sum(misses, axis=0) if misses else np.array(LEVELS)
+    return np.sort(np.clip(moved, 0.005, 0.995))
 
 
 def _corrected(places: Floats, raw: float) -> float:

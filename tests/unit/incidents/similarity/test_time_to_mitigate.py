@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from incidents.domain.similarity.text import Described
-from incidents.similarity.time_to_mitigate import Timed, TimeToMitigate
+from incidents.similarity.time_to_mitigate import LEVELS, Timed, TimeToMitigate, _adapted
+from tests.worlds.incident_times import make
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -80,3 +81,24 @@ def test_equal_times_and_missing_components_are_no_error() -> None:
         Timed(Described(""), "", "", START + 2 * n * HOUR, START + (2 * n + 1) * HOUR) for n in range(120)
     ]
     assert TimeToMitigate(bare).estimate(bare[0], 0).seconds == pytest.approx((3600, 3600, 3600))
+
+
+def test_levels_move_against_misses() -> None:
+    """Ten times in a row above the upper end widen the range above; times below the lower end widen it below."""
+    above = [np.array(LEVELS)] * 10
+    low, middle, high = _adapted(above)
+    assert (low, middle) == pytest.approx((0.12, 0.6))
+    assert high == 0.995
+    below = [np.array(LEVELS) - 1] * 10
+    assert _adapted(below)[0] == 0.005
+    assert _adapted([]).tolist() == list(LEVELS)
+
+
+@pytest.mark.parametrize("case", ["kinds", "faster", "heavy"])
+def test_ranges_hold_eight_of_ten_on_the_second_generator(case: str) -> None:
+    past = [
+        Timed(Described(one.title, one.component), one.team, one.severity, one.opened_at,
+              one.opened_at + timedelta(seconds=one.seconds))
+        for one in make(300, case, count=400)
+    ]  # fmt: skip
+    assert TimeToMitigate(past).record.coverage == pytest.approx(0.8, abs=0.025)
