@@ -49,6 +49,18 @@ def test_questions_follow_an_answer_and_leave_a_note_that_is_being_typed(console
     assert console.problems == []
 
 
+def test_questions_appear_when_another_analyzer_disagrees_later(console: Console) -> None:
+    number = content.report_finding()
+    page = console.open(f"/incidents/{number}")
+    expect(page.locator("#fold-questions")).to_have_count(0)
+    content.said_by(number, {"netbouncer": content.OTHER}, pieces=1)
+    expect(page.locator("[data-part=measure]")).to_contain_text("bits in")
+    page.locator("#fold-questions > summary").click()
+    expect(page.locator("#questions [data-question]").first).to_be_visible()
+    assert violations(page) == []
+    assert console.problems == []
+
+
 def test_a_slider_goes_through_the_moments_of_a_ticket_by_keyboard(console: Console) -> None:
     number = content.open_ticket("Fans of rack 9 are loud")
     commands.acknowledge(content.ticket_id(number), content.BOB)

@@ -23,8 +23,9 @@ from incidents import queries
 from incidents.commands import Happened, InvalidValueError, without_team
 from incidents.data_sources.models import DataSource
 from incidents.domain.incident.nodes import blamed_nodes, can_be_mitigated
+from incidents.domain.incident.questions import beliefs
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
-from incidents.domain.questions import Dialogue
+from incidents.domain.questions import Dialogue, is_settled
 from incidents.domain.values import parse_rfc3339
 from incidents.people.permissions import refusals
 from incidents.status_pages.models import StatusPage
@@ -81,8 +82,7 @@ def render_incident(
         "mitigation_applies": not as_of
         and shown.incident.state != "resolved"
         and can_be_mitigated(shown.incident),
-        "questions_apply": not as_of
-        and (bool(shown.incident.ambiguous_with or shown.incident.questions) or len(shown.suspects) > 1),
+        "questions_apply": not as_of and _has_questions(shown),
         "questions_version": _questions_version(shown),
         "has_data_sources": bool(shown.alerts.total and not shown.opinions) and DataSource.objects.exists(),
         "has_status_pages": not as_of and StatusPage.objects.exists(),
@@ -98,6 +98,14 @@ def render_incident(
     return show(
         request, "frontend/incident/incident.html", context, section="inbox", watch=watch, status=status
     )
+
+
+def _has_questions(shown: IncidentPage) -> bool:
+    """Whether one verdict leaves several suspects, analyzers disagree, or something was asked before."""
+    state = shown.incident
+    found = beliefs(state)
+    disagree = len(found) > 2 and not is_settled(found)  # suspects, and none of them
+    return disagree or bool(state.ambiguous_with or state.questions) or len(shown.suspects) > 1
 
 
 def _questions_version(shown: IncidentPage) -> str:
