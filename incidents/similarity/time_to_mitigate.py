@@ -127,7 +127,7 @@ class TimeToMitigate:
         losses: list[Floats] = []
         judged: list[int] = []
         stated: list[tuple[Floats, Floats, float]] = []
-        told: list[int] = []
+        rated: list[int] = []
         misses: list[Floats] = []
         for row, at in enumerate(range(first, len(self._past))):
             known = self._resolved <= self._opened[at]
@@ -140,12 +140,12 @@ class TimeToMitigate:
                 focus = int(np.array(losses)[before].mean(axis=0).argmin())
                 of_focus = np.sort(np.array(places)[before, focus])
                 levels = _adapted(
-                    [one for one, of in zip(misses, told, strict=True) if self._is_over(of, at)]
+                    [one for one, of in zip(misses, rated, strict=True) if self._is_over(of, at)]
                 )
                 mine = np.array([_at(curves[focus], _raw(of_focus, level)) for level in levels.tolist()])
                 all_alike = np.array([_at(curves[0], level) for level in LEVELS])
                 stated.append((np.exp(mine), np.exp(all_alike), float(np.exp(truth))))
-                told.append(at)
+                rated.append(at)
                 misses.append(np.array(LEVELS) - (truth <= mine))
             judged.append(at)
             places.append(np.array([_place(curve, truth) for curve in curves]))
