@@ -38,6 +38,7 @@ NAMES = (
     "points",
     "alerts",
     "alert_storm",
+    "alert_costs",
     "gateway",
     "traffic",
     "incidents",

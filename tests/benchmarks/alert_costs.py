@@ -25,8 +25,6 @@ ALERTS, BODY, RULES = 30_000, 64, 200
 WARM = 3_000
 RATE, MINUTES = 10_000, 10
 """New alerts a second, and for how long, that are computed from what was measured."""
-LAG = 5.0
-"""Seconds that the follower may be late at the end."""
 
 
 def main(alerts: int = ALERTS) -> list[Row]:
