@@ -181,16 +181,16 @@ datasources:
         "alerts",
         ("opsgenie-alerts",),
         "opsgenie",
-        "Any client of Opsgenie's Alert API: create, close, acknowledge, note, snooze, assign,"
-        " change, list (`/v2/alerts`). The API key is the integration key; changes and notes"
-        " require the scope `incidents:write`, lists `incidents:read`. Not supported (404): teams"
-        " and responders of an open alert, escalations, custom actions and attachments. Hand the"
-        " incident over or escalate it in Dossier.",
+        "Any client of Opsgenie's Alert API: create, close, acknowledge, note, snooze, assign, escalate,"
+        " add teams and responders, change, list (`/v2/alerts`). The API key is the integration key;"
+        " notes, and changes other than of message and description, require the scope"
+        " `incidents:write`, lists `incidents:read`. Not supported (404): custom actions, attachments,"
+        " saved searches and logs.",
         (
             ("the client's settings", f"API address  {HTTPS}\nAPI key      {KEY}\n"),
             (
                 "alertmanager.yml, if you have Opsgenie there",
-                f"opsgenie_configs:\n  - api_key: {KEY}\n    api_url: {HTTPS}/\n",
+                f"opsgenie_configs:\n  - api_key: {KEY}\n    api_url: {HTTPS}/\n    update_alerts: true\n",
             ),
             (
                 "try it",
@@ -208,7 +208,11 @@ curl {HTTPS}/v2/alerts/srv1%2Fcpu/close?identifierType=alias -X POST -H 'Authori
         "none) a warning, P4 and P5 information. `close` and `DELETE` end it, `acknowledge` acknowledges the incident "
         "if it is its only alert; closing what is not open changes nothing and is answered with 202, as there. "
         "`snooze`, `unacknowledge` and `priority` act on the incident if it is its only alert, else 409; `assign` "
-        "takes a user name or mail address; `message` sets the title. Tags, details and descriptions that come later "
+        "takes a user name or mail address; `message` sets the title. `teams`, and a responder that is a team, hand "
+        "the incident over (409 where it has other alerts); a responder that is a user or a schedule pages that "
+        "person or who is on call, beside the escalation; `escalate`, and a responder that is an escalation, page "
+        "the next people of the policy that the incident follows (409 for another policy). Names are names or slugs "
+        "of Dossier. Tags, details and descriptions that come later "
         "are comments on the incident, each once. The "
         f"first team of `responders` is the label `team`, which routing rules may ask for. {INCIDENT}",
     ),

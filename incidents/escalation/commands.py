@@ -6,17 +6,17 @@ from functools import partial
 
 from django.db import transaction
 
-from incidents.domain.escalation.policy import check_reason
+from incidents.domain.escalation.policy import Action, check_reason
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.escalation import next_step
 from incidents.domain.incident.state import Incident, refuse_resolved
 from incidents.domain.values import CommandRefusedError
 from incidents.escalation.models import EscalationRow
 from incidents.escalation.queries import Directory
-from incidents.escalation.sweep import backfill_timers, calls, step
+from incidents.escalation.sweep import URGENT, backfill_timers, calls, step
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, loaded, record
-from incidents.notifications.queue import notify_all
+from incidents.notifications.queue import Call, notify_all
 from incidents.people.permissions import allow
 from incidents.suppression import suppressor
 from ingest.commands import retrying
@@ -45,6 +45,37 @@ def _escalate(incident_id: str, reason: str, context: Context) -> CommandResult:
     directory = Directory(now)
     recorded = record(incident_id, _command_of(state, reason, directory), context, now)
     notify_all(calls(recorded, context, directory))
+    return recorded
+
+
+def page(incident_id: str, action: Action, reason: str, context: Context) -> CommandResult:
+    """Page the people of one action of a policy now, beside the escalation, which goes on; a comment names them.
+
+    Raises CommandRefusedError where the incident is resolved or the action reaches nobody, IncidentNotFoundError.
+    """
+    allow("escalate", context, incident_id)
+    return retrying(partial(_page, incident_id, action, check_reason(reason), context))
+
+
+@transaction.atomic
+def _page(incident_id: str, action: Action, reason: str, context: Context) -> CommandResult:
+    row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
+    if row is None:
+        raise IncidentNotFoundError(f"no incident {incident_id}")
+    state, now = loaded(row), now_utc()
+    refuse_resolved(state)
+    reached = Directory(now).reached(action, state)
+    if not reached.people:
+        raise CommandRefusedError(f"{action.kind} {action.value}: {reached.problem}")
+    recorded = record(incident_id, c.Comment(f"Paged {', '.join(reached.people)}: {reason}"), context, now)
+    (event,) = recorded.events
+    urgent = state.severity in URGENT
+    notify_all(
+        [
+            Call(incident_id, f"page:{event.id}:{one}", reason, urgent, context, now, one, team=state.team)
+            for one in reached.people
+        ]
+    )
     return recorded
 
 

@@ -202,6 +202,15 @@ def escalation_status(state: Incident, now: datetime) -> EscalationStatus | None
     return EscalationStatus(escalation, _next(escalation, state, Directory(then)))
 
 
+def policy_in_force(state: Incident, now: datetime) -> str | None:
+    """Slug of the policy that an incident follows, or would if it were escalated now; None without one."""
+    row = EscalationRow.objects.filter(incident__pk=state.id).first()
+    if row is None:
+        return None
+    found = row.escalation.policy or Directory(now).policy(state.team, row.escalation)
+    return found.slug if isinstance(found, Policy) else None
+
+
 def escalation_status_at(reference: str, as_of: Position) -> EscalationStatus | None:
     """Progress at a moment, out of the log, which does not have the recipients of the next step.
 

@@ -106,6 +106,16 @@ def text_of(value: Mapping[str, Any], field: str) -> str:
     return text
 
 
+def reference_of(value: Mapping[str, Any], field: str, *names: str) -> str:
+    """The name or id of the object in a field, the first of `names` that it has. Raises InvalidPayloadError where
+    it has none of them."""
+    given = value.get(field)
+    found = [scalar(given.get(name)).strip() for name in names] if isinstance(given, Mapping) else []
+    if not any(found):
+        raise InvalidPayloadError(f"{field}.{names[0]}", "must not be empty")
+    return next(name for name in found if name)
+
+
 def words_of(value: Mapping[str, Any], field: str) -> list[str]:
     """A list of texts, or texts separated by commas. Raises InvalidPayloadError where there is none."""
     given = value.get(field)

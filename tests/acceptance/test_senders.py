@@ -73,7 +73,12 @@ def test_a_stock_prometheus_and_an_alertmanager_fire_and_resolve_tickets(
     other = made(stack, admin, "as to PagerDuty", "alerts")
     pagerduty = {"routing_key": other, "url": f"{stack.address}/v2/enqueue", "description": "PagerDuty said"}
     third = made(stack, admin, "as to Opsgenie", "alerts")
-    opsgenie = {"api_key": third, "api_url": f"{stack.address}/", "message": "Opsgenie said"}
+    opsgenie = {
+        "api_key": third,
+        "api_url": f"{stack.address}/",
+        "message": "Opsgenie said",
+        "update_alerts": True,
+    }
     receivers = [
         {"name": "webhook", "webhook_configs": [{"url": f"{stack.address}/integrations/alertmanager/{key}"}]},
         {"name": "pagerduty", "pagerduty_configs": [pagerduty]},

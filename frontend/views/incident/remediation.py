@@ -47,14 +47,17 @@ class Step:
 def remediation_context(state: Incident, name: str | None) -> dict[str, Any]:
     """The context of the page: `way` (None without a hand-over) and, for the person with this name, `cluster`.
 
-    `name` is None on a page of the past, which has no forms.
+    `name` is None on a page of the past, which has no forms. `before` are the steps before the last that was made.
     """
     found = state.remediation
+    all_steps = () if found is None else steps(state, found)
+    made = max((i for i, one in enumerate(all_steps) if one.state in ("done", "bad")), default=0)
     way = (
         None
         if found is None
         else {
-            "steps": steps(state, found),
+            "before": all_steps[:made],
+            "steps": all_steps[made:],
             "commands": commands_of(state),
             "left_open": left_open(state),
         }

@@ -28,6 +28,8 @@ from incidents.api.alerts.opsgenie_shapes import (
     AlertCount,
     AlertPage,
     CountAnswer,
+    ListedNote,
+    NotePage,
     Paging,
     Refusal,
     RequestAnswer,
@@ -35,10 +37,16 @@ from incidents.api.alerts.opsgenie_shapes import (
     listed,
     whole,
 )
+from incidents.domain.escalation.policy import Action
 from incidents.domain.incident.state import Incident
 from incidents.domain.permissions import ForbiddenError
 from incidents.domain.values import TITLE_LIMIT, CommandRefusedError, InvalidValueError, parse_rfc3339
+from incidents.escalation.commands import escalate, page
+from incidents.escalation.models import EscalationPolicy
+from incidents.escalation.queries import policy_in_force
 from incidents.incident.repository import CommandResult
+from incidents.oncall.models import OnCallSchedule
+from incidents.teams.models import Team
 from ingest.alerts.deliveries import DeliveryReceipt
 from ingest.alerts.rows import CurrentAlert, count_alerts, current_alerts, id_of
 from ingest.api.alerts import (
@@ -54,7 +62,7 @@ from ingest.api.answers import in_json
 from ingest.api.keys import Key
 from ingest.integrations import normalized, opsgenie
 from ingest.integrations.normalized import InvalidPayloadError, Parsed, Refused, Status
-from ingest.queries import Context
+from ingest.queries import Context, now_utc
 
 NAME: Final = "opsgenie"
 MOST: Final = 100
@@ -71,7 +79,8 @@ SORTS: Final = {
     "status": "status",
 }
 NEEDED: Final = ("alerts", "incidents:read", "incidents:write")
-"""Scopes of a key with which all of it works; to create, close and acknowledge the first will do."""
+"""Scopes of a key with which all of it works; to create, close, acknowledge and update the message and the description
+the first will do."""
 
 
 # Create, close, acknowledge
@@ -130,7 +139,9 @@ def _refuse(status: int, message: str) -> HttpResponse:
 # ----------------------------------------------------------------------------------------------------------
 @csrf_exempt
 def notes(request: HttpRequest, identifier: str) -> HttpResponse:
-    """POST /v2/alerts/ID/notes: a comment on the alert's incident."""
+    """GET /v2/alerts/ID/notes: the comments on the alert's incident; POST adds one."""
+    if request.method == "GET":
+        return _read(request, _notes, identifier)
     return _read(request, _note, identifier, method="POST", scope="incidents:write")
 
 
@@ -138,6 +149,26 @@ def _note(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
     text = opsgenie.note_of(body_of(request))
     incident = _incident_of(_existing(request, identifier, key))
     return _recorded(incident, commands.comment(incident.id, text, Context(f"key:{key.name}")))
+
+
+def _notes(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
+    found = _existing(request, identifier, key)
+    limit, order = _number(request, "limit", MOST, MOST), _direction(request)
+    number = queries.ticket_numbers([found.id]).get(found.id)
+    said = [] if number is None else queries.incident_events(str(number))
+    comments = [event for event in said if event.type == "incident.commented"]
+    chosen = comments[:limit] if order == "asc" else comments[::-1][:limit]
+    return in_json(
+        NotePage(
+            [
+                ListedNote(
+                    event.body["text"], event.actor.partition(":")[2], event.recorded_at, str(event.position)
+                )
+                for event in chosen
+            ],
+            request_id=str(uuid.uuid4()),
+        )
+    )
 
 
 def _incident_of(found: CurrentAlert) -> Incident:
@@ -167,12 +198,16 @@ def change(request: HttpRequest, identifier: str, action: str) -> HttpResponse:
     method = CHANGES[action][0]
     if request.method == "DELETE" and action in ("tags", "details"):
         method, action = "DELETE", f"remove_{action}"
-    return _read(request, _change, identifier, action, method=method, scope="incidents:write")
+    # Alertmanager sends both with each alert, and never closes one of which a part was refused.
+    scope = "alerts" if action in ("message", "description") else "incidents:write"
+    return _read(request, _change, identifier, action, method=method, scope=scope)
 
 
 def _change(request: HttpRequest, key: Key, identifier: str, action: str) -> HttpResponse:
     body = dict(request.GET.items()) if request.method == "DELETE" else opsgenie.body_of(body_of(request))
     found = _existing(request, identifier, key)
+    if _says_the_same(found, action, body):
+        return in_json(Accepted("Request will be processed", request_id=found.receipt or ""), 202)
     incident = _incident_of(found)
     context = Context(f"key:{key.name}")
     try:
@@ -183,12 +218,22 @@ def _change(request: HttpRequest, key: Key, identifier: str, action: str) -> Htt
         raise RequestRefusedError(409, error.reason) from None
     if done is None:  # said already
         return in_json(Accepted("Request will be processed", request_id=found.receipt or ""), 202)
-    if "note" in body and action != "snooze":
+    if "note" in body and action not in REASONED:
         commands.comment(incident.id, opsgenie.note_of_value(body), context)
     return _recorded(incident, done)
 
 
 Body = Mapping[str, Any]
+
+
+def _says_the_same(found: CurrentAlert, action: str, body: Body) -> bool:
+    """Whether a message or a description is that of an alert that has no incident yet: Alertmanager sends both again
+    right after the alert, and the incident opens with them."""
+    alert = found.alert
+    same = {"message": alert.title, "description": alert.description}.get(action)
+    if same is None or queries.ticket_numbers([found.id]):
+        return False
+    return " ".join(opsgenie.text_of(body, action).split()) == " ".join(same.split())
 
 
 def _snooze(incident: Incident, body: Body, context: Context) -> CommandResult:
@@ -216,11 +261,72 @@ def _assign(incident: Incident, body: Body, context: Context) -> CommandResult:
     name = owner.get("username") if isinstance(owner, Mapping) else None
     if not isinstance(name, str) or not name:
         raise InvalidValueError("owner.username", "must name a person")
+    return commands.assign(incident.id, _person("owner.username", name), context)
+
+
+def _person(field: str, name: str) -> str:
+    """The user name of an account that has this name or mail address."""
     users = get_user_model().objects.filter(is_active=True)
     found = users.filter(Q(**{users.model.USERNAME_FIELD: name}) | Q(email__iexact=name)).first()
     if found is None:
-        raise InvalidValueError("owner.username", f"no person {name[:100]!r} by name or mail address")
-    return commands.assign(incident.id, found.get_username(), context)
+        raise InvalidValueError(field, f"no person {name[:100]!r} by name or mail address")
+    return str(found.get_username())
+
+
+def _escalate(incident: Incident, body: Body, context: Context) -> CommandResult:
+    _check_policy(incident, "escalation", opsgenie.reference_of(body, "escalation", "name", "id"))
+    return escalate(incident.id, opsgenie.note_of_value(body) or ASKED, context)
+
+
+def _check_policy(incident: Incident, field: str, name: str) -> None:
+    """Refusal of a policy that the incident does not follow."""
+    named = EscalationPolicy.objects.filter(Q(slug=name) | Q(name=name)).first()
+    if named is None:
+        raise InvalidValueError(field, f"no escalation policy {name[:100]!r}")
+    followed = policy_in_force(incident, now_utc())
+    if followed != named.slug:
+        what = f"follows {followed}" if followed else "has no escalation policy"
+        raise CommandRefusedError(f"#{incident.number} {what}: hand it over to a team with {named.slug}")
+
+
+def _add_team(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    return _hand_over(incident, "team", opsgenie.reference_of(body, "team", "name", "id"), body, context)
+
+
+def _hand_over(
+    incident: Incident, field: str, name: str, body: Body, context: Context
+) -> CommandResult | None:
+    team = Team.objects.filter(Q(slug=name) | Q(name=name)).first()
+    if team is None:
+        raise InvalidValueError(field, f"no team {name[:100]!r}")
+    if team.slug == incident.team:
+        return None
+    _refuse_several(incident)
+    return commands.hand_over(incident.id, team.slug, opsgenie.note_of_value(body) or ASKED, context)
+
+
+def _add_responder(incident: Incident, body: Body, context: Context) -> CommandResult | None:
+    responder = body.get("responder")
+    kind = responder.get("type") if isinstance(responder, Mapping) else None
+    reason = opsgenie.note_of_value(body) or ASKED
+    if kind == "team":
+        name = opsgenie.reference_of(body, "responder", "name", "id")
+        return _hand_over(incident, "responder", name, body, context)
+    if kind == "user":
+        named = opsgenie.reference_of(body, "responder", "username", "id")
+        person = _person("responder.username", named)
+        return page(incident.id, Action("person", person), reason, context)
+    if kind == "schedule":
+        name = opsgenie.reference_of(body, "responder", "name", "id")
+        schedule = OnCallSchedule.objects.filter(Q(slug=name) | Q(name=name)).first()
+        if schedule is None:
+            raise InvalidValueError("responder", f"no on-call schedule {name[:100]!r}")
+        return page(incident.id, Action("schedule", schedule.slug), reason, context)
+    if kind == "escalation":
+        name = opsgenie.reference_of(body, "responder", "name", "id")
+        _check_policy(incident, "responder", name)
+        return escalate(incident.id, reason, context)
+    raise InvalidValueError("responder.type", "must be one of user, team, schedule, escalation")
 
 
 def _unacknowledge(incident: Incident, body: Body, context: Context) -> CommandResult:  # noqa: ARG001
@@ -276,6 +382,9 @@ CHANGES: Final[Mapping[str, tuple[str, Callable[[Incident, Body, Context], Comma
     "snooze": ("POST", _snooze),
     "assign": ("POST", _assign),
     "unacknowledge": ("POST", _unacknowledge),
+    "escalate": ("POST", _escalate),
+    "teams": ("POST", _add_team),
+    "responders": ("POST", _add_responder),
     "tags": ("POST", _add_tags),
     "remove_tags": ("DELETE", _remove_tags),
     "details": ("POST", _add_details),
@@ -285,6 +394,10 @@ CHANGES: Final[Mapping[str, tuple[str, Callable[[Incident, Body, Context], Comma
     "description": ("PUT", _set_description),
 }
 """By action, the method and what it does."""
+REASONED: Final = ("snooze", "escalate", "teams", "responders")
+"""Actions whose note is the reason that their event holds."""
+ASKED: Final = "Asked for by a client of the Opsgenie API"
+"""Reason of a request without a note."""
 
 
 # Reads
@@ -372,11 +485,17 @@ def _request_status(request: HttpRequest, key: Key, receipt: str) -> HttpRespons
                 success=good,
                 is_success=good,
                 processed_at=outcome["recorded_at"],
+                integration_id=found[0].partition(":")[2],
                 alert_id=first["alert"] if first else "",
+                alias=_alias(first["alert"]) if first else "",
             ),
             request_id=receipt,
         )
     )
+
+
+def _alias(id_: str) -> str:
+    return next((found.alert.key for found in current_alerts("id = %s::uuid", (id_,))), "")
 
 
 # Which alerts
@@ -423,12 +542,17 @@ def _condition(query: str) -> tuple[str, list[str]]:
 
 
 def _order(request: HttpRequest) -> str:
-    sort, order = request.GET.get("sort", "createdAt"), request.GET.get("order", "desc")
+    sort = request.GET.get("sort", "createdAt")
     if sort not in SORTS:
         raise InvalidValueError("sort", f"must be one of {', '.join(SORTS)}")
+    return f"{SORTS[sort]} {_direction(request)}, id"
+
+
+def _direction(request: HttpRequest) -> str:
+    order = request.GET.get("order", "desc")
     if order not in ("asc", "desc"):
         raise InvalidValueError("order", "must be asc or desc")
-    return f"{SORTS[sort]} {order}, id"
+    return order
 
 
 def _number(request: HttpRequest, name: str, default: int, most: int) -> int:
@@ -448,8 +572,10 @@ def _existing(request: HttpRequest, identifier: str, key: Key) -> CurrentAlert:
 def _found(request: HttpRequest, identifier: str, key: Key) -> CurrentAlert | None:
     """The key's own alert of an id or an alias, as `identifierType` says; the id by default, as there."""
     kind = request.GET.get("identifierType", "id")
-    if kind not in ("id", "alias"):
-        raise InvalidPayloadError("identifierType", f"must be id or alias here, not {kind[:20]!r}")
+    if kind not in ("id", "alias", "tiny"):
+        raise InvalidPayloadError("identifierType", f"must be id, alias or tiny, not {kind[:20]!r}")
+    if kind == "tiny":
+        return _of_tiny(identifier, key)
     id_ = id_of(key.name, normalized.key_of(identifier)) if kind == "alias" else identifier
     try:
         uuid.UUID(id_)
@@ -457,3 +583,12 @@ def _found(request: HttpRequest, identifier: str, key: Key) -> CurrentAlert | No
         return None
     found = current_alerts("id = %s::uuid AND integration = %s", (id_, key.name))
     return found[0] if found else None
+
+
+def _of_tiny(identifier: str, key: Key) -> CurrentAlert | None:
+    """The alert whose id begins with these eight digits; None where several do."""
+    if not re.fullmatch(r"[0-9a-f]{8}", identifier):
+        return None
+    ends = (f"{identifier}-0000-0000-0000-000000000000", f"{identifier}-ffff-ffff-ffff-ffffffffffff")
+    found = current_alerts("id BETWEEN %s::uuid AND %s::uuid AND integration = %s", (*ends, key.name))
+    return found[0] if len(found) == 1 else None

@@ -9,6 +9,7 @@ from incidents.api.alerts.opsgenie_shapes import (
     AlertAnswer,
     AlertPage,
     CountAnswer,
+    NotePage,
     Refusal,
     RequestAnswer,
 )
@@ -28,7 +29,13 @@ from ingest.integrations.opsgenie import PRIORITIES
 _FORM: Final = {"application/json": {"schema": schema_of(Refusal)}}
 _IDENTIFIER: Final = within("identifier", TEXT)
 _KIND: Final = query_parameter(
+<<<<<<< HEAD
     "identifierType", "kind of the identifier; default: id", {"type": "string", "enum": ["id", "alias"]}
+=======
+    "identifierType",
+    "what the identifier is; the id by default",
+    {"type": "string", "enum": ["id", "alias", "tiny"]},
+>>>>>>> f57f2361 (opsgenie: serve responders, teams, escalate, notes and tiny ids)
 )
 _QUERY: Final = query_parameter("query", "conditions such as status:open AND priority:P1")
 _NUMBER: Final = {"type": "integer", "minimum": 0}
@@ -59,12 +66,38 @@ _ALERT: Final = record(
 
 
 _OWNER: Final = record({"username": TEXT}, ["username"])
+_NAMED: Final = record({"id": TEXT, "name": TEXT}, [])
+_RESPONDER: Final = record(
+    {
+        "type": {"type": "string", "enum": ["user", "team", "schedule", "escalation"]},
+        "id": TEXT,
+        "name": TEXT,
+        "username": TEXT,
+    },
+    ["type"],
+)
 _DETAILS: Final = {"type": "object", "additionalProperties": TEXT}
 _Methods = tuple[tuple[str, str, dict[str, Any] | None, tuple[dict[str, Any], ...]], ...]
 _CHANGES: Final[dict[str, _Methods]] = {
     "snooze": (("post", "Snooze the incident of an alert until a time.", {"endTime": TEXT}, ()),),
     "assign": (("post", "Assign the incident of an alert, by user name or mail.", {"owner": _OWNER}, ()),),
+<<<<<<< HEAD
     "unacknowledge": (("post", "Withdraw an acknowledgement.", {}, ()),),
+=======
+    "escalate": (
+        ("post", "Page the next people of the incident's escalation policy.", {"escalation": _NAMED}, ()),
+    ),
+    "teams": (("post", "Hand the incident of an alert over to a team.", {"team": _NAMED}, ()),),
+    "responders": (
+        (
+            "post",
+            "Page a user or the people on call, hand over to a team, or page the next people of a policy.",
+            {"responder": _RESPONDER},
+            (),
+        ),
+    ),
+    "unacknowledge": (("post", "Take an acknowledgement back.", {}, ()),),
+>>>>>>> f57f2361 (opsgenie: serve responders, teams, escalate, notes and tiny ids)
     "priority": (
         (
             "put",
@@ -128,7 +161,18 @@ def describe_opsgenie(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         "/v2/alerts/{identifier}/acknowledge": {
             "post": _send("acknowledge", "Acknowledge an alert.", _ACTION, *one)
         },
-        "/v2/alerts/{identifier}/notes": {"post": _note(*one)},
+        "/v2/alerts/{identifier}/notes": {
+            "get": _read(
+                "notes",
+                "Comments on the incident of an alert, the latest first.",
+                NotePage,
+                query_parameter("limit", "comments, up to 100 and by default", _NUMBER),
+                query_parameter("order", "asc, or desc by default"),
+                *one,
+                missing=True,
+            ),
+            "post": _note(*one),
+        },
         **{
             f"/v2/alerts/{{identifier}}/{action}": {
                 method: _change(f"{method}_{action}", words, fields, *parameters, *one)

@@ -80,6 +80,17 @@ class AlertAnswer(OpsgenieAnswer, frozen=True):
     data: WholeAlert
 
 
+class ListedNote(Struct, frozen=True, rename="camel"):
+    note: str
+    owner: str
+    created_at: datetime
+    offset: str
+
+
+class NotePage(OpsgenieAnswer, frozen=True):
+    data: list[ListedNote]
+
+
 class AlertCount(Struct, frozen=True):
     count: int
 
@@ -93,7 +104,9 @@ class RequestStatus(Struct, frozen=True, rename="camel"):
     success: bool
     is_success: bool
     processed_at: str
+    integration_id: str
     alert_id: str
+    alias: str
 
 
 class RequestAnswer(OpsgenieAnswer, frozen=True):

@@ -12,10 +12,14 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from incidents import queries
+from incidents.escalation.sweep import sweep
 from incidents.follower import follower
+from incidents.notifications.models import Notification
 from incidents.teams.models import Route, Team
 from ingest.api import keys
+from ingest.queries import now_utc
 from tests.following import follow_to_the_end
+from tests.integration.incidents.escalation.cases import people, policy
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -189,7 +193,7 @@ def test_a_change_that_cannot_be_read_is_refused(
         ("POST", "/none/tags", {"tags": ["b"]}, 404, "none"),
         ("POST", "", {"alias": "a"}, 422, "message"),
         ("POST", "", "{", 422, "JSON"),
-        ("POST", "/a/close?identifierType=tiny", {}, 422, "identifierType"),
+        ("POST", "/a/close?identifierType=name", {}, 422, "identifierType"),
         ("GET", "?query=detail.x%3A1", None, 422, "status:open"),
         ("GET", "?limit=101", None, 422, "limit"),
         ("GET", "?sort=rank", None, 422, "sort"),
@@ -197,7 +201,8 @@ def test_a_change_that_cannot_be_read_is_refused(
         ("GET", "/requests/none", None, 404, "none"),
         ("POST", "/none/notes", {"note": "a"}, 404, "none"),
         ("PUT", "", {}, 405, "POST"),
-        ("GET", "/a/notes", None, 405, "POST"),
+        ("PUT", "/a/notes", {}, 405, "POST"),
+        ("GET", "/none/notes", None, 404, "none"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_sentence(
@@ -216,6 +221,96 @@ def test_a_key_acts_on_its_own_alerts_alone_and_needs_its_scopes(call: Caller) -
     assert other("GET", "").status_code == 403
     assert other("POST", "/d/notes", {"note": "a"}).status_code == 403
     assert other("POST", "/d/tags", {"tags": ["a"]}).status_code == 403
+    other.done("POST", "", {"message": "Fan", "alias": "f"})
+    other.done("PUT", "/f/message?identifierType=alias", {"message": "Fan is loud"})
+    assert queries.get("2").incident.title == "Fan is loud"
+    assert other("PUT", "/d/message?identifierType=alias", {"message": "mine"}).status_code == 404
     other.key = "dsr_wrong"
     assert other("POST", "", {"message": "a"}).status_code == 401
     assert other("GET", "").status_code == 401
+
+
+def paged() -> list[str]:
+    """People that messages are queued for, once an escalation is due, too."""
+    sweep(now_utc())
+    return sorted(Notification.objects.values_list("person", flat=True))
+
+
+def test_a_responder_is_paged_and_the_escalation_goes_on(call: Caller) -> None:
+    people("alice", "bob")
+    policy(team=Team.objects.get(is_default=True).slug)
+    call.done("POST", "", {"message": "Disk is slow", "alias": "d"})
+    at = "/d/responders?identifierType=alias"
+    call.done(
+        "POST", at, {"responder": {"type": "user", "username": "bob@example.org"}, "note": "knows disks"}
+    )
+    assert comments() == ["Paged bob: knows disks"]
+    assert paged() == ["alice", "bob"]
+    assert queries.get("1").incident.state == "open"
+
+
+def test_escalating_calls_the_next_people_of_the_policy_that_is_followed(call: Caller) -> None:
+    people("alice", "bob")
+    policy(team=Team.objects.get(is_default=True).slug)
+    call.done("POST", "", {"message": "Disk is slow", "alias": "d"})
+    assert paged() == ["alice"]
+    at = "/d/escalate?identifierType=alias"
+    call.done("POST", at, {"escalation": {"name": "Storage"}, "note": "no answer", "user": "charlie"})
+    assert paged() == ["alice", "bob"]
+    policy("other", team=None)
+    answer = call("POST", at, {"escalation": {"id": "other"}})
+    assert (answer.status_code, "follows storage" in answer.json()["message"]) == (409, True)
+    assert call("POST", at, {"escalation": {"name": "none"}}).status_code == 422
+
+
+def test_a_team_that_is_added_gets_the_incident(call: Caller) -> None:
+    call.done("POST", "", {"message": "Disk is slow", "alias": "d"})
+    for path, body in (
+        ("teams", {"team": {"name": "Network"}, "note": "their switch"}),
+        ("responders", {"responder": {"type": "team", "id": "network"}}),
+    ):
+        call.done("POST", f"/d/{path}?identifierType=alias", body)
+    incident = queries.get("1").incident
+    assert (incident.team, incident.hops) == ("network", 1)
+    assert call("POST", "/d/teams?identifierType=alias", {"team": {"name": "nobody"}}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("responders", {}, 422, "responder.type"),
+        ("responders", {"responder": {"type": "user", "username": "none"}}, 422, "no person 'none'"),
+        ("responders", {"responder": {"type": "schedule", "name": "none"}}, 422, "no on-call schedule"),
+        ("responders", {"responder": {"type": "escalation", "name": "none"}}, 422, "no escalation policy"),
+        ("teams", {}, 422, "team.name"),
+        ("escalate", {}, 422, "escalation.name"),
+    ],
+)
+def test_a_responder_that_cannot_be_found_is_refused(
+    call: Caller, path: str, body: Any, status: int, words: str
+) -> None:
+    call.done("POST", "", {"message": "Disk is slow", "alias": "d"})
+    answer = call("POST", f"/d/{path}?identifierType=alias", body)
+    assert (answer.status_code, words in answer.json()["message"]) == (status, True), answer.content
+    assert comments() == []
+
+
+def test_an_update_that_comes_before_the_incident_is_answered_at_once(call: Caller) -> None:
+    assert call("POST", "", {"message": "Disk  is slow", "alias": "d"}).status_code == 202
+    at = "/d%s?identifierType=alias"
+    assert call("PUT", at % "/message", {"message": "Disk is slow"}).status_code == 202
+    assert call("PUT", at % "/message", {"message": "Disk is gone"}).status_code == 503
+    follow_to_the_end(follower())
+    call.done("PUT", at % "/message", {"message": "Disk is gone"})
+    assert queries.get("1").incident.title == "Disk is gone"
+
+
+def test_notes_are_listed_and_an_alert_is_found_by_its_tiny_id(call: Caller) -> None:
+    request = call.done("POST", "", {"message": "Disk is slow", "alias": "d"})
+    status = call("GET", f"/requests/{request}").json()["data"]
+    assert (status["alias"], status["integrationId"]) == ("d", "genie")
+    at = f"/{status['alertId'][:8]}/notes?identifierType=tiny"
+    for text in ("first", "second"):
+        call.done("POST", at, {"note": text})
+    assert [one["note"] for one in call("GET", at).json()["data"]] == ["second", "first"]
+    assert [one["note"] for one in call("GET", f"{at}&order=asc&limit=1").json()["data"]] == ["first"]
