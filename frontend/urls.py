@@ -161,6 +161,9 @@ urlpatterns = [
     path("settings/notifications/rules", notifications.keep_rules, name="notification_rules"),
     path("settings/notifications/devices", notifications.add_device, name="notification_device"),
     path(
+        "settings/notifications/devices/renew", notifications.renew_device, name="notification_device_renew"
+    ),
+    path(
         "settings/notifications/methods/<slug:name>/<slug:verb>",
         notifications.act_on_method,
         name="notification_method",

@@ -43,7 +43,7 @@ from incidents.incident.repository import (
     seen_from,
 )
 from incidents.incident.telemetry_horizon import known_until
-from incidents.people.permissions import allow
+from incidents.people.permissions import allow, check_account
 from incidents.suppression import suppressor
 from incidents.teams.models import Team, routing_table
 from ingest.commands import retrying
@@ -120,7 +120,11 @@ def unacknowledge(incident_id: str, context: Context) -> CommandResult:
 
 
 def assign(incident_id: str, owner: str | None, context: Context) -> CommandResult:
-    return _carry_out(incident_id, c.Assign(owner), context)
+    """Raises InvalidValueError where no active account has the name of the owner."""
+    command = c.Assign(owner)
+    if command.owner is not None:
+        check_account("owner", command.owner)
+    return _carry_out(incident_id, command, context)
 
 
 def hand_over(incident_id: str, team: str, reason: str, context: Context) -> CommandResult:

@@ -204,6 +204,14 @@ def silence(given: Namespace, screen: Screen, server: Server, _: Account) -> Non
     matchers = given.what
     if re.fullmatch(r"#?\d+", matchers):
         matchers = server.incident(matchers, "matchers")["matchers"]
+        if not matchers and not any(
+            one["status"] != "resolved" for one in server.incident(given.what, "alerts")["results"]
+        ):
+            number = given.what.removeprefix("#")
+            raise ClientError(
+                f"#{number} has no firing alert to silence; to stop its pages: dossier snooze {number} 2h",
+                USAGE,
+            )
         if not matchers:
             raise ClientError(
                 f"the firing alerts of {given.what} share no label; give matchers, such as 'alertname=\"DiskFull\"'",

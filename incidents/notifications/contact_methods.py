@@ -35,6 +35,7 @@ from incidents.domain.notifications.delivery import (
     rules_from,
 )
 from incidents.domain.notifications.message import test_message
+from incidents.domain.notifications.push import read_subscription
 from incidents.domain.telephony import check_number
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line, check_whole
 from incidents.notifications.channels.apprise import check_service
@@ -131,6 +132,19 @@ def add_device(user: User, name: str, subscription: str, context: Context) -> Co
         if row.address and check_subscription(row.address).endpoint == endpoint:
             return change_method(row, {"address": subscription}, context)
     return add_method(user, {"name": name, "kind": "push", "address": subscription}, context)
+
+
+def renew_device(user: User, before: str, subscription: str, context: Context) -> ContactMethod:
+    """Have a device of this person receive pages by a new subscription, where the browser replaced the one `before`.
+
+    The whole earlier subscription proves the device: its secret is known to that browser alone. Raises
+    InvalidValueError for what is no subscription, CommandRefusedError where no method of theirs has it.
+    """
+    known = read_subscription(before)
+    for row in ContactMethod.objects.filter(user=user, kind="push").select_related("user"):
+        if row.address and read_subscription(row.address) == known:
+            return change_method(row, {"address": subscription}, context)
+    raise CommandRefusedError("no device of yours has the earlier subscription; enable push again")
 
 
 def remove_gone(addresses: Mapping[int, str]) -> None:

@@ -9,11 +9,13 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from django.contrib.auth import get_user_model
+
 from incidents.domain.incident.alerts import matched_labels
 from incidents.domain.permissions import ANYWHERE, CONFIGURE, ForbiddenError, Person, may, refusal
 from incidents.domain.routing.rules import DEEPEST, covers
 from incidents.domain.suppression.rules import Matcher
-from incidents.domain.values import STATES
+from incidents.domain.values import STATES, InvalidValueError
 from incidents.incident.models import IncidentRow, MemberAlert
 from incidents.teams.models import Route, Service, actor_name, people_allowed, person
 from ingest.queries import Context, alerts
@@ -33,10 +35,18 @@ __all__ = [
     "allow_patterns",
     "allow_route",
     "allow_silence",
+    "check_account",
     "people_allowed",
     "person",
     "refusals",
 ]
+
+
+def check_account(field: str, name: str) -> None:
+    """Raises InvalidValueError where nobody who can sign in has this user name."""
+    users = get_user_model()
+    if not users.objects.filter(**{users.USERNAME_FIELD: name, "is_active": True}).exists():
+        raise InvalidValueError(field, f"no active account {name!r}")
 
 
 def allow(command: str, context: Context, incident_id: str | None = None) -> None:

@@ -15,6 +15,7 @@ ONLY_POST = {
     "keep_view",
     "bulk_action",
     "notification_device",
+    "notification_device_renew",
     "notification_rules",
     "on_call_calendar",
     "put_back",

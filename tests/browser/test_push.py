@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -159,3 +160,29 @@ def test_without_a_network_the_app_shows_a_page_that_says_so(console: Console, p
         console.context.set_offline(False)
         console.problems.clear()  # the browser logs each request that fails without a network
     assert violations(page) == []
+
+
+REPLACE = """async () => {
+let ended, posted;
+self.registration.pushManager.subscribe = async (wanted) => ({endpoint: "new", key: wanted.applicationServerKey});
+self.fetch = async (path, {body}) => { posted = [path, ...body]; return new Response("{}"); };
+const event = new Event("pushsubscriptionchange");
+event.waitUntil = (promise) => { ended = promise; };
+self.dispatchEvent(event);
+await ended;
+return posted.flat();
+}"""
+
+
+def test_a_subscription_that_the_browser_replaces_is_renewed_by_the_app(console: Console, page: Page) -> None:
+    page.locator("#device").get_by_role("button", name="Enable push").press("Enter")
+    expect(page.locator("#device")).to_contain_text("Enabled as")
+    cdp = console.context.new_cdp_session(page)
+    _, worker = registered(page, cdp)
+    path, _, before, _, after = worker.evaluate(REPLACE)
+    assert path == "/settings/notifications/devices/renew"
+    assert json.loads(before)["endpoint"] == "https://push.example.com/send/1"
+    assert json.loads(after) == {
+        "endpoint": "new",
+        "key": page.locator("#device").get_attribute("data-push-key"),
+    }

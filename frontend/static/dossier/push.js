@@ -32,6 +32,11 @@ async function current() {
   return registration ? registration.pushManager.getSubscription() : null;
 }
 
+// For the service worker, which renews a subscription that the browser replaces.
+async function keep(subscription) {
+  await (await caches.open("push")).put("/subscription", new Response(JSON.stringify({subscription, key})));
+}
+
 async function subscribe() {
   if (await Notification.requestPermission() !== "granted") throw new Error(missing() || "Notifications were not allowed.");
   await navigator.serviceWorker.register("/service-worker.js");
@@ -51,7 +56,9 @@ form.addEventListener("submit", async (event) => {
   const button = form.querySelector("button");
   button.disabled = true;
   try {
-    form.elements.subscription.value = JSON.stringify(await subscribe());
+    const subscription = await subscribe();
+    await keep(subscription);
+    form.elements.subscription.value = JSON.stringify(subscription);
     form.submit();
   } catch (error) {
     button.disabled = false;
@@ -72,6 +79,7 @@ async function start() {
     form.hidden = false;
     return;
   }
+  await keep(subscription);
   row.querySelector("[data-here]").hidden = false;
   state.textContent = `Enabled as ${row.querySelector("strong").textContent}.`;
   row.querySelector("form[action$='/remove']").addEventListener("submit", async (event) => {

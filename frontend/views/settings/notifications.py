@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.time_input import parse_span
@@ -24,6 +25,7 @@ from incidents.notifications.models import ContactMethod
 from incidents.notifications.push_key import push_public_key
 from incidents.notifications.queries import is_readable, recent_notifications, unreachable
 from incidents.notifications.recipients import preferences, reachable
+from incidents.security.refusals import record_refusal
 
 SHOWN = 20
 """Messages that the page lists, the newest first."""
@@ -75,6 +77,23 @@ def add_device(request: HttpRequest) -> HttpResponse:
         return _listed(request, {"device": error.reason}, {"device": name})
     _report_test(request, contact_methods.try_method(row))
     return _back()
+
+
+@csrf_exempt
+@require_POST
+def renew_device(request: HttpRequest) -> HttpResponse:
+    """The service worker of a device hands in the subscription that replaces an earlier one, and both are JSON. It has
+    no token of a form: the earlier subscription, which no other page knows, is the proof."""
+    if not request.user.is_authenticated:
+        return JsonResponse({"text": "Not signed in."}, status=401)
+    before, subscription = request.POST.get("before", ""), request.POST.get("subscription", "")
+    try:
+        row = contact_methods.renew_device(_user(request), before, subscription, context_of(request))
+    except (InvalidValueError, CommandRefusedError) as error:
+        record_refusal("push_device", str(request.user), "unknown subscription", "system:push")
+        return JsonResponse({"text": str(error)}, status=403)
+    contact_methods.try_method(row)
+    return JsonResponse({"text": f"{row.name} has a new subscription."})
 
 
 @page

@@ -131,7 +131,8 @@ def test_what_the_server_rejects_is_one_line_with_a_code(
     assert run("show", "99", code=5) == "dossier: there is no incident 99\n"
     assert "is not a field" in run("list", "foo:bar", code=2)
     assert "team" in run("hand-over", "1", "no-such-team", "because", code=2)
-    assert "share no label" in run("silence", "1", "2h", "because", code=2)
+    assert "#1 has no firing alert to silence" in run("silence", "#1", "2h", "because", code=2)
+    assert "no active account 'nobody'" in run("assign", "1", "nobody", code=2)
     monkeypatch.setenv("DOSSIER_KEY", keys.create("reader", ("incidents:read",)))
     assert run("ack", "1", code=4) == "dossier: The key lacks the scope incidents:write.\n"
     monkeypatch.setenv("DOSSIER_KEY", "dsr_unknown")

@@ -31,6 +31,7 @@ BOB = Context("user:bob")
 @pytest.fixture
 def alice(log_database: str) -> Client:  # noqa: ARG001
     client = Client()
+    get_user_model().objects.create(username="bob")
     client.force_login(get_user_model().objects.create(username="alice", is_staff=True))
     return client
 

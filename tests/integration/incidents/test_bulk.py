@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.test import Client
 
 from incidents import bulk, commands, queries
@@ -20,6 +21,8 @@ BOB = Context("user:bob")
 
 @pytest.fixture
 def client() -> Client:
+    for name in ("bob", "charlie"):
+        User.objects.create(username=name)
     return Client(headers={"Authorization": f"Bearer {keys.create('script', ['incidents:write'])}"})
 
 

@@ -49,6 +49,21 @@ async function acknowledge(page) {
   return show({...page, answer: ""}, response.ok ? said.text : `Not acknowledged: ${said.text}`);
 }
 
+// The browser replaced the subscription of this device, or ended it: subscribe again, and tell the server by the
+// subscription before. Not every browser says which that was, so the settings page keeps it here.
+self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(renew(event)));
+
+async function renew(event) {
+  const cache = await caches.open("push");
+  const kept = await (await cache.match("/subscription"))?.json();
+  if (!kept) return;
+  const before = event.oldSubscription || kept.subscription;
+  const after = event.newSubscription || await self.registration.pushManager.subscribe({userVisibleOnly: true, applicationServerKey: kept.key});
+  const body = new URLSearchParams({before: JSON.stringify(before), subscription: JSON.stringify(after)});
+  const said = await fetch("{% url 'notification_device_renew' %}", {method: "POST", body});
+  if (said.ok) await cache.put("/subscription", new Response(JSON.stringify({...kept, subscription: after})));
+}
+
 async function open(path) {
   const windows = await self.clients.matchAll({type: "window", includeUncontrolled: true});
   const shown = windows.find((one) => new URL(one.url).pathname === path);

@@ -37,6 +37,7 @@ def caller(*scopes: str, name: str = "ci", region: str = "") -> Call:
 
 @pytest.fixture
 def api() -> Call:
+    User.objects.create(username="bob")
     return caller("incidents:read", "incidents:write")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 
@@ -56,6 +57,7 @@ def test_asking_again_from_what_is_there_now_goes_through(api: Call) -> None:
 @pytest.mark.parametrize("given", [None, "*"])
 def test_who_does_not_say_what_they_saw_is_not_held_up(api: Call, given: str | None) -> None:
     id_, _ = etag(api)
+    User.objects.create(username="bob")
     commands.assign(id_, "bob", BOB)
     headers = {} if given is None else {"If-Match": given}
     assert api("POST", f"incidents/{id_}/acknowledge", {}, **headers).status_code == 200

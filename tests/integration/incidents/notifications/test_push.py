@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from io import StringIO
 from typing import Any
@@ -253,3 +254,35 @@ def test_a_browser_finds_the_app_its_worker_and_a_page_for_the_time_without_a_ne
     assert (worker["Content-Type"], worker["Cache-Control"]) == ("text/javascript", "no-cache")
     assert "No connection" in client.get("/offline").content.decode()
     assert "manifest-src 'self'" in client.get("/accounts/login/")["Content-Security-Policy"]
+
+
+def test_a_replaced_subscription_is_handed_in_with_the_earlier_one_as_proof(
+    alice: User, service: PushService
+) -> None:
+    row = device(alice, service)
+    client = Client()
+    renew = f"{PAGE}/devices/renew"
+    after = service.subscription("replaced")
+    body = {"before": row.address, "subscription": after}
+    assert client.post(renew, body).status_code == 401
+    client.force_login(alice)
+    answer = client.post(renew, body)
+    assert (answer.status_code, answer.json()["text"]) == (200, "phone has a new subscription.")
+    row.refresh_from_db()
+    assert json.loads(row.address)["endpoint"] == json.loads(after)["endpoint"]
+    assert row.verified_at is not None, "the test reached the new one"
+    again = client.post(renew, body)
+    assert (again.status_code, "no device of yours" in again.json()["text"]) == (403, True)
+    (refusal,) = changes("push_device")
+    assert refusal[0] == "system:push"
+    assert refusal[2]["outcome"] == "refused: unknown subscription"
+
+
+def test_nobody_renews_the_device_of_somebody_else(alice: User, service: PushService) -> None:
+    row = device(alice, service)
+    client = Client()
+    client.force_login(person("bob"))
+    body = {"before": row.address, "subscription": service.subscription("stolen")}
+    assert client.post(f"{PAGE}/devices/renew", body).status_code == 403
+    row.refresh_from_db()
+    assert row.address == body["before"]

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
 from incidents import commands, queries
 from incidents.commands import Report
@@ -37,6 +38,7 @@ def open_ten() -> list[str]:
         report = Report(f"Incident {n}", component=component, severity=severities[n % 5], dedup_key=f"k{n}")
         ids.append(commands.open_incident(report, ALICE).incident.id)
     commands.acknowledge(ids[0], ALICE)
+    User.objects.create(username="bob")
     commands.assign(ids[1], "bob", ALICE)
     commands.hand_over(ids[2], "network", "theirs", ALICE)
     commands.resolve(ids[3], "none", "", ALICE)
