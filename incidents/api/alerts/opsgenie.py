@@ -155,8 +155,8 @@ def _notes(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
     found = _existing(request, identifier, key)
     limit, order = _number(request, "limit", MOST, MOST), _direction(request)
     number = queries.ticket_numbers([found.id]).get(found.id)
-    said = [] if number is None else queries.incident_events(str(number))
-    comments = [event for event in said if event.type == "incident.commented"]
+    events = [] if number is None else queries.incident_events(str(number))
+    comments = [event for event in events if event.type == "incident.commented"]
     chosen = comments[:limit] if order == "asc" else comments[::-1][:limit]
     return in_json(
         NotePage(
@@ -206,7 +206,7 @@ def change(request: HttpRequest, identifier: str, action: str) -> HttpResponse:
 def _change(request: HttpRequest, key: Key, identifier: str, action: str) -> HttpResponse:
     body = dict(request.GET.items()) if request.method == "DELETE" else opsgenie.body_of(body_of(request))
     found = _existing(request, identifier, key)
-    if _says_the_same(found, action, body):
+    if _same_as_alert(found, action, body):
         return in_json(Accepted("Request will be processed", request_id=found.receipt or ""), 202)
     incident = _incident_of(found)
     context = Context(f"key:{key.name}")
@@ -226,7 +226,7 @@ def _change(request: HttpRequest, key: Key, identifier: str, action: str) -> Htt
 Body = Mapping[str, Any]
 
 
-def _says_the_same(found: CurrentAlert, action: str, body: Body) -> bool:
+def _same_as_alert(found: CurrentAlert, action: str, body: Body) -> bool:
     """Whether a message or a description is that of an alert that has no incident yet: Alertmanager sends both again
     right after the alert, and the incident opens with them."""
     alert = found.alert
@@ -275,7 +275,7 @@ def _person(field: str, name: str) -> str:
 
 def _escalate(incident: Incident, body: Body, context: Context) -> CommandResult:
     _check_policy(incident, "escalation", opsgenie.reference_of(body, "escalation", "name", "id"))
-    return escalate(incident.id, opsgenie.note_of_value(body) or ASKED, context)
+    return escalate(incident.id, opsgenie.note_of_value(body) or DEFAULT_REASON, context)
 
 
 def _check_policy(incident: Incident, field: str, name: str) -> None:
@@ -302,13 +302,13 @@ def _hand_over(
     if team.slug == incident.team:
         return None
     _refuse_several(incident)
-    return commands.hand_over(incident.id, team.slug, opsgenie.note_of_value(body) or ASKED, context)
+    return commands.hand_over(incident.id, team.slug, opsgenie.note_of_value(body) or DEFAULT_REASON, context)
 
 
 def _add_responder(incident: Incident, body: Body, context: Context) -> CommandResult | None:
     responder = body.get("responder")
     kind = responder.get("type") if isinstance(responder, Mapping) else None
-    reason = opsgenie.note_of_value(body) or ASKED
+    reason = opsgenie.note_of_value(body) or DEFAULT_REASON
     if kind == "team":
         name = opsgenie.reference_of(body, "responder", "name", "id")
         return _hand_over(incident, "responder", name, body, context)
@@ -396,7 +396,7 @@ CHANGES: Final[Mapping[str, tuple[str, Callable[[Incident, Body, Context], Comma
 """By action, the method and what it does."""
 REASONED: Final = ("snooze", "escalate", "teams", "responders")
 """Actions whose note is the reason that their event holds."""
-ASKED: Final = "Asked for by a client of the Opsgenie API"
+DEFAULT_REASON: Final = "Asked for by a client of the Opsgenie API"
 """Reason of a request without a note."""
 
 

@@ -233,7 +233,7 @@ def test_a_key_acts_on_its_own_alerts_alone_and_needs_its_scopes(call: Caller) -
 def paged() -> list[str]:
     """People that messages are queued for, once an escalation is due, too."""
     sweep(now_utc())
-    return sorted(Notification.objects.values_list("person", flat=True))
+    return sorted(str(one.person) for one in Notification.objects.all())
 
 
 def test_a_responder_is_paged_and_the_escalation_goes_on(call: Caller) -> None:
