@@ -29,13 +29,9 @@ from ingest.integrations.opsgenie import PRIORITIES
 _FORM: Final = {"application/json": {"schema": schema_of(Refusal)}}
 _IDENTIFIER: Final = within("identifier", TEXT)
 _KIND: Final = query_parameter(
-<<<<<<< HEAD
-    "identifierType", "kind of the identifier; default: id", {"type": "string", "enum": ["id", "alias"]}
-=======
     "identifierType",
-    "what the identifier is; the id by default",
+    "kind of the identifier; default: id",
     {"type": "string", "enum": ["id", "alias", "tiny"]},
->>>>>>> f57f2361 (opsgenie: serve responders, teams, escalate, notes and tiny ids)
 )
 _QUERY: Final = query_parameter("query", "conditions such as status:open AND priority:P1")
 _NUMBER: Final = {"type": "integer", "minimum": 0}
@@ -81,9 +77,6 @@ _Methods = tuple[tuple[str, str, dict[str, Any] | None, tuple[dict[str, Any], ..
 _CHANGES: Final[dict[str, _Methods]] = {
     "snooze": (("post", "Snooze the incident of an alert until a time.", {"endTime": TEXT}, ()),),
     "assign": (("post", "Assign the incident of an alert, by user name or mail.", {"owner": _OWNER}, ()),),
-<<<<<<< HEAD
-    "unacknowledge": (("post", "Withdraw an acknowledgement.", {}, ()),),
-=======
     "escalate": (
         ("post", "Page the next people of the incident's escalation policy.", {"escalation": _NAMED}, ()),
     ),
@@ -96,8 +89,7 @@ _CHANGES: Final[dict[str, _Methods]] = {
             (),
         ),
     ),
-    "unacknowledge": (("post", "Take an acknowledgement back.", {}, ()),),
->>>>>>> f57f2361 (opsgenie: serve responders, teams, escalate, notes and tiny ids)
+    "unacknowledge": (("post", "Withdraw an acknowledgement.", {}, ()),),
     "priority": (
         (
             "put",
