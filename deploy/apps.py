@@ -10,7 +10,7 @@ class DeployConfig(AppConfig):
     name = "deploy"
 
     def ready(self) -> None:
-        from deploy import celery  # noqa: F401  (whoever sends a task sends it to our broker)
+        from deploy import celery  # noqa: F401  (so that tasks are sent to our broker)
         from incidents.worker.parts import register_loop
 
         checks.register(check_variables)

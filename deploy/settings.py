@@ -523,7 +523,7 @@ EMAIL_USE_SSL = bool(_MAIL_SERVER.get("EMAIL_USE_SSL", False))
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = env.text("DOSSIER_EMAIL_FROM", "dossier@localhost", "sender address of mail")
 ACCOUNT_ADAPTER = "deploy.accounts.ClosedSignup"
-# An address of somebody at the provider is added to an account by whoever knows its password, and by no link alone.
+# Adding an e-mail address of the provider to an account needs the password of the account; a link alone is not enough.
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 # A proxy in front speaks TLS and says nothing of it here: addresses given to others follow DOSSIER_PUBLIC_URL.
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = urlsplit(PUBLIC_URL).scheme
@@ -540,7 +540,7 @@ MFA_ADAPTER = "deploy.accounts.EncryptedFactors"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Dossier"
 MFA_ALLOW_UNVERIFIED_EMAIL = (
-    True  # addresses are not verified here: whoever is signed in may protect their account
+    True  # addresses are not verified here: every signed-in user may protect their account
 )
 OIDC_URL = env.address(
     "DOSSIER_OIDC_URL",

@@ -471,12 +471,12 @@ def plan_of(found: EscalationStatus) -> Plan:
     ]
     policy = "" if one.policy is None else f" Policy “{one.policy.name}”"
     again = "" if one.policy is None or one.policy.rounds == 1 else f", {one.policy.rounds} rounds"
-    return Plan(f"{_PHASES[one.phase]}: {one.why}.{policy}{again}{':' if steps else ''}", entries)
+    return Plan(f"{_PHASES[one.phase]} ({one.why}).{policy}{again}{':' if steps else ''}", entries)
 
 
 _PHASES = {
     "starting": "Starting",
-    "climbing": "Waiting for a response",
+    "climbing": "Waiting for acknowledgement",
     "exhausted": "Escalation ended",
     "uncalled": "No one is paged",
     "acknowledged": "Being worked on",

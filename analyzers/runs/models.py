@@ -140,7 +140,7 @@ class Run(models.Model):
         )
         constraints = (
             models.UniqueConstraint(fields=("schedule", "region", "window_end"), name="run_once_per_window"),
-            # What keeps the windows of a schedule in order and apart, whoever claims them.
+            # Windows of a schedule stay in order and apart, whichever worker claims them.
             models.UniqueConstraint(
                 fields=("schedule", "region"), name="run_one_at_a_time", condition=Q(state__in=UNFINISHED)
             ),

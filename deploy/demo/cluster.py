@@ -66,20 +66,20 @@ class ClusterOperator:
 
     def step(self) -> bool:
         """The next step, where its time has come; False after the last one."""
-        ticket = self._incident()
-        if ticket is None:
+        incident = self._incident()
+        if incident is None:
             return not self._tired(f"no incident of {self.demo.training.culprit} to hand over")
-        found = ticket["remediation"]
-        if ticket["state"] == "resolved":
+        found = incident["remediation"]
+        if incident["state"] == "resolved":
             if self.proved:
-                self._say(ticket, f"resolved by {ticket['resolved_by']}")
+                self._say(incident, f"resolved by {incident['resolved_by']}")
             return False
         if found is None:
-            return self._hand_over(ticket)
+            return self._hand_over(incident)
         if found["stage"] == "returned":
             self._let_job_go_on(found)
-            return self._watch(ticket) if self.proved else self._prove(ticket, found)
-        return self._answer(ticket, found)
+            return self._watch(incident) if self.proved else self._prove(incident, found)
+        return self._answer(incident, found)
 
     def _incident(self) -> Json | None:
         """The latest incident of the demo that names the card."""
@@ -91,8 +91,8 @@ class ClusterOperator:
         )
         return next(found, None)
 
-    def _hand_over(self, ticket: Json) -> bool:
-        blamed = {one["analyzer"] for one in ticket["opinions"] if one["first_at"] is not None}
+    def _hand_over(self, incident: Json) -> bool:
+        blamed = {one["analyzer"] for one in incident["opinions"] if one["first_at"] is not None}
         if not blamed >= ANALYZERS and self.minutes() < self.demo.minutes:
             return True
         body = {
@@ -101,30 +101,30 @@ class ClusterOperator:
             "target": "",
             "proof_required": True,
         }
-        answer = self.sender.post(f"{_path(ticket)}/remediation", body)
-        self._say(ticket, f"node {answer['remediation']['node']} handed to the cluster")
+        answer = self.sender.post(f"{_path(incident)}/remediation", body)
+        self._say(incident, f"node {answer['remediation']['node']} handed to the cluster")
         return True
 
-    def _answer(self, ticket: Json, found: Json) -> bool:
+    def _answer(self, incident: Json, found: Json) -> bool:
         stage, node = found["stage"], found["node"]
         if stage == "requested" and self.minutes() >= UNTIL:
-            self._post(ticket, found, "drained", note="no jobs on the node")
-            self._say(ticket, f"{node} drained")
+            self._post(incident, found, "drained", note="no jobs on the node")
+            self._say(incident, f"{node} drained")
         elif stage == "drained":
-            self._post(ticket, found, "replaced", part=NEW_CARD)
-            self._say(ticket, f"{found['component']} replaced by {NEW_CARD}")
+            self._post(incident, found, "replaced", part=NEW_CARD)
+            self._say(incident, f"{found['component']} replaced by {NEW_CARD}")
         elif stage == "replaced" and self.minutes() >= self.demo.minutes:
             # Rows after the return are of real time: before the stories have caught up with it they would end
             # windows for which the recorders still have rows to send.
-            self._post(ticket, found, "returned")
-            self._say(ticket, f"{node} returned; burn-in beside {len(self.burn_in.nodes) - 1} neighbours")
+            self._post(incident, found, "returned")
+            self._say(incident, f"{node} returned; burn-in beside {len(self.burn_in.nodes) - 1} neighbours")
         elif stage in ("refused", "failed"):
             return False
         return True
 
-    def _post(self, ticket: Json, found: Json, answer: str, **more: str) -> None:
+    def _post(self, incident: Json, found: Json, answer: str, **more: str) -> None:
         body = {"request": found["request"], "answer": answer, "by": BY, **more}
-        self.sender.post(f"{_path(ticket)}/remediation/answers", body)
+        self.sender.post(f"{_path(incident)}/remediation/answers", body)
 
     def _let_job_go_on(self, found: Json) -> None:
         """Uptime rows from the minute after the return; in real time, so not before the end of the stories."""
@@ -133,19 +133,19 @@ class ClusterOperator:
             minute = int((returned - self.demo.start) / MINUTE) + 1
             self.demo.training.go_on(max(minute, self.demo.minutes), replaced=_is_replaced(found))
 
-    def _watch(self, ticket: Json) -> bool:
+    def _watch(self, incident: Json) -> bool:
         """False once the job has ended and the incident is open still; says why it is."""
         back = self.demo.training.back
         if back is None or self.minutes() < back + LEFT:
             return True
-        why = self.sender.get(f"{_path(ticket)}/remediation")["left_open"]
-        self._say(ticket, why or "still open")
+        why = self.sender.get(f"{_path(incident)}/remediation")["left_open"]
+        self._say(incident, why or "still open")
         return False
 
-    def _prove(self, ticket: Json, found: Json) -> bool:
+    def _prove(self, incident: Json, found: Json) -> bool:
         proof = found["proof"]
         if proof is not None and proof["verdict"] != "unknown":
-            self._say(ticket, f"{found['node']} {proof['summary']}")
+            self._say(incident, f"{found['node']} {proof['summary']}")
             self.proved = proof["verdict"] == "repaired"
             return self.proved
         if self.rounds == MOST_ROUNDS:
@@ -168,14 +168,14 @@ class ClusterOperator:
             self.screen.say(f"  Cluster: {why}")
         return self.waited >= PATIENCE
 
-    def _say(self, ticket: Json, what: str) -> None:
+    def _say(self, incident: Json, what: str) -> None:
         self.rejected, self.waited = (), 0
-        self.screen.say(f"  Cluster #{ticket['number']}: {what}")
+        self.screen.say(f"  Cluster #{incident['number']}: {what}")
 
 
 def _is_replaced(found: Json) -> bool:
     return any(one["answer"] == "replaced" for one in found["answers"])
 
 
-def _path(ticket: Json) -> str:
-    return f"/api/v1/incidents/{ticket['number']}"
+def _path(incident: Json) -> str:
+    return f"/api/v1/incidents/{incident['number']}"

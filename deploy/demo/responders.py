@@ -95,42 +95,42 @@ class Responders:
     def _acknowledge(self) -> bool:
         """The storage cluster that fails for a day: somebody works on it."""
         fault = self.demo.world.lasting[0].component
-        ticket = self._incident(fault)
-        if ticket is None or ticket["state"] != "open":
-            return ticket is not None
-        self._act(roster.STORAGE_LEAD, ticket, "acknowledge")
+        incident = self._incident(fault)
+        if incident is None or incident["state"] != "open":
+            return incident is not None
+        self._act(roster.STORAGE_LEAD, incident, "acknowledge")
         text = "The new disk firmware is suspected. It takes no new volumes until the vendor has answered."
-        self._act(roster.STORAGE_LEAD, ticket, "comment", text=text)
+        self._act(roster.STORAGE_LEAD, incident, "comment", text=text)
         return True
 
     def _snooze(self) -> bool:
         """One of the two switches with bad firmware: nothing to do before it is upgraded."""
-        ticket = self._incident(self.demo.month.culprits[0])
-        if ticket is None or ticket["state"] != "open":
-            return ticket is not None
+        incident = self._incident(self.demo.month.culprits[0])
+        if incident is None or incident["state"] != "open":
+            return incident is not None
         until = datetime.combine(datetime.now(UTC).date() + 2 * DAY, time(6), UTC)
         reason = f"Firmware upgrade is planned for {until:%Y-%m-%d %H:%M} UTC"
-        self._act(roster.NETWORK, ticket, "snooze", until=until.isoformat(), reason=reason)
+        self._act(roster.NETWORK, incident, "snooze", until=until.isoformat(), reason=reason)
         return True
 
     def _resolve_and_review(self) -> bool:
         """The ToR that reboots once: acknowledged, resolved, reviewed."""
         tor = self.demo.world.truth["stories"][0]["faults"][0]["component"]
-        ticket = self._incident(tor)
-        if ticket is None:
+        incident = self._incident(tor)
+        if incident is None:
             return False
-        if ticket["state"] == "open":
-            self._act(roster.NETWORK, ticket, "acknowledge")
-        elif ticket["state"] == "acknowledged" and self.minutes() >= REBOOT_IS_OVER:
+        if incident["state"] == "open":
+            self._act(roster.NETWORK, incident, "acknowledge")
+        elif incident["state"] == "acknowledged" and self.minutes() >= REBOOT_IS_OVER:
             note = "Rebooted by its watchdog; no failure since."
-            self._act(roster.NETWORK, ticket, "resolve", confirmed_cause=tor, note=note)
-        elif ticket["state"] == "resolved":
-            self._review(ticket)
+            self._act(roster.NETWORK, incident, "resolve", confirmed_cause=tor, note=note)
+        elif incident["state"] == "resolved":
+            self._review(incident)
             return True
-        return ticket["state"] not in ("open", "acknowledged")
+        return incident["state"] not in ("open", "acknowledged")
 
-    def _review(self, ticket: Json) -> None:
-        path, writer = f"{_path(ticket)}/review", self.people[roster.NETWORK]
+    def _review(self, incident: Json) -> None:
+        path, writer = f"{_path(incident)}/review", self.people[roster.NETWORK]
         review = writer.post(path, {})
         text = review["text"]
         for prompt, finding in FINDINGS.items():
@@ -146,7 +146,7 @@ class Responders:
                 body = {"text": what, "owner": owner, "due": (today + days * DAY).isoformat()}
                 writer.post(f"{path}/actions", body)
         writer.patch(path, {"published": True})
-        self._say(ticket, f"{roster.NETWORK} published a review")
+        self._say(incident, f"{roster.NETWORK} published a review")
 
     def _change_the_network(self) -> bool:
         """A drain before the link loses packets: reported by the automation, its forwarding validated."""
@@ -175,23 +175,23 @@ class Responders:
         """An alert on a storage cluster whose cause is the network: to the team of the lossy link."""
         if self.minutes() < HAND_OVER_AT:
             return False
-        ticket = self._incident(LAGGING)
-        if ticket is None:
+        incident = self._incident(LAGGING)
+        if incident is None:
             self._fire([self._lag_alert()])
-        elif ticket["state"] == "open" and ticket["team"] == "storage" and not ticket["hops"]:
-            self._act(roster.STORAGE_LEAD, ticket, "acknowledge")
-        elif ticket["state"] == "acknowledged" and ticket["team"] == "storage" and not ticket["hops"]:
+        elif incident["state"] == "open" and incident["team"] == "storage" and not incident["hops"]:
+            self._act(roster.STORAGE_LEAD, incident, "acknowledge")
+        elif incident["state"] == "acknowledged" and incident["team"] == "storage" and not incident["hops"]:
             if (lossy := self._incident(self.demo.network.culprit)) is not None:
                 number = lossy["number"]
                 reason = f"Disks are healthy, the replication traffic is retransmitted; see #{number}"
-                self._act(roster.STORAGE_LEAD, ticket, "link", incident=str(number))
-                self._act(roster.STORAGE_LEAD, ticket, "hand_over", team="network", reason=reason)
-        elif ticket["team"] == "network" and ticket["accepted_at"] is None:
-            self._act(roster.NETWORK, ticket, "accept")
-            self._act(roster.NETWORK, ticket, "acknowledge")
+                self._act(roster.STORAGE_LEAD, incident, "link", incident=str(number))
+                self._act(roster.STORAGE_LEAD, incident, "hand_over", team="network", reason=reason)
+        elif incident["team"] == "network" and incident["accepted_at"] is None:
+            self._act(roster.NETWORK, incident, "accept")
+            self._act(roster.NETWORK, incident, "acknowledge")
             return True
         else:
-            return ticket["state"] == "resolved" or bool(ticket["hops"])
+            return incident["state"] == "resolved" or bool(incident["hops"])
         return False
 
     def _lag_alert(self) -> Json:
@@ -247,13 +247,13 @@ class Responders:
         )
         return next(found, None)
 
-    def _act(self, name: str, ticket: Json, verb: str, **body: Any) -> None:
-        self.people[name].post(f"{_path(ticket)}/{verb}", body)
+    def _act(self, name: str, incident: Json, verb: str, /, **body: Any) -> None:
+        self.people[name].post(f"{_path(incident)}/{verb}", body)
         if verb in SHOWN:
-            self._say(ticket, f"{name} {SHOWN[verb].format(**body)}")
+            self._say(incident, f"{name} {SHOWN[verb].format(**body)}")
 
-    def _say(self, ticket: Json, what: str) -> None:
-        self.screen.say(f"  People #{ticket['number']}: {what}")
+    def _say(self, incident: Json, what: str) -> None:
+        self.screen.say(f"  People #{incident['number']}: {what}")
 
 
 RUNBOOK: Final = "https://runbooks.example.com/{}"
@@ -286,5 +286,5 @@ def storm(demo: Demo, sent: int) -> set[tuple[str, str]]:
     return on_hosts | {(VM_RULE, unit) for unit in failed}
 
 
-def _path(ticket: Json) -> str:
-    return f"/api/v1/incidents/{ticket['number']}"
+def _path(incident: Json) -> str:
+    return f"/api/v1/incidents/{incident['number']}"

@@ -197,7 +197,7 @@ def sample(request: HttpRequest) -> HttpResponse:
         request,
         "sample",
         sample=judged,
-        # Simulated failures have no times that mean anything to whoever looks.
+        # The times of simulated failures mean nothing to a reader.
         suspects=[
             {**one, "own": True, "first_failure": None, "last_failure": None}
             for one in judged.verdict["suspects"]

@@ -64,7 +64,7 @@ class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
         return slug
 
     def validate_search(self, text: str) -> str:
-        # Whose it is, `owner:me` says to whoever opens it.
+        # `owner:me` means the reader of the view.
         if problems := search.search_query(text, timezone.now(), "somebody", team_slugs()).problems:
             raise s.ValidationError("; ".join(map(str, problems))[:1000])
         return text

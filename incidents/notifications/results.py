@@ -230,7 +230,7 @@ def record_results(results: Sequence[Result], now: datetime) -> int:
 def _record(results: Sequence[Result], now: datetime) -> int:
     given = {(pk, attempt): result for result in results for pk, attempt in result.deliveries}
     keys = [pk for pk, _ in given]
-    # First the calls, then their steps: whoever locks both does so in this order.
+    # Lock order: first the calls, then their steps.
     calls = (
         Notification.objects.filter(deliveries__in=keys)
         .order_by("pk")
@@ -279,7 +279,7 @@ def _record_end(
         case Retry(at, why):
             recorded = reply.kind == "unreadable" and one.why == why
             one.next_at, one.why = at, why
-            if not recorded:  # it is tried every minute: told once on the incident
+            if not recorded:  # retried every minute: recorded once on the incident
                 notes.add(row, one, "failed", why, incidents=len(result.deliveries), until=at)
         case GiveUp(why):
             one.state, one.ended_at, one.why = "given_up", now, why

@@ -96,7 +96,7 @@ def _make(row: ReportJob, report: str, now: Now) -> bool:
         at = parts.index(step) + 1 if step in parts else len(parts)
         lease.write(row, step=at, steps=len(parts), what=step, lease_until=now() + lease.lease())
 
-    # What would have been made by itself is for its readers, too; what is made up later is for whoever asked.
+    # A report of a schedule is for the readers of the schedule, too; any other only for the person who asked.
     mailed = schedule.enabled and period in periods_due(schedule, now())
     produce(schedule, period, now(), actor=row.requested_by, mailed=mailed, tell=tell)
     return lease.write(row, state="done", lease_until=None)

@@ -41,7 +41,7 @@ def _close() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT last_value FROM log_event_number")
         (reached,) = cursor.fetchone()
-        # A statement of its own: whoever drew a number up to there has its id in this snapshot or is done.
+        # A statement of its own: each writer with a number up to there has its id in this snapshot or is done.
         cursor.execute(
             "UPDATE log_part SET full_epoch = log_live_epoch(), full_at = pg_snapshot_xmax(pg_current_snapshot())"
             " WHERE full_at IS NULL AND until <= %s + 1",

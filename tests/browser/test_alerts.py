@@ -91,7 +91,7 @@ def test_what_a_tickets_alerts_have_in_common_is_silenced_and_heard_again(consol
     pictured(page, "silences")
     page.get_by_role("button", name="End now: Rack 12 is rebuilt").click()
     expect(page.get_by_text("No silences.")).to_have_count(0)
-    expect(page.get_by_role("region", name="Over")).to_contain_text("Rack 12 is rebuilt")
+    expect(page.get_by_role("region", name="Ended")).to_contain_text("Rack 12 is rebuilt")
 
 
 def test_a_sender_gets_a_key_and_a_test_alert_becomes_a_ticket(console: Console) -> None:

@@ -108,7 +108,7 @@ def test_pages_come_back_with_the_database_and_what_was_typed(
     form.get_by_role("button", name="Send again").click()
     # The database is all browser tests': whoever comes next finds no silence of this one's.
     form.get_by_role("button", name="End now: New cables").click()
-    expect(form.get_by_role("region", name="Over")).to_contain_text("New cables")
+    expect(form.get_by_role("region", name="Ended")).to_contain_text("New cables")
 
 
 def test_a_page_without_a_connection_keeps_nobody_out(console: Console, elsewhere: BrowserContext) -> None:

@@ -25,7 +25,7 @@ TEMPLATE = "frontend/incident/answer.html"
 OVER = {"resolved": "The incident is resolved; no answer is needed."}
 
 
-@csrf_exempt  # the token in the address is the proof, and whoever has no session has no cookie either
+@csrf_exempt  # the token in the address is the proof; a request without a session has no cookie either
 @require_http_methods(["GET", "HEAD", "POST"])
 def answer(request: HttpRequest, token: str) -> HttpResponse:
     """GET shows what can be done and does nothing; POST does it, once."""

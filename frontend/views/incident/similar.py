@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from frontend.views.components.impact_drawing import drawn
 from frontend.views.pages import page, show
 from incidents import queries
-from incidents.alerts.correlate import DEFAULT_REGION
+from incidents.alerts.correlate import DEFAULT_REGION, symptoms_of
 from incidents.components.impact import blast_of
 from incidents.domain.similarity.team_odds import Learned
 from incidents.queries import views_of_teams
@@ -82,10 +82,14 @@ def blast(request: HttpRequest, number: int) -> HttpResponse:
         then = as_of and moment_of(as_of)
         at = incident.resolved_at or then or timezone.now()
         graph = blast_of(incident.component, incident.region or DEFAULT_REGION, at, as_of)
+    # Symptoms can depend on another component that the finding covers, not on the incident's own.
+    without_dependents = graph is not None and not graph.beneath and as_of is None
+    symptoms = sum(one.hops > 0 for one in symptoms_of(incident.id)) if without_dependents else 0
     context = {
         "i": incident,
         "as_of": as_of,
         "graph": graph,
+        "symptoms": symptoms,
         "drawing": None if graph is None else drawn(graph),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }

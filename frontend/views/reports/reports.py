@@ -63,7 +63,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
     if made is not None and not ProducedReport.objects.filter(pk=id).exists():
         context = {"made": made, "id": id}
         return show(request, "frontend/reports/making.html", context, section="reports")
-    if "HX-Request" in request.headers:  # whoever waited for it gets the whole page, with its charts
+    if "HX-Request" in request.headers:  # a page that waited for the report gets all of it, with its charts
         return HttpResponse(headers={"HX-Refresh": "true"})
     try:
         found = producing.report(id, timezone.now())
@@ -85,7 +85,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
         "mail_is_set_up": settings.EMAIL_IS_SET_UP,
         "address": getattr(request.user, "email", ""),
     }
-    with times.read_in(times.zone_called(found["period"]["zone"])):  # whoever reads it, the same document
+    with times.read_in(times.zone_called(found["period"]["zone"])):  # the same document for every reader
         return show(request, "frontend/reports/report.html", context, section="reports")
 
 

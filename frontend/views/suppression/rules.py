@@ -33,7 +33,7 @@ from incidents.domain.values import read_zone
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
 from incidents.suppression.silences import suppressed_counts
 
-WORDS = {"unreadable": "Invalid", "active": "Now", "pending": "Scheduled", "over": "Over"}
+WORDS = {"unreadable": "Invalid", "active": "Now", "pending": "Scheduled", "over": "Ended"}
 Typed = Mapping[str, str]
 
 

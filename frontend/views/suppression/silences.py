@@ -39,7 +39,7 @@ AGAIN = (
 MOST = 2_000
 MOST_OVER = 50
 """Silences that are over that the page lists, the latest first."""
-WORDS = {"unreadable": "Invalid", "active": "Active", "pending": "Scheduled", "expired": "Over"}
+WORDS = {"unreadable": "Invalid", "active": "Active", "pending": "Scheduled", "expired": "Ended"}
 
 
 @page

@@ -11,7 +11,6 @@ RECENT_DELIVERIES: Final = 3
 
 NO_METHOD: Final = "no contact method"
 ALL_UNREADABLE: Final = "contact method encrypted under another DOSSIER_SECRET_KEY"
-_PAGE: Final = "under Settings, Notifications"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +30,20 @@ class MethodStatus:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Reason why nothing can reach a person (`reason`, no sentence), and the `remedy`, an imperative."""
+    """Reason why nothing can reach a person (no sentence), and the remedy (an imperative). The text of both also names
+    the page of the console where the remedy is carried out."""
 
     reason: str
     remedy: str
 
     def __str__(self) -> str:
-        return f"{self.reason}: {self.remedy}"
+        return f"{self.reason}: {self.remedy} under Settings, Notifications"
 
 
 def why_unreachable(methods: Sequence[MethodStatus]) -> Unreachable | None:
     """None where one of the methods works."""
     if not methods:
-        return Unreachable(NO_METHOD, f"add a phone number, e-mail address or chat, or enable push {_PAGE}")
+        return Unreachable(NO_METHOD, "add a phone number, e-mail address or chat, or enable push")
     problems = [one for method in methods if (one := _problem(method)) is not None]
     if len(problems) < len(methods):
         return None
@@ -55,14 +55,14 @@ def why_unreachable(methods: Sequence[MethodStatus]) -> Unreachable | None:
 def _problem(method: MethodStatus) -> Unreachable | None:
     """The first thing that stands in the way of this method."""
     if not method.readable:
-        return Unreachable(ALL_UNREADABLE, f"restore the key, or enter the address again {_PAGE}")
+        return Unreachable(ALL_UNREADABLE, "restore the key, or enter the address again")
     if method.missing:
-        return Unreachable(method.missing, f"configure it, or add another contact method {_PAGE}")
+        return Unreachable(method.missing, "configure it, or add another contact method")
     if method.failed:
         return Unreachable(
             f"the last deliveries to {method.name} failed ({method.failed})",
-            f"correct it and send a test {_PAGE}",
+            "correct it and send a test",
         )
     if not method.verified:
-        return Unreachable(f"{method.name} has never been tested", f"send a test {_PAGE}")
+        return Unreachable(f"{method.name} has never been tested", "send a test")
     return None

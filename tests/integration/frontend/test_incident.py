@@ -208,6 +208,15 @@ def test_what_fails_with_it_is_drawn_with_what_fires_there(alice: Client) -> Non
     assert "<title>3 hosts, contents, directly; host/h1: 1 alert</title>" in body
 
 
+def test_symptoms_without_known_dependents_are_counted(alice: Client) -> None:
+    tell(START, "storage_cluster/s7", parents=["region/r1"])
+    tell(START, "vm/v1", depends_on=["storage_cluster/s8"])
+    run(0, suspect("storage_cluster/s7", "storage_cluster/s8", sure=True))
+    send(alert("v1", component="vm/v1"))
+    body = body_of(alice, "/incidents/1/blast-radius")
+    assert "No known dependents; 1 symptom alert joined</p>" in body
+
+
 def test_what_failed_with_it_is_drawn_as_it_was_known_then(alice: Client) -> None:
     tell(START, "host/h1", parents=["tor/t12"])
     run(0, suspect("tor/t12", sure=True))
