@@ -152,11 +152,11 @@ def obstacle(home: Path, account: Account) -> str | None:
         return f"root here may not become {account}. Start it as another user."
     place = needed[code - 1][0]
     advice = (
-        "Set DOSSIER_HOME to a directory that this user gets to."
+        "Set DOSSIER_HOME to a directory that this user can enter."
         if place == above
         else "Install Dossier below a directory that every user may enter, such as /opt."
     )
-    return f"{account} cannot get to {place}. {advice}"
+    return f"{account} cannot access {place}. {advice}"
 
 
 def _act_as(account: Account) -> None:

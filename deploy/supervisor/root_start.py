@@ -15,8 +15,8 @@ def allow_root() -> None:
     """Raises PrivilegeError if root starts this without DOSSIER_ALLOW_ROOT."""
     if privileges.is_root() and not settings.ALLOW_ROOT:
         raise PrivilegeError(
-            "Started by root. Start it as another user, or set DOSSIER_ALLOW_ROOT=true: then it goes on as the owner of"
-            f" DOSSIER_HOME ({settings.HOME.root}), or, where that is root, as a user id of its own."
+            "Started by root. Start it as another user, or set DOSSIER_ALLOW_ROOT=true to continue as the owner of"
+            f" DOSSIER_HOME ({settings.HOME.root}), or as a separate user id if root owns it."
         )
 
 
@@ -28,8 +28,8 @@ def leave_root(home: Home, say: Callable[[str], None]) -> None:
     account = privileges.owner(home.root)
     if privileges.is_roots(home.root):
         if problem := privileges.obstacle(home.root, account):
-            say(f"everything runs as root, also pages and analyzers: {problem}")
+            say(f"all processes run as root, including pages and analyzers: {problem}")
             return
         give(home, account, cluster=not settings.DATABASE_URL)
     privileges.give_up(account, home.root)
-    say(f"started by root; everything runs as {account}")
+    say(f"started by root; all processes run as {account}")

@@ -145,7 +145,7 @@ def test_a_home_whose_user_cannot_get_to_it_is_refused(home: Home, monkeypatch: 
     os.chown(home.root, anybody().uid, anybody().gid)
     home.root.parent.chmod(0o700)
     with pytest.raises(
-        PrivilegeError, match=f"user nobody cannot get to {home.root.parent}. Set DOSSIER_HOME"
+        PrivilegeError, match=f"user nobody cannot access {home.root.parent}. Set DOSSIER_HOME"
     ):
         act_as_owner(home.root)
 
@@ -160,5 +160,5 @@ def test_root_that_stays_says_why(home: Home, monkeypatch: pytest.MonkeyPatch) -
     assert os.getuid() == 0
     assert is_roots(home.root)
     assert len(said) == 1
-    assert said[0].startswith("everything runs as root, also pages and analyzers: user id")
+    assert said[0].startswith("all processes run as root, including pages and analyzers: user id")
     assert "private/manage.py. Install Dossier below" in said[0]
