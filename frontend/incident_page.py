@@ -135,7 +135,10 @@ def incident_page(
     state = view.incident
     entries = queries.timeline(reference, as_of)
     result = moments(queries.timeline(reference) if as_of else entries)
-    shown = alert_list(reference, alerts, as_of)
+    # Most incidents of analyzers have none, and nothing is to be asked for.
+    shown = (
+        alert_list(reference, alerts, as_of) if state.alerts or alerts else AlertList([], 0, 0, None, None)
+    )
     examined = examine(view, entries, as_of)
     found = escalation_status(state, now) if as_of is None else escalation_status_at(state.id, as_of)
     failed, reached = failed_calls(state.id, None if as_of is None else moment(as_of))

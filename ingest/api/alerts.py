@@ -21,8 +21,7 @@ from msgspec import UNSET
 
 from ingest.alerts import heartbeats
 from ingest.alerts.deliveries import Delivery, DeliveryReceipt
-from ingest.alerts.parts import name_parts
-from ingest.alerts.store import receive
+from ingest.alerts.store import name_parts, receive
 from ingest.api.admission import OverloadedError, admitted, decompress, in_turn, read_body
 from ingest.api.answers import AcceptedAlerts, AcceptedHeartbeat, LeftOutAlert, RefusedAlert, in_json
 from ingest.api.keys import Key, authenticate, find

@@ -17,7 +17,6 @@ from django.conf import settings
 
 from ingest.alerts import store as alerts
 from ingest.alerts.deliveries import Delivery as AlertDelivery
-from ingest.alerts.parts import name_parts
 from ingest.api.admission import admitted, in_turn
 from ingest.api.keys import Key
 from ingest.api.rejections import note
@@ -151,5 +150,5 @@ def _take_logs(request: Request, key: Key) -> Done:
     too_long = len(body) > MOST_WHOLE
     payload, content_type = (found.shown, PROTOBUF) if too_long else (body, request.media_type)
     delivery = AlertDelivery(key.name, "otlp", content_type, payload, request.trace)
-    named = name_parts(found.parsed, key.region or "default", now)
+    named = alerts.name_parts(found.parsed, key.region or "default", now)
     return Done(alerts.receive(named, delivery).receipt, rejected, message)

@@ -19,7 +19,6 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts import store as alerts
 from ingest.alerts.deliveries import Delivery as AlertDelivery
-from ingest.alerts.parts import name_parts
 from ingest.api.admission import OverloadedError, admitted, in_turn, read_body
 from ingest.api.keys import Key, authenticate
 from ingest.api.problem_details import down
@@ -110,7 +109,7 @@ def _report_xids(rows: Rows, key: Key) -> None:
     if not key.allows("alerts") or not (found := dcgm_alerts(rows, now)):
         return
     payload = json.dumps([dict(alert.labels) for alert in found]).encode()
-    parsed = name_parts(Parsed(found), key.region or "default", now)
+    parsed = alerts.name_parts(Parsed(found), key.region or "default", now)
     alerts.receive(parsed, AlertDelivery(key.name, "remote-write", "application/json", payload))
 
 

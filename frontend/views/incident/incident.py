@@ -103,9 +103,12 @@ def render_incident(
 def _has_questions(shown: IncidentPage) -> bool:
     """Whether one verdict leaves several suspects, analyzers disagree, or something was asked before."""
     state = shown.incident
+    if state.ambiguous_with or state.questions or len(shown.suspects) > 1:
+        return True
+    if len(state.opinions) < 2:
+        return False
     found = beliefs(state)
-    disagree = len(found) > 2 and not is_settled(found)  # suspects, and none of them
-    return disagree or bool(state.ambiguous_with or state.questions) or len(shown.suspects) > 1
+    return len(found) > 2 and not is_settled(found)  # suspects, and none of them
 
 
 def _questions_version(shown: IncidentPage) -> str:

@@ -4,9 +4,9 @@ NVSentinel's event exporter (https://github.com/NVIDIA/NVSentinel, docs/configur
 monitors find with `data.healthEvent`. Each impacted entity becomes an alert of its own, because each heals on its own:
 a GPU of a node is `gpu/NODE-VALUE`. What only names an entity another way (its PCI address, its UUID) is a label.
 A GPU that the event names by its serial number is `gpu/SERIAL`; otherwise the label `slot` (NODE:VALUE) lets placements
-name the part (`ingest.alerts.parts`). Without entities the node itself is meant. `isHealthy` resolves. Its events come
-in any order and more than once: `generatedTimestamp` is the alert's time, and an event that is older than what is known
-changes nothing.
+name the part (`name_parts` of `ingest.alerts.store`). Without entities the node itself is meant. `isHealthy` resolves.
+Its events come in any order and more than once: `generatedTimestamp` is the alert's time, and an event that is older
+than what is known changes nothing.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _move(kind: Kind, span: Span, now: datetime, done: Moved) -> None:
         return
     if _regions(kind.name, start, until, "received_at > %s", now - QUIET_FOR):
         return
-    if sharding.is_sharded() and not _is_shown(kind, start, until):
+    if tables.is_sharded() and not _is_shown(kind, start, until):
         return
     file = f"{kind.name}/{start:%Y/%m/%d/%H%M%S}-{uuid4().hex[:12]}.parquet"
     with connection.cursor() as cursor:
@@ -168,7 +168,7 @@ def _switch(number: int) -> bool:
         kind = KINDS[name]
         first, last = int(start.timestamp()), int(until.timestamp())
         if (first, last) in existing(kind):
-            only = "" if sharding.is_sharded() else "ONLY"
+            only = "" if tables.is_sharded() else "ONLY"
             cursor.execute(f"LOCK TABLE {only} {table(kind)} IN ACCESS EXCLUSIVE MODE")
             # Rows that the file may lack: their event was not below the watermark when it was written.
             grown = _regions(name, start, until, "(epoch, txid) >= (%s, %s::xid8)", epoch, txid)

@@ -14,12 +14,11 @@ from datetime import datetime
 
 from django.db import OperationalError, connection, transaction
 
-from ingest.db import database
 from ingest.log.types import Position
+from ingest.telemetry.store.tables import SHOWN, forget
 
 COLUMN = "region"
 """Distribution column: every key of a sharded table holds it, every statement of a window binds it."""
-SHOWN = "telemetry_shard_receipt"
 REFERENCES = ("telemetry_name", "telemetry_set")
 """Tables that every node has whole."""
 PATIENCE = 10.0
@@ -75,21 +74,9 @@ INSERT INTO {SHOWN} (region, number, kind, first, last, epoch, txid, seq)
 SELECT region, number, kind, first, last, epoch, txid, seq FROM telemetry_receipt;
 """
 
-_sharded: dict[str, bool] = {}  # by database
-
 
 class TelemetryNotVisibleError(OperationalError):
     """A node does not show rows yet that the log tells of. The same may be asked for later."""
-
-
-def is_sharded() -> bool:
-    """Whether windows wait for the nodes. Looked up once a process: nodes stop before `shard_telemetry` runs."""
-    known_as = database.name()
-    if known_as not in _sharded:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (SHOWN,))
-            (_sharded[known_as],) = cursor.fetchone()
-    return _sharded[known_as]
 
 
 def prepare() -> None:
@@ -97,7 +84,7 @@ def prepare() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("LOCK TABLE telemetry_receipt IN SHARE ROW EXCLUSIVE MODE")
         cursor.execute(PREPARE)
-    _sharded.clear()
+    forget()
 
 
 def has_citus() -> bool:

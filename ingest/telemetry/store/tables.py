@@ -22,8 +22,9 @@ from ingest.db import database
 from ingest.telemetry.decode.builder import NONE_KNOWN, KnownTexts
 from ingest.telemetry.decode.columns import Bounds, Names, Sets, microseconds
 from ingest.telemetry.kinds import KINDS, Field, Kind
-from ingest.telemetry.store import sharding
 
+SHOWN = "telemetry_shard_receipt"
+"""Receipts beside the rows, on the nodes of sharded telemetry (`ingest.telemetry.store.sharding`)."""
 SQL_TYPES = {
     "time": "timestamptz",
     "choice": "integer",
@@ -205,8 +206,9 @@ def _index_partitions(kind: Kind) -> None:
 
 
 def forget() -> None:
-    """Look again which partitions there are: one that was known has been dropped."""
+    """Look again which partitions there are, and whether they are sharded."""
     _known.clear()
+    _sharded.clear()
 
 
 def missing(there: list[Span], wanted: list[Span]) -> list[Span]:
@@ -240,6 +242,19 @@ def _span(name: str) -> Span:
     if match is None:
         raise ValueError(f"{name} is not a telemetry partition")
     return int(match[1]), int(match[1]) + int(match[2])
+
+
+_sharded: dict[str, bool] = {}  # by database
+
+
+def is_sharded() -> bool:
+    """Whether windows wait for the nodes. Looked up once a process: nodes stop before `shard_telemetry` runs."""
+    known_as = database.name()
+    if known_as not in _sharded:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (SHOWN,))
+            (_sharded[known_as],) = cursor.fetchone()
+    return _sharded[known_as]
 
 
 def maintain(now: datetime) -> dict[str, int]:
@@ -304,7 +319,7 @@ def _drop_before(kind: Kind, keep_from: int) -> int:
         with connection.cursor() as cursor:
             # Writers and readers of the other partitions go on; a plain DROP would lock them all out. Citus knows only
             # the plain way, which locks for the moment that it takes.
-            concurrently = "" if sharding.is_sharded() else "CONCURRENTLY"
+            concurrently = "" if is_sharded() else "CONCURRENTLY"
             cursor.execute(f"ALTER TABLE {table(kind)} DETACH PARTITION {name} {concurrently}")
             cursor.execute(f"DROP TABLE {name}")
         dropped += 1

@@ -22,7 +22,16 @@ from ingest.telemetry.decode.builder import as_texts
 from ingest.telemetry.decode.columns import MICROSECOND, Names, Sets, microseconds
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.store import sharding
-from ingest.telemetry.store.tables import SQL_TYPES, cold_files, column, one_snapshot, summarize, table
+from ingest.telemetry.store.tables import (
+    SHOWN,
+    SQL_TYPES,
+    cold_files,
+    column,
+    is_sharded,
+    one_snapshot,
+    summarize,
+    table,
+)
 from ingest.telemetry.store.write import copy_out
 from ingest.telemetry.windows.reductions import Input, Plan, Sums, plan
 from ingest.telemetry.windows.sums import Partials, Values, as_key, finish
@@ -70,7 +79,7 @@ def read_window(
     if not connection.in_atomic_block:
         for name in {one.kind.name for one in plans if one.kind.is_event}:
             summarize(KINDS[name], start, end)
-    if sharding.is_sharded():
+    if is_sharded():
         _wait_for_nodes(plans, region, start, end, upto or watermark())
     with one_snapshot():
         region_id = region_number(region)
@@ -320,9 +329,9 @@ def _recorded(
 
     The rows have times up to `before`, and from `since` on: other receipts are not looked at.
     """
-    if sharding.is_sharded():
+    if is_sharded():
         shown = _Sql(
-            f"AND (receipt IN (SELECT number FROM {sharding.SHOWN} WHERE region = %s AND kind = %s AND first <= %s",
+            f"AND (receipt IN (SELECT number FROM {SHOWN} WHERE region = %s AND kind = %s AND first <= %s",
             [region, kind.name, before],
         )
         if since is not None:

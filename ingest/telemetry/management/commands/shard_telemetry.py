@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store import sharding
-from ingest.telemetry.store.tables import table
+from ingest.telemetry.store.tables import is_sharded, table
 
 
 class Command(BaseCommand):
@@ -18,7 +18,7 @@ class Command(BaseCommand):
                 "Nothing changed: this database has no Citus. CREATE EXTENSION citus on every node, then add"
                 " the workers with citus_add_node."
             )
-        if not sharding.is_sharded():
+        if not is_sharded():
             sharding.prepare()
         sharding.distribute([table(kind) for kind in KINDS.values()])
         self.stdout.write("Telemetry lies on the nodes of Citus, by region. Start Dossier again.")

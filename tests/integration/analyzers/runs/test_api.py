@@ -187,7 +187,7 @@ def test_a_schedule_that_could_not_run_is_refused(api: Api, wrong: dict[str, obj
 def test_the_name_of_a_schedule_is_permanent(api: Api) -> None:
     api.send("post", "analysis_schedules", SCHEDULE)
     answer = api.send("patch", "analysis_schedules/night", {"name": "day"})
-    assert "permanent" in answer.json()["errors"]["name"][0]
+    assert "refer to schedules by name" in answer.json()["errors"]["name"][0]
 
 
 def test_a_schedule_is_changed_by_an_admin_only(api: Api) -> None:  # noqa: ARG001

@@ -167,7 +167,7 @@ def test_a_stamp_of_another_seal_is_refused(authority: Authority, settings: Sett
     first, second = (line for line in settings.SEAL_FILE.read_text().splitlines() if "timestamp" in line)
     forged = json.loads(second) | {"timestamp": json.loads(first)["timestamp"]}
     settings.SEAL_FILE.write_text(json.dumps(forged) + "\n")
-    with pytest.raises(LogIntegrityError, match=r"log@2: has a timestamp in .* that is not good: Mismatch"):
+    with pytest.raises(LogIntegrityError, match=r"log@2: has a timestamp in .* that is invalid: Mismatch"):
         verify(noted_in=settings.SEAL_FILE, trusted=authority.root)
 
 
@@ -177,7 +177,7 @@ def test_a_stamp_of_an_authority_that_is_not_trusted_is_refused(
     """The answer brings its own root along: that must not make it trusted."""
     seal()
     notary(settings).step()
-    with pytest.raises(LogIntegrityError, match=r"log@1: has a timestamp in .* that is not good"):
+    with pytest.raises(LogIntegrityError, match=r"log@1: has a timestamp in .* that is invalid"):
         verify(noted_in=settings.SEAL_FILE, trusted=authorities[1].root)
     assert len(verify(noted_in=settings.SEAL_FILE, trusted=authority.root).timestamps) == 1
 

@@ -103,7 +103,7 @@ def _citus(blocker: DjangoDbBlocker) -> Iterator[str]:
 
 
 def distributed() -> list[str]:
-    return [sharding.SHOWN, *(tables.table(kind) for kind in KINDS.values())]
+    return [tables.SHOWN, *(tables.table(kind) for kind in KINDS.values())]
 
 
 def fail(count: int = 1, region: str = "default") -> None:
@@ -163,7 +163,7 @@ def test_a_sharded_table_has_no_trigger_no_foreign_key_and_one_level_of_partitio
 
 # The statements
 # ----------------------------------------------------------------------------------------------------------
-_TABLE = rf"\"?(?:{'|'.join([sharding.SHOWN, *(f'telemetry_{name}' for name in KINDS)])})"
+_TABLE = rf"\"?(?:{'|'.join([tables.SHOWN, *(f'telemetry_{name}' for name in KINDS)])})"
 _PARTITION = r"(?:_p-?\d+_\d+|_moved_\d+)\b"
 _READ = re.compile(rf"\b(?:FROM|JOIN)\s+{_TABLE}(?:{_PARTITION}|\b)", re.IGNORECASE)
 _NAMED = re.compile(rf"\b{_TABLE}(?:{_PARTITION}|\b)")
@@ -308,14 +308,14 @@ def test_receipts_of_before_are_shown_and_those_that_retention_deletes_are_hidde
     settings.TELEMETRY_RETENTION = settings.TELEMETRY_SPARSE_RETENTION = timedelta(hours=1)
     tables.maintain(LATER + timedelta(hours=1))
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {sharding.SHOWN}")
+        cursor.execute(f"SELECT count(*) FROM {tables.SHOWN}")
         assert cursor.fetchone() == (0,)
 
 
 def test_a_database_without_citus_is_left_as_it_is(log_database: str) -> None:  # noqa: ARG001
     with pytest.raises(CommandError, match="has no Citus"):
         call_command("shard_telemetry")
-    assert not sharding.is_sharded()
+    assert not tables.is_sharded()
 
 
 # Visibility
@@ -326,9 +326,9 @@ def late_node(log_database: str, monkeypatch: pytest.MonkeyPatch) -> None:  # no
     sharding.prepare()
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE pending_rows (LIKE {tables.table(FAILURE)})")
-        cursor.execute(f"CREATE TABLE pending_receipts (LIKE {sharding.SHOWN})")
+        cursor.execute(f"CREATE TABLE pending_receipts (LIKE {tables.SHOWN})")
         cursor.execute("SELECT pg_get_functiondef('telemetry_show_receipts'::regproc)")
-        cursor.execute(cursor.fetchone()[0].replace(sharding.SHOWN, "pending_receipts"))
+        cursor.execute(cursor.fetchone()[0].replace(tables.SHOWN, "pending_receipts"))
     monkeypatch.setattr(write, "table", lambda _: "pending_rows")
     monkeypatch.setattr(sharding, "PAUSE", 0.0002)
 
@@ -337,7 +337,7 @@ def node_commits() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         for source, target in (
             ("pending_rows", tables.table(FAILURE)),
-            ("pending_receipts", sharding.SHOWN),
+            ("pending_receipts", tables.SHOWN),
         ):
             cursor.execute(
                 f"WITH moved AS (DELETE FROM {source} RETURNING *) INSERT INTO {target} SELECT * FROM moved"
