@@ -44,8 +44,8 @@ def link_of(row: Notification) -> str:
 
 def open_link(token: str, *, is_answer: bool) -> Notification:
     """The call whose link has this token. Raises LinkRefusedError, which the audit has once for each link and reason;
-    an answer (`is_answer`) by a forged one once an hour. Looking at a good or a used one changes nothing, for scanners
-    of mail look, too."""
+    an answer (`is_answer`) by a forged link, or by that of a deleted message, once an hour. Looking at a good or a used
+    one changes nothing, for scanners of mail look, too."""
     try:
         id_ = _signer().unsign(token)
     except BadSignature:
@@ -56,6 +56,8 @@ def open_link(token: str, *, is_answer: bool) -> Notification:
         ) from None
     row = Notification.objects.filter(pk=uuid.UUID(id_)).first()
     if row is None or row.person is None:
+        if is_answer:
+            record_refusal(KIND, "deleted", "message deleted", "system:answer_links")
         raise LinkRefusedError(410, "The message of this link has been deleted.")
     if _is_used(row):
         if is_answer:

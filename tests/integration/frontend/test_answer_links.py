@@ -122,3 +122,11 @@ def test_a_link_expires_and_ends_with_the_account() -> None:
     left = Client().post(path, {"verb": "acknowledge"})
     assert (late.status_code, left.status_code, state()[0]) == (410, 403, "open")
     assert audited() == ["expired", "no active account"]
+
+
+def test_a_link_of_a_deleted_message_is_refused() -> None:
+    path = link()
+    Notification.objects.all().delete()
+    answer = Client().post(path, {"verb": "acknowledge"})
+    assert (answer.status_code, "has been deleted" in answer.content.decode()) == (410, True)
+    assert (state()[0], audited()) == ("open", ["refused: message deleted"])

@@ -298,6 +298,8 @@ def test_a_button_of_another_workspace_is_refused(server: MattermostServer) -> N
     secret = server.secret("acknowledge", list(server.posts).index(post))
     answer = press(secret, post, name="other")
     assert (answer.status_code, b"of another workspace" in answer.content) == (401, True)
+    (refusal,) = configured("chat_request", "other/forged")
+    assert refusal.body["after"]["outcome"] == "refused: forged"
     row.refresh_from_db()
     assert row.state == "open"
     assert said(press(secret, post)) == ""

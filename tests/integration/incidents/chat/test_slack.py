@@ -365,7 +365,8 @@ def test_a_request_is_carried_out_once(workspace: ChatWorkspace) -> None:
     refused = send(BODY, FORM, now=now)
     assert refused.status_code == 409
     assert b"already received" in refused.content
-    assert configured("chat_request", f"{workspace.name}/repeated")
+    (event,) = configured("chat_request", f"{workspace.name}/repeated")
+    assert event.body["after"]["outcome"] == "refused: repeated"
 
 
 @pytest.mark.parametrize("body", [b"", b"payload=nonsense", b"payload={}", b"text=a"])

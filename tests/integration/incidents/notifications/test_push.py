@@ -286,3 +286,4 @@ def test_nobody_renews_the_device_of_somebody_else(alice: User, service: PushSer
     assert client.post(f"{PAGE}/devices/renew", body).status_code == 403
     row.refresh_from_db()
     assert row.address == body["before"]
+    assert changes("push_device")[-1][2]["outcome"] == "refused: unknown subscription"

@@ -279,7 +279,7 @@ def test_a_signature_of_another_form_or_address_is_refused(twilio: TwilioServer)
     other = sign(url, {**form, "Body": "hello"})
     assert twilio.post(url, form, other).status_code == 403
     assert twilio.post(url, form, sign(f"{url}?a=1", form)).status_code == 403
-    assert state()[0] == "open"
+    assert (state()[0], refusals()) == ("open", ["forged"])
 
 
 def test_a_request_is_good_once(twilio: TwilioServer) -> None:
