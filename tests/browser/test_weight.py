@@ -7,6 +7,9 @@ import gzip
 from playwright.sync_api import Page, expect
 
 from incidents import queries
+from incidents.commands import attach_evidence
+from incidents.domain.remediation.state import AnswerKind
+from incidents.remediation.commands import answer, hand_to_cluster
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.test_grid import feed
@@ -120,6 +123,43 @@ def test_a_ticket_with_a_storm_of_symptoms_is_no_longer_than_others(console: Con
         expect(page.locator("[data-chart] .chart svg").first).to_be_visible(timeout=30_000)
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollHeight") <= most
+
+
+MOST_OF_A_LINE = 60
+"""Pixels of a folded group of evidence."""
+
+
+def test_a_repair_and_earlier_evidence_make_a_ticket_no_longer_than_others(console: Console) -> None:
+    number = content.report_finding()
+    cause = str(queries.get(str(number)).incident.component)
+    content.said_by(number, {"voting": cause, "netbouncer": cause}, pieces=9)
+    id_ = content.ticket_id(number)
+    for shelf in range(7):  # the newest one is shown
+        rows = [[f"disk/d{row}", f"{row} %"] for row in range(40)]
+        piece = {"kind": "table", "title": f"Shelf {shelf}", "columns": ["disk", "slow"], "rows": rows}
+        attach_evidence(id_, [piece], content.ALICE)
+    hand_to_cluster(
+        id_, "it is slow", content.ALICE, component=cause, node="gpu-17", target="", proof_required=True
+    )
+    handed_over = queries.get(str(number)).incident.remediation
+    assert handed_over is not None
+    steps: tuple[AnswerKind, ...] = ("drained", "replaced", "returned")
+    for step in steps:
+        answer(id_, handed_over.request, step, "alice", content.ALICE, note="by hand")
+    page = console.open("/")
+    for width, height, most in ((1440, 900, TALLEST), (390, 844, TALLEST_ON_A_PHONE)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"{console.address}/incidents/{number}")
+        expect(page.locator("[data-repair] [aria-current=step]")).to_contain_text("Proved")
+        expect(page.locator("#fold-earlier > summary")).to_contain_text("6")
+        expect(page.locator("[data-later]")).to_have_count(0)
+        expect(page.locator("[data-chart] .chart svg").first).to_be_visible(timeout=30_000)
+        folded = page.evaluate("document.documentElement.scrollHeight")
+        assert folded <= most
+        page.locator("#fold-earlier > summary").click()
+        expect(page.locator("#fold-earlier details.older > summary").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollHeight") <= folded + 6 * MOST_OF_A_LINE
+        page.locator("#fold-earlier > summary").click()
 
 
 def test_what_is_unfolded_on_one_ticket_is_unfolded_on_the_next(console: Console) -> None:
