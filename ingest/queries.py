@@ -13,7 +13,15 @@ from ingest.alerts.deliveries import left_out as left_out_deliveries
 from ingest.alerts.deliveries import unread as unread_deliveries
 from ingest.alerts.rows import Brief as AlertBrief
 from ingest.alerts.rows import CurrentAlert as Alert
-from ingest.alerts.rows import alerts, alerts_at, firing_alerts, firing_on, labels_carried, open_alerts
+from ingest.alerts.rows import (
+    alerts,
+    alerts_at,
+    firing_alerts,
+    firing_at,
+    firing_on,
+    labels_carried,
+    open_alerts,
+)
 from ingest.alerts.rows import briefs as alert_briefs
 from ingest.alerts.rows import components_of as alert_components
 from ingest.db.database import is_wrong as clock_is_wrong
@@ -154,6 +162,7 @@ __all__ = [
     "empty_log_parts",
     "finer",
     "firing_alerts",
+    "firing_at",
     "firing_on",
     "follower_lags",
     "follower_places",

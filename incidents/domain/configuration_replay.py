@@ -44,7 +44,7 @@ from incidents.domain.suppression.rules import Silence
 RESAMPLES: Final = 2_000
 SEED: Final = 21
 EXAMPLES: Final = 3
-LEFT_OUT: Final = ("storms", "suggested teams", "alerts that fired before the span")
+LEFT_OUT: Final = ("storms", "suggested teams")
 """Parts that are not replayed."""
 Reach = Callable[[Action, float], Sequence[str]]
 """The people whom an action reaches so many seconds after the opening."""
@@ -152,10 +152,11 @@ def compare(
     before: Configuration,
     after: Configuration,
     unplaced: Sequence[UnplacedAlert] = (),
+    earlier: Sequence[Firing] = (),
 ) -> Compared:
-    """The incidents under both configurations, and the alerts that were suppressed."""
+    """The incidents under both configurations, and the alerts that were suppressed; `earlier` firings only inhibit."""
     past = list(incidents)
-    firings = [*(alert for one in past for alert in one.alerts), *(one.firing for one in unplaced)]
+    firings = [*(alert for one in past for alert in one.alerts), *(one.firing for one in unplaced), *earlier]
     old, new = _Side(before, firings), _Side(after, firings)
     past += _let_through(unplaced, past, old, new)
     wrong = [one.seconds_to_team for one in past if one.seconds_to_team]

@@ -92,7 +92,7 @@ def noise(start: datetime, end: datetime, shown: int = SHOWN) -> Noise:
     for heavy in chosen:
         it, matchers = heavy.thing, proposals[heavy.thing.alert]
         silence = Silence("", matchers, start, end, "", "proposed")
-        replayed = compare(past, before, with_silence(before, silence))
+        replayed = compare(past, before, with_silence(before, silence), earlier=openings.earlier)
         counted = Heavy(it.alert, heavy.least, heavy.most)
         found.append(
             NoisyAlert(

@@ -29,7 +29,7 @@ from incidents.teams.models import routing_table, rules_as_written, services_by_
 from ingest.api.test_alerts import ENDPOINTS, read_pasted
 from ingest.integrations.normalized import Alert as Read
 from ingest.integrations.normalized import InvalidPayloadError
-from ingest.queries import Alert, Event, Position, alerts, position_at, read_all
+from ingest.queries import Alert, Event, Position, alerts, firing_at, position_at, read_all
 
 LONGEST = timedelta(days=90)
 MOST_EVENTS = 50_000
@@ -191,8 +191,8 @@ class Opening:
 
 
 class Openings:
-    """The incidents that were opened between two times, and the firings that came to none. `last` as in a routing
-    replay."""
+    """The incidents that were opened between two times, and the firings that came to none. `earlier` are those that
+    began before and were not over. `last` as in a routing replay."""
 
     def __init__(self, start: datetime, end: datetime, most: int = MOST_EVENTS) -> None:
         check_span(start, end)
@@ -202,6 +202,7 @@ class Openings:
         self._waiting: set[str] = set()
         self._firing: dict[str, tuple[RecordedInput, Firing]] = {}
         self._alone: dict[int, UnplacedAlert] = {}
+        self.earlier = list(self._since_before())
         for events in self._reading.parts():
             for event in events:
                 self._read(event)
@@ -213,6 +214,13 @@ class Openings:
     @property
     def unplaced(self) -> list[UnplacedAlert]:
         return list(self._alone.values())
+
+    def _since_before(self) -> Iterator[Firing]:
+        for event, began in firing_at(position_at(self.start), self.start):
+            one = recorded_from(event.type, event.body, event.recorded_at)
+            if one is not None and one.reported is not None:
+                self._firing[one.id] = one, _firing(one.reported, began)
+                yield self._firing[one.id][1]
 
     def _read(self, event: Event) -> None:
         if event.type in JOINED:
@@ -242,9 +250,13 @@ class Openings:
         if before is not None and (alert.change == "fired" or not alert.fires):
             before[1].end = before[1].end or one.at
         if alert.change == "fired":
-            firing = Firing(one.id, alert.component, alert.labels, alert.matched, one.at)
+            firing = _firing(alert, one.at)
             self._firing[one.id] = one, firing
             self._alone[id(firing)] = UnplacedAlert(alert, one.subject, firing)
+
+
+def _firing(alert: Reported, start: datetime) -> Firing:
+    return Firing(alert.alert, alert.component, alert.labels, alert.matched, start)
 
 
 class _Reading:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, get_args
 
@@ -22,7 +22,7 @@ from ingest.alerts.decide import Known
 from ingest.db import database
 from ingest.integrations.normalized import Alert, Severity, Status
 from ingest.log.append import array, plain_array
-from ingest.log.read import read_newest
+from ingest.log.read import read_newest, read_streams
 from ingest.log.types import Event, Head, Position
 
 PART = 2_000
@@ -409,6 +409,25 @@ def firing_alerts(ids: Sequence[str]) -> list[Event]:
     """The newest event of each of these alerts that still fires, in the order of the log."""
     firing = current_alerts("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),))
     return read_newest([stream_of(one.id) for one in firing])
+
+
+LATE = timedelta(hours=1)
+"""An alert may change so long before the log has it."""
+
+
+def firing_at(as_of: Position, moment: datetime) -> Iterator[tuple[Event, datetime]]:
+    """The newest event of each alert that fired at a position, of that moment, with when it began to."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(
+            "SELECT id::text FROM alert WHERE status <> 'resolved' OR changed_at >= %s", [moment - LATE]
+        )
+        while rows := cursor.fetchmany(PART):
+            newest = read_newest([stream_of(id_) for (id_,) in rows], as_of)
+            firing = [event for event in newest if event.body["status"] != "resolved"]
+            older = read_streams([one.stream for one in firing if one.body["change"] != "fired"], as_of)
+            for event in firing:
+                fired = [one for one in older.get(event.stream, ()) if one.body["change"] == "fired"]
+                yield event, (fired[-1] if fired else event).recorded_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ def replay_configuration(
     )
     after = replace(found[0], suppressions=proposed(before.suppressions, found[0].suppressions, start))
     past = list(past_incidents(openings))
-    compared = compare(past, before, after, openings.unplaced)
+    compared = compare(past, before, after, openings.unplaced, openings.earlier)
     stopped = openings.last
     calls = calls_of_findings(after, usual_answer(past))
     analyzers = list(replayed_schedules(changes, start, end, calls, most_windows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
 from incidents import commands, queries
+from incidents.api.config.replay import past_incidents
 from incidents.commands import Report
 from incidents.domain.escalation.policy import steps_from
 from incidents.escalation.models import EscalationPolicy
 from incidents.incident.models import IncidentRow
-from incidents.teams.models import Route, Team
+from incidents.routing.replay import Openings
+from incidents.teams.models import Route, Silence, Team
+from incidents.timers import OF_TICKETS
 from ingest.api import keys
-from ingest.integrations.normalized import Alert
-from ingest.queries import Context
+from ingest.integrations.normalized import Alert, Status
+from ingest.queries import Context, now_utc
 from tests.integration.incidents.alerts.test_correlate import alert, send
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -75,9 +79,9 @@ def policy(call: Mapping[str, str], slug: str = "everything") -> None:
     EscalationPolicy.objects.create(team=team, slug=slug, name=slug, steps=steps)
 
 
-def rack_alert(key: str, name: str) -> Alert:
+def rack_alert(key: str, name: str, status: Status = "firing") -> Alert:
     labels = {"alertname": name, "rack": "r1"}
-    return alert(key, component=f"storage_cluster/{key}", labels=labels, group=name)
+    return alert(key, status, component=f"storage_cluster/{key}", labels=labels, group=name)
 
 
 def diff(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, *more: str) -> dict[str, Any]:
@@ -235,3 +239,33 @@ def test_a_changed_rota_moves_calls_to_other_people(
         {"person": "bob", "before": 0, "after": 1},
     ]
     assert found["calls"]["net"]["value"] == 0
+
+
+def test_alerts_that_began_before_the_span_are_replayed() -> None:
+    people("alice")
+    policy({"person": "alice"})
+    now = now_utc()
+    Silence.objects.create(
+        matchers=[{"name": "alertname", "value": "DiskSlow", "isRegex": False, "isEqual": True}],
+        starts_at=now - timedelta(hours=1),
+        ends_at=now + timedelta(hours=1),
+        created_by="alice",
+        comment="planned work",
+    )
+    send(rack_alert("s1", "NodeDown"), rack_alert("s3", "DiskFull"))
+    send(rack_alert("s2", "DiskSlow"))
+    send(rack_alert("s1", "NodeDown", "acknowledged"), rack_alert("s3", "DiskFull", "resolved"))
+    start = now_utc()
+    Silence.objects.update(ends_at=start)
+    assert OF_TICKETS["suppressed alerts"](now_utc()) == 1
+    opened = IncidentRow.objects.get(number=3)
+    send(rack_alert("s1", "NodeDown", "resolved"))
+    openings = Openings(start, now_utc())
+    assert list(openings.found) == [f"incident/{opened.pk}"]
+    fired = {one.labels["alertname"]: one for one in openings.earlier}
+    assert set(fired) == {"NodeDown", "DiskSlow"}
+    assert openings.found[f"incident/{opened.pk}"].firings == [fired["DiskSlow"]]
+    node = fired["NodeDown"]
+    assert now <= node.start < start <= (node.end or now)
+    assert openings.unplaced == []
+    assert [one.number for one in past_incidents(openings)] == [3]

@@ -231,3 +231,12 @@ def test_people_without_an_account_are_not_called() -> None:
 def test_a_finding_calls_by_the_policy_of_the_team_that_it_is_routed_to() -> None:
     calls = calls_of_findings(configuration(steps=(0, 300)), 400.0)
     assert calls(Subject(component="host/1", analyzer="deepview", severity="error"), NOW) == 2
+
+
+def test_an_alert_that_fires_since_before_the_span_inhibits_others() -> None:
+    after = under(Suppressions(inhibitions=(INHIBITION,)))
+    for end, openings in ((None, 1), (NOW + HOUR, 1), (NOW, 0)):
+        source = firing("NodeDown", NOW - HOUR, end)
+        past = [incident(1, alerts=[firing("DiskSlow", NOW, NOW + MINUTE)])]
+        found = compare(past, configuration(), after, earlier=[source])
+        assert (found.never, found.fewer, found.incidents) == (openings, openings, 1)
