@@ -164,12 +164,15 @@ def test_without_a_network_the_app_shows_a_page_that_says_so(console: Console, p
 
 REPLACE = """async () => {
 let ended, posted;
+const fetched = self.fetch;
 self.registration.pushManager.subscribe = async (wanted) => ({endpoint: "new", key: wanted.applicationServerKey});
 self.fetch = async (path, {body}) => { posted = [path, ...body]; return new Response("{}"); };
 const event = new Event("pushsubscriptionchange");
 event.waitUntil = (promise) => { ended = promise; };
-self.dispatchEvent(event);
-await ended;
+try { self.dispatchEvent(event); await ended; } finally {
+  self.fetch = fetched; // the worker serves the tests after this one, too
+  delete self.registration.pushManager.subscribe;
+}
 return posted.flat();
 }"""
 

@@ -116,8 +116,19 @@ def test_a_lease_of_a_clock_that_was_set_back_ends() -> None:
 @contextmanager
 def session() -> Iterator[BaseDatabaseWrapper]:
     one = connection.copy()
+    with one.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (process,) = cursor.fetchone()
     yield one
     one.close()
+    # A server that is busy ends the session, with its locks, a moment later.
+    until(lambda: not _is_there(process))
+
+
+def _is_there(process: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s)", (process,))
+        return bool(cursor.fetchone()[0])
 
 
 def test_what_a_process_claimed_whose_session_ended_is_taken_over_by_another(
