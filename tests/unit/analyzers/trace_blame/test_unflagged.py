@@ -105,6 +105,12 @@ def test_a_caller_that_leaves_out_calls_is_one_entry_with_the_service_that_it_as
     assert "Either users answers otherwise, or shop leaves out calls" in suspect["summary"]
 
 
+def test_where_spans_show_too_little_the_verdict_asks_for_logs_and_names_nobody() -> None:
+    verdict = judge(ANALYZER, last(0.0, 0.15, 0.0))
+    assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
+    assert "Needed: counts of its log records (kind log_count)" in verdict["reason"]
+
+
 @pytest.mark.simulated
 def test_a_service_that_answers_otherwise_is_named_where_records_of_its_caller_name_it() -> None:
     world = make_logged(750, "return")

@@ -277,6 +277,11 @@ def test_better_nodes_hide_no_gray_one(better: int, severity: float) -> None:
     assert named(window(fleet, results(fleet, rng, [Defect(7, (0,), severity)]))) == [GRAY]
 
 
+def test_a_gray_node_is_named_where_nodes_differ_by_one_percent() -> None:
+    verdict = verdict_of(fleet_window(preset=replace(SMALL, nodes=72, spread=0.01), gray=1))
+    assert [one["component"] for one in verdict["suspects"]] == ["node/gpu-0001"]
+
+
 def test_one_value_a_metric_is_enough() -> None:
     rng = np.random.default_rng(22)
     fleet = build(replace(SMALL, runs=1), rng)
