@@ -21,7 +21,8 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
@@ -398,3 +399,17 @@ def lease_is_over(now: datetime, span: timedelta) -> Q:
     """Rows whose lease of at most `span` has ended."""
     # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
     return Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * span)
+
+
+@contextmanager
+def alone(name: str) -> Iterator[bool]:
+    """Whether this process has the session lock of that name; no other one has it until the block ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s))", (name,))
+        (is_alone,) = cursor.fetchone()
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(hashtext(%s))", (name,))

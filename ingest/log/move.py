@@ -13,8 +13,8 @@ deleted, as events are not.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -60,7 +60,7 @@ def move_old(now: datetime, keep: int | None = None) -> Moved:
     Raises ColdStorageError, OSError when the files cannot be written; what was moved before stays moved.
     """
     done = Moved()
-    with _alone() as is_alone:
+    with database.alone("log_cold") as is_alone:
         if is_alone:
             _resume()
             for part in _due(keep):
@@ -77,19 +77,6 @@ def status(keep: int | None = None) -> ColdLog:
         )
         parts, events, size = cursor.fetchone()
     return ColdLog(int(parts), int(events), int(size), len(_due(keep)))
-
-
-@contextmanager
-def _alone() -> Iterator[bool]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtext('log_cold'))")
-        (is_alone,) = cursor.fetchone()
-    try:
-        yield is_alone
-    finally:
-        if is_alone:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(hashtext('log_cold'))")
 
 
 def _due(keep: int | None) -> list[source.Part]:

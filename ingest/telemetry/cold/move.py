@@ -12,8 +12,6 @@ Rows that come late for a time that has been moved open a small partition again,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -21,6 +19,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import connection, transaction
 
+from ingest.db import database
 from ingest.db.storage import ColdStorageError, delete
 from ingest.log.read import watermark
 from ingest.telemetry.cold import files
@@ -52,7 +51,7 @@ def move_old(now: datetime, hot: timedelta | None = None) -> Moved:
     """
     hot = hot or settings.TELEMETRY_HOT
     done = Moved()
-    with _alone() as is_alone:
+    with database.alone("telemetry_cold") as is_alone:
         if not is_alone:
             return done
         _resume()
@@ -62,19 +61,6 @@ def move_old(now: datetime, hot: timedelta | None = None) -> Moved:
                 for span in _ended(kind, now - hot, now - retention_of(kind)):
                     _move(kind, span, now, done)
     return done
-
-
-@contextmanager
-def _alone() -> Iterator[bool]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtext('telemetry_cold'))")
-        (is_alone,) = cursor.fetchone()
-    try:
-        yield is_alone
-    finally:
-        if is_alone:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(hashtext('telemetry_cold'))")
 
 
 def _ended(kind: Kind, until: datetime, keep_from: datetime) -> list[Span]:
