@@ -10,12 +10,18 @@ is the share of false ones among the blamed (Benjamini and Hochberg 1995), so th
 blamed, and beside ten bad links the eleventh needs fewer losses to be believed.
 
 A packet on path i is lost with probability `1 - exp(-eta_i)`, `eta_i = b_i + sum_j X_ij theta_j`, theta >= 0: every
-component lets it pass independently. With failing rows F (e_i events each) and `N_j` packets sent over component j,
+component lets it pass independently. Packets of one flow are lost in bursts, so a failing row of n_i packets says how
+many it lost only up to a bound c_i (`bounds`), and from there on that these were c_i or more: a censored count. With
+failing rows F, and `N_j` packets sent over component j,
 
-loglik = sum_{i in F} e_i log(expm1(eta_i)) - sum_j N_j theta_j - sum_i n_i b_i
+loglik = sum_{i in F} v_i(eta_i) - sum_j N_j theta_j - sum_i n_i b_i
+v_i(eta) = y_i log(expm1(eta))                        where y_i < c_i packets were lost,
+           log P(Poisson(n_i eta) >= c_i) + n_i eta   where more were; with c_i = 1 it is log(expm1(n_i eta))
 
-which is concave in theta. For small rates it is the Poisson likelihood of the losses, and it stays right for a
-component that loses everything. Rows that lost nothing are in `N_j` alone, so the cost grows with what failed.
+which is concave in theta. A count that is cut at c_i while all n_i packets count as carried would make a component look
+better than it is where few long flows carry most packets, and the rest of what it loses would be put down to its
+neighbours. The first form is the Poisson likelihood for small rates, and stays right for a component that loses
+everything. Rows that lost nothing are in `N_j` alone, so the cost grows with what failed.
 
 Losses in health are a rate per packet for each path profile, from the paths that no blamed component is on. 007's
 noise is a rate per link. Rates of link classes cannot be told from one another where every path passes one link of
@@ -31,7 +37,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv
+from scipy.special import gammainc, gammaincinv, gammaln
 
 from analyzers.builtin.flows.observed import Observed
 
@@ -130,7 +136,7 @@ class _Search:
         self.own = own_rates(seen)
         self.by_hops = _by_hops(seen)
         self.short: set[int] = set()
-        self.model = Model(seen, events_of(seen, self.rate))
+        self.model = Model(seen, bounds(seen, self.rate))
         self._learn_noise()
 
     def cover(self) -> None:
@@ -146,7 +152,7 @@ class _Search:
             best = int(np.lexsort((self.seen.paths.mark[steps.component], -gain))[0])
             self.chosen = [*self.chosen, int(steps.component[best])]
             self.theta = np.append(self.theta, steps.theta[best])
-            self.rate, self.model.events = settled(self.seen, self.own, *self._clear(), self.rate)
+            self._settle()
         self._learn_noise()
 
     def grow(self) -> None:
@@ -165,7 +171,7 @@ class _Search:
 
     def _taken(self, component: int, theta: float) -> bool:
         """Take a component in if it passes, and say whether it does."""
-        before = self.chosen, self.theta, self.rate, self.model.events
+        before = self.chosen, self.theta, self.rate, self.model.bound
         self.chosen, self.theta = [*self.chosen, component], np.append(self.theta, theta)
         self._learn_noise()
         eta, _, fitted = self._without(len(self.chosen) - 1)
@@ -176,7 +182,8 @@ class _Search:
             if self._on_long_paths(eta, component, fitted):
                 return True
             self.short.add(component)
-        self.chosen, self.theta, self.rate, self.model.events = before
+        self.chosen, self.theta, self.rate, bound = before
+        self.model.count(bound)
         return False
 
     def _bar(self, blamed: int) -> Floats:
@@ -212,8 +219,12 @@ class _Search:
 
     def _learn_noise(self) -> None:
         """Noise from what the chosen are not on, the events it leaves to count, and the fit to both."""
-        self.rate, self.model.events = settled(self.seen, self.own, *self._clear(), self.rate)
+        self._settle()
         self.theta = self.model.refit(self.rate, self.chosen, self.theta)
+
+    def _settle(self) -> None:
+        self.rate, bound = settled(self.seen, self.own, *self._clear(), self.rate)
+        self.model.count(bound)
 
     def _clear(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The paths and the failing rows without a chosen component."""
@@ -299,14 +310,14 @@ class _Search:
         """
         seen, noise = self.seen, np.maximum(self.rate[self.seen.failing.profile], 1e-12)
         usual = seen.paths.per_component(seen.paths.attempts * self.rate[seen.profile])
-        own = seen.failing.per_component(self.model.events * noise / eta, seen.components)
+        own = seen.failing.per_component(self.model.slope(eta) * noise, seen.components)
         return (own - usual) / np.sqrt(np.maximum(usual, COUNTED)), usual
 
     def _own(self, component: int, eta: Floats, usual: float) -> float:
         """The figure of `_beyond` for one component."""
         rows = self.model.rows_of(component)
         noise = np.maximum(self.rate[self.seen.failing.profile[rows]], 1e-12)
-        lost = float(np.sum(self.model.events[rows] * noise / eta[rows]))
+        lost = float(np.sum(self.model.slope(eta[rows], rows) * noise))
         return (lost - usual) / math.sqrt(max(usual, COUNTED))
 
     def _spread(self) -> float:
@@ -375,15 +386,21 @@ class Steps:
 
 
 class Model:
-    """Failing rows, ordered by component, with the events that each counts."""
+    """Likelihood of the failing rows, ordered by component; each counts its losses up to its `bound`."""
 
-    def __init__(self, seen: Observed, events: Floats) -> None:
+    def __init__(self, seen: Observed, bound: Floats) -> None:
         self.seen = seen
-        self.events = events
         failing = seen.failing
         order = np.argsort(failing.column, kind="stable")
         self._row = failing.row[order]
         self._start = np.searchsorted(failing.column[order], np.arange(seen.components + 1))
+        self.count(bound)
+
+    def count(self, bound: Floats) -> None:
+        """Set the number of losses from which a row says only that there were as many or more."""
+        self.bound = bound
+        self.events = np.minimum(self.seen.failing.lost, bound)
+        self._cut = self.seen.failing.lost >= bound
 
     def rows_of(self, component: int) -> Ints:
         """The failing rows that pass a component."""
@@ -396,16 +413,48 @@ class Model:
             eta[self.rows_of(component)] += value
         return eta
 
+    def value(self, eta: Floats, rows: Ints | None = None) -> Floats:
+        """Log-likelihood of each row that lost something, plus what its packets add to `carried`; of all failing rows,
+        or of some.
+        """
+        events, sent, cut = self._of(rows)
+        value = events * _log_expm1(eta)
+        value[cut] = _log_tail(events[cut], sent[cut] * eta[cut])
+        return np.asarray(value)
+
+    def slope(self, eta: Floats, rows: Ints | None = None) -> Floats:
+        """Slope of `value` in eta: times a rate, the losses of that rate which are to be expected in the row."""
+        events, sent, cut = self._of(rows)
+        slope = events / -np.expm1(-eta)
+        slope[cut] = sent[cut] * (1 + _hazard(events[cut], sent[cut] * eta[cut]))
+        return np.asarray(slope)
+
+    def bend(self, eta: Floats, rows: Ints | None = None) -> Floats:
+        """By how much `slope` falls with eta."""
+        events, sent, cut = self._of(rows)
+        bend = events * np.exp(-eta) / np.expm1(-eta) ** 2
+        x = sent[cut] * eta[cut]
+        hazard = _hazard(events[cut], x)
+        bend[cut] = sent[cut] ** 2 * np.maximum(hazard * (1 + hazard - (events[cut] - 1) / x), 0.0)
+        return np.asarray(bend)
+
+    def _of(self, rows: Ints | None) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        sent = self.seen.failing.sent
+        return (
+            (self.events, sent, self._cut)
+            if rows is None
+            else (self.events[rows], sent[rows], self._cut[rows])
+        )
+
     def loglik(self, eta: Floats, chosen: list[int], theta: Floats) -> float:
         """Up to a constant that depends on the noise rate only."""
-        return float(np.sum(self.events * _log_expm1(eta)) - np.sum(self.seen.carried[chosen] * theta))
+        return float(np.sum(self.value(eta)) - np.sum(self.seen.carried[chosen] * theta))
 
     def shortlist(self, eta: Floats, most: int) -> Ints:
         """The components that would gain most, by the score test at theta = 0."""
         failing, count = self.seen.failing, self.seen.components
-        died = -np.expm1(-eta)
-        slope = failing.per_component(self.events / died, count) - self.seen.carried
-        bend = failing.per_component(self.events * np.exp(-eta) / died**2, count)
+        slope = failing.per_component(self.slope(eta), count) - self.seen.carried
+        bend = failing.per_component(self.bend(eta), count)
         z = np.where(slope > 0, slope / np.sqrt(np.maximum(bend, 1e-300)), 0.0)
         order = np.lexsort((self.seen.paths.mark, -z))[:most]
         return order[z[order] > 0].astype(np.int64)
@@ -417,23 +466,23 @@ class Model:
         spans = [self.rows_of(c) for c in components.tolist()]
         row = np.concatenate([*spans, np.zeros(0, dtype=np.int64)])
         local = np.repeat(np.arange(len(spans)), [len(span) for span in spans])
-        events, base, carried = self.events[row], eta[row], self.seen.carried[components]
-        theta = _left_of_root(events, base, local, carried)
+        base, carried = eta[row], self.seen.carried[components]
+        theta = _left_of_root(self.events[row], base, local, carried)
         for _ in range(_STEPS):
-            died = -np.expm1(-(base + theta[local]))
-            slope = np.bincount(local, events / died, minlength=len(spans)) - carried
-            bend = np.bincount(local, events * (1 - died) / died**2, minlength=len(spans))
+            now = base + theta[local]
+            slope = np.bincount(local, self.slope(now, row), minlength=len(spans)) - carried
+            bend = np.bincount(local, self.bend(now, row), minlength=len(spans))
             move = np.where(bend > 0, np.maximum(slope, 0) / np.maximum(bend, 1e-300), 0.0)
             theta = np.minimum(theta + move, CEILING)
             if (move <= 1e-9 * theta).all():
                 break
-        gain = events * (_log_expm1(base + theta[local]) - _log_expm1(base))
+        gain = self.value(base + theta[local], row) - self.value(base, row)
         gained = np.bincount(local, gain, minlength=len(spans)) - carried * theta
         return Steps(components, theta, np.maximum(gained, 0.0))
 
     def gain(self, rows: Ints, eta: Floats, carried: float, theta: float) -> float:
         """Gain of log-likelihood of some rows by `theta` beside their `eta`, of `carried` packets in all."""
-        return float(self.events[rows] @ (_log_expm1(eta + theta) - _log_expm1(eta))) - carried * theta
+        return float(np.sum(self.value(eta + theta, rows) - self.value(eta, rows))) - carried * theta
 
     def refit(self, rate: Floats, chosen: list[int], theta: Floats, sweeps: int = 30) -> Floats:
         """The joint maximum over the chosen components, by turns."""
@@ -451,13 +500,31 @@ class Model:
         return theta
 
 
+def _log_tail(least: Floats, mean: Floats) -> Floats:
+    """Log of the probability that a Poisson number is at least so large, plus its mean."""
+    value = _log_expm1(mean)
+    several = least > 1
+    tail = gammainc(least[several], mean[several])
+    value[several] = np.log(np.maximum(tail, 1e-300)) + mean[several]
+    return np.asarray(value)
+
+
+def _hazard(least: Floats, mean: Floats) -> Floats:
+    """Slope of the log of that probability in the mean."""
+    hazard = np.exp(-mean) / -np.expm1(-mean)
+    several = least > 1
+    k, x = least[several], mean[several]
+    density = np.exp((k - 1) * np.log(x) - x - gammaln(k))
+    hazard[several] = density / np.maximum(gammainc(k, x), 1e-300)
+    return np.asarray(hazard)
+
+
 def _left_of_root(events: Floats, base: Floats, local: Ints, carried: Floats) -> Floats:
-    """A theta at which the slope is not negative: with the largest base in every row it would be the root."""
+    """A theta at which the slope is not negative, since no row adds less to it than its events over its eta."""
     total = np.bincount(local, events, minlength=len(carried))
     largest = np.zeros(len(carried))
     np.maximum.at(largest, local, base)
-    share = np.minimum(total / np.maximum(carried, 1e-300), -np.expm1(-CEILING))
-    return np.asarray(np.clip(-np.log1p(-share) - largest, 0.0, CEILING))
+    return np.asarray(np.clip(total / np.maximum(carried, 1e-300) - largest, 0.0, CEILING))
 
 
 def _log_expm1(x: Floats) -> Floats:
@@ -511,21 +578,22 @@ def background(seen: Observed, own: Mask, clear: Mask, events: Floats, clear_row
 
 
 def settled(seen: Observed, own: Mask, clear: Mask, clear_rows: Mask, rate: Floats) -> tuple[Floats, Floats]:
-    """Noise and events that fit each other, from a first guess of the noise: what counts depends on what is normal,
-    and what is normal on what counts.
+    """Noise and bounds (`bounds`) that fit each other, from a first guess of the noise: what counts depends on what is
+    normal, and what is normal on what counts.
     """
     for _ in range(_ROUNDS):
-        before, rate = rate, background(seen, own, clear, events_of(seen, rate), clear_rows)
+        events = np.minimum(seen.failing.lost, bounds(seen, rate))
+        before, rate = rate, background(seen, own, clear, events, clear_rows)
         if np.all(np.abs(rate - before) <= 0.01 * before):
             break
-    return rate, events_of(seen, rate)
+    return rate, bounds(seen, rate)
 
 
-def events_of(seen: Observed, rate: Floats) -> Floats:
-    """Events of each failing row: its lost packets, but not many more than one beyond what noise explains.
+def bounds(seen: Observed, rate: Floats) -> Floats:
+    """Losses of each failing row that count at most: not many more than one beyond what noise explains.
 
     Packets of one flow are lost in bursts, so that ten losses of one flow say little more than one does. Where a
     row sums so many packets that losing some is normal, more of them count.
     """
     expected = seen.failing.sent * rate[seen.failing.profile]
-    return np.asarray(np.minimum(seen.failing.lost, 1 + np.floor(expected + 3 * np.sqrt(expected))))
+    return np.asarray(1 + np.floor(expected + 3 * np.sqrt(expected)))

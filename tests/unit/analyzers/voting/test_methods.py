@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
+from scipy.stats import poisson
 
-from analyzers.builtin.flows.explain import Model, Rules, events_of, explain, thresholds, upper_rate
+from analyzers.builtin.flows.explain import Model, Rules, bounds, explain, thresholds, upper_rate
 from analyzers.builtin.flows.observed import Observed, observe
 from analyzers.builtin.flows.votes import blamed_by_flow, discounted, majority, votes_of
 from analyzers.contract import Paths
@@ -35,54 +36,71 @@ def random_rows(seed: int) -> list[Row]:
     return rows
 
 
-def plain_loglik(seen: Observed, events: dict[int, float], base: float, theta: dict[int, float]) -> float:
+def plain_loglik(seen: Observed, bound: float, base: float, theta: dict[int, float]) -> float:
     """Path by path, failed or not, up to the noise of healthy paths; no shared sums."""
     failing, total = seen.failing, 0.0
     for r in range(failing.rows):
         eta = base + sum(theta.get(int(c), 0.0) for c in failing.column[failing.row == r])
-        total += events[r] * math.log(math.expm1(eta))
+        if failing.lost[r] < bound:
+            total += failing.lost[r] * math.log(math.expm1(eta))
+        else:
+            total += poisson.logsf(bound - 1, failing.sent[r] * eta) + failing.sent[r] * eta
     for p in range(seen.paths.paths):
         eta = sum(theta.get(int(c), 0.0) for c in seen.paths.column[seen.paths.row == p])
         total -= seen.paths.attempts[p] * eta
     return total
 
 
+def bounded(seen: Observed, bound: float) -> Model:
+    return Model(seen, np.full(seen.failing.rows, bound))
+
+
+@pytest.mark.parametrize("bound", [1.0, 2.0, 10.0])
 @pytest.mark.parametrize("seed", range(2))
-def test_the_best_rate_of_a_component_is_where_the_plain_likelihood_is_highest(seed: int) -> None:
+def test_the_best_rate_of_a_component_is_where_the_plain_likelihood_is_highest(
+    seed: int, bound: float
+) -> None:
     seen, base = seen_of(random_rows(seed)), 2e-3
-    model = Model(seen, seen.failing.lost)
     eta = np.full(seen.failing.rows, base)
-    steps = model.steps(eta, np.arange(seen.components))
-    events = dict(enumerate(seen.failing.lost.tolist()))
+    steps = bounded(seen, bound).steps(eta, np.arange(seen.components))
     for component, theta, gain in zip(steps.component.tolist(), steps.theta, steps.gain, strict=True):
 
         def loss(x: float, c: int = component) -> float:
-            return -plain_loglik(seen, events, base, {c: x})
+            return -plain_loglik(seen, bound, base, {c: x})
 
         best = minimize_scalar(loss, bounds=(0, 0.3), method="bounded", options={"xatol": 1e-8})
         assert theta == pytest.approx(best.x, abs=1e-5)
         assert gain == pytest.approx(loss(0) - best.fun, abs=1e-4)
 
 
-def test_the_joint_fit_is_no_worse_than_what_a_general_optimiser_finds() -> None:
+@pytest.mark.parametrize("bound", [1.0, 10.0])
+def test_the_joint_fit_is_no_worse_than_what_a_general_optimiser_finds(bound: float) -> None:
     seen, rate = seen_of(random_rows(1)), np.array([1e-3])
-    model, chosen = Model(seen, seen.failing.lost), [0, 3, 5]
+    model, chosen = bounded(seen, bound), [0, 3, 5]
     theta = model.refit(rate, chosen, np.zeros(3))
-    events = dict(enumerate(seen.failing.lost.tolist()))
 
     def loss(x: Any) -> float:
-        return -plain_loglik(seen, events, 1e-3, dict(zip(chosen, np.abs(x).tolist(), strict=True)))
+        return -plain_loglik(seen, bound, 1e-3, dict(zip(chosen, np.abs(x).tolist(), strict=True)))
 
     other = minimize(loss, [0.01] * 3, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-9})
     assert loss(theta) <= other.fun + 1e-6
 
 
-def test_a_component_that_loses_everything_gets_a_finite_rate() -> None:
+@pytest.mark.parametrize("bound", [1.0, 3.0, 10.0])
+def test_a_component_that_loses_everything_gets_a_finite_rate(bound: float) -> None:
     seen = seen_of([(hops, a, b, 5, 5 if lost else 0) for hops, a, b, _, lost in star("link/h1~sw")])
-    model = Model(seen, seen.failing.lost)
-    steps = model.steps(np.full(seen.failing.rows, 1e-9), np.arange(seen.components))
+    steps = bounded(seen, bound).steps(np.full(seen.failing.rows, 1e-9), np.arange(seen.components))
     assert np.isfinite(steps.theta).all()
     assert np.isfinite(steps.gain).all()
+
+
+def test_a_rate_is_the_one_at_which_so_many_flows_fail_however_long_some_of_them_are() -> None:
+    """Thirty short flows of sixty fail, and all long ones, which carry nearly all packets."""
+    short = [(["link/x"], f"host/{i}", "host/z", 50, int(i % 2 == 0)) for i in range(60)]
+    long = [(["link/x"], f"host/{i}", "host/y", 50_000, 700) for i in range(6)]
+    seen = seen_of([*short, *long])
+    steps = bounded(seen, 1.0).steps(np.full(seen.failing.rows, 1e-12), np.array([0]))
+    assert steps.theta[0] == pytest.approx(math.log(2) / 50, rel=0.01)
 
 
 @pytest.mark.parametrize("bad", [1, 3])
@@ -100,12 +118,12 @@ def test_the_upper_bound_of_no_losses_is_three_in_all_packets() -> None:
 
 def test_a_burst_counts_little_more_than_one_loss() -> None:
     seen = seen_of([(["link/1"], "host/1", "host/2", 100, 50), (["link/2"], "host/1", "host/3", 100, 0)])
-    assert events_of(seen, np.full(seen.profiles, 1e-6)).tolist() == [1.0]
+    assert bounds(seen, np.full(seen.profiles, 1e-6)).tolist() == [1.0]
 
 
 def test_where_losing_is_normal_more_losses_of_a_row_count() -> None:
     seen = seen_of([(["link/1"], "host/1", "host/2", 10_000, 500), (["link/2"], "host/1", "host/3", 100, 0)])
-    assert events_of(seen, np.full(seen.profiles, 1e-3)).tolist() == [20.0]
+    assert bounds(seen, np.full(seen.profiles, 1e-3)).tolist() == [20.0]
 
 
 def test_several_bad_links_are_all_found() -> None:
@@ -124,6 +142,18 @@ def test_what_was_taken_in_error_is_dropped_when_its_losses_have_a_better_explan
         rows.append((["link/y", f"link/w{i}"], f"host/w{i}", f"host/y{i}", 100, 3))
     seen = seen_of(rows)
     assert sorted(named(seen, explain(seen, RULES).chosen)) == ["link/x", "link/y"]
+
+
+def test_few_long_flows_of_a_bad_link_do_not_make_its_neighbours_suspects() -> None:
+    """Uplinks of which every other flow passes a link that loses 5 %; so do four flows of 50,000 packets."""
+    rows: list[Row] = []
+    for host in range(6):
+        for i in range(20):
+            rows.append(([f"link/u{host}", "link/x"], f"host/{host}", f"host/x{i}", 60, 3))
+            rows.append(([f"link/u{host}", "link/y"], f"host/{host}", f"host/y{i}", 60, 0))
+    rows += [([f"link/v{i}", "link/x"], f"host/v{i}", "host/x0", 50_000, 2_500) for i in range(4)]
+    seen = seen_of(rows)
+    assert named(seen, explain(seen, RULES).chosen) == ["link/x"]
 
 
 def test_two_pairs_of_hosts_are_too_few_to_accuse_a_link() -> None:
