@@ -152,7 +152,7 @@ class _Search:
             best = int(np.lexsort((self.seen.paths.mark[steps.component], -gain))[0])
             self.chosen = [*self.chosen, int(steps.component[best])]
             self.theta = np.append(self.theta, steps.theta[best])
-            self._settle()
+            self._update_noise()
         self._learn_noise()
 
     def grow(self) -> None:
@@ -219,10 +219,10 @@ class _Search:
 
     def _learn_noise(self) -> None:
         """Noise from what the chosen are not on, the events it leaves to count, and the fit to both."""
-        self._settle()
+        self._update_noise()
         self.theta = self.model.refit(self.rate, self.chosen, self.theta)
 
-    def _settle(self) -> None:
+    def _update_noise(self) -> None:
         self.rate, bound = settled(self.seen, self.own, *self._clear(), self.rate)
         self.model.count(bound)
 
