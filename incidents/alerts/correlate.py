@@ -35,13 +35,11 @@ from incidents.domain.incident.alerts import (
     group_title,
     is_blamed,
     is_storm,
-    is_storming,
     place_of,
+    place_without_incident,
     reported_from,
-    storm_place,
     storm_title,
     symptom,
-    worst,
 )
 from incidents.domain.incident.commands import LONGEST_REASON
 from incidents.domain.incident.flapping import is_flapping
@@ -49,7 +47,7 @@ from incidents.domain.incident.snooze import LONGEST as LONGEST_SNOOZE
 from incidents.domain.incident.state import Incident, opinion_from
 from incidents.domain.routing.rules import Routing, RoutingTable, route
 from incidents.domain.suppression.rules import because
-from incidents.domain.values import NO_CAUSE, SEVERITIES
+from incidents.domain.values import NO_CAUSE
 from incidents.incident.models import IncidentRow, MemberAlert, SuppressedAlert, TimelineEntry
 from incidents.incident.projection import state_of
 from incidents.incident.repository import (
@@ -445,17 +443,13 @@ class _Placing:
         for group in groups:
             if id(group) not in without and self._joined(group.place, group.alerts):
                 continue
-            rank, recent = (
-                SEVERITIES.index(worst(one.severity for one in group.alerts)),
-                opened[group.integration],
-            )
-            if is_storming(recent, rank, group.alerts[0].name):
-                place = storm_place(group.integration, group.routing.team)
+            team, recent = group.routing.team, opened[group.integration]
+            place = place_without_incident(group.place, team, group.alerts, recent)
+            if is_storm(place.dedup_key):
                 storm = _Group(replace(place, why=self._because(place.why)), group.routing, [])
                 rest.setdefault(place.dedup_key, storm).alerts.extend(group.alerts)
             else:
                 self._open(group)
-                recent.append(Opened(rank, group.alerts[0].name))
         for storm in rest.values():
             if not self._joined(storm.place, storm.alerts):
                 self._open(storm)

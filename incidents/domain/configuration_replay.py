@@ -6,9 +6,10 @@ People are taken to answer as they did: an incident was answered so many seconds
 - A call is a person reached by an action of a step that was taken before the answer: by name, as a member of a team,
   or because the rota of a schedule has their turn. In a gap nobody is called. Rotations are taken to turn since before
   the past that is looked at.
-- An alert opens an incident when nothing suppresses it (`incidents.domain.suppression.past`). Calls and the right team
-  wait for that; an alert that is over by then opens nothing. Alerts that were suppressed, and that one of the
-  configurations lets through, are grouped by its routes.
+- An alert comes to an incident when nothing suppresses it (`incidents.domain.suppression.past`). Calls and the right
+  team wait for that; an alert that is over by then opens nothing. Each configuration groups the alerts anew, storms too
+  (`incidents.domain.past_placement`); so it does those that were suppressed and that one of the two lets through.
+- An incident that opens belongs to the recorded one of its first alert, whose delay of the answer it has.
 - The right team is the one that resolved an incident with a confirmed cause. A route to it takes no time, a route to
   another one the recorded time to the right team, or, where it was found at once, the median of those that were not.
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from statistics import median
@@ -28,23 +29,16 @@ from typing import Any, Final
 import numpy as np
 
 from incidents.domain.escalation.policy import Action, Policy
-from incidents.domain.incident.alerts import Reported, place_of
 from incidents.domain.oncall import rotations
-from incidents.domain.routing.rules import RoutingTable, Subject, route
-from incidents.domain.suppression.past import (
-    BEGIN,
-    EVER,
-    Firing,
-    PastSuppression,
-    Suppressions,
-    first_free,
-)
+from incidents.domain.past_placement import PastAlert, Placed, PlacedIncident, Routings, placed
+from incidents.domain.routing.rules import Routing, RoutingTable, Subject, route
+from incidents.domain.suppression.past import BEGIN, EVER, Firing, PastSuppression, Suppressions
 from incidents.domain.suppression.rules import Silence
 
 RESAMPLES: Final = 2_000
 SEED: Final = 21
 EXAMPLES: Final = 3
-LEFT_OUT: Final = ("storms", "suggested teams")
+LEFT_OUT: Final = ("suggested teams",)
 """Parts that are not replayed."""
 Reach = Callable[[Action, float], Sequence[str]]
 """The people whom an action reaches so many seconds after the opening."""
@@ -73,28 +67,45 @@ def with_silence(configuration: Configuration, silence: Silence) -> Configuratio
 @dataclass(frozen=True, slots=True)
 class PastIncident:
     """`alerts` are its own, none for a finding or a report. `answered_after` is in seconds, None: never. `team` is the
-    right one, None where it is not known; `seconds_to_team` how long it took. `number` is None of one that alerts would
-    have opened that were suppressed."""
+    right one, None where it is not known; `seconds_to_team` how long it took. `number` is None of one that a suppressed
+    alert would have opened. `closed_at` is None while it is open."""
 
     number: int | None
     title: str
     opened_at: datetime
     subject: Subject
-    alerts: Sequence[Firing]
+    alerts: Sequence[PastAlert]
     answered_after: float | None
     team: str | None
     seconds_to_team: float | None
-    reported: Reported | None = None
-    """The first of its alerts."""
+    closed_at: datetime | None = None
+    since: datetime | None = None
+    """Beginning of the past that is looked at, where it was opened before that: alerts of before call nobody."""
+
+    @property
+    def over_at(self) -> datetime | None:
+        """EVER while it is open; None where it was no incident."""
+        return None if self.number is None else self.closed_at or EVER
+
+    def counts(self, alert: PastAlert) -> bool:
+        """Whether an incident that it opens is one of the past that is looked at."""
+        return self.since is None or alert.firing.start >= self.since
 
 
-@dataclass(frozen=True, slots=True)
-class UnplacedAlert:
-    """A firing that came to no incident."""
+@dataclass(slots=True)
+class RecordedPast:
+    """Incidents, firings that came to none, and all firings of that time, which may inhibit others."""
 
-    reported: Reported
-    subject: Subject
-    firing: Firing
+    incidents: Sequence[PastIncident]
+    unplaced: Sequence[PastAlert] = ()
+    firings: Sequence[Firing] = ()
+    _routings: Routings | None = None
+
+    def routings(self, table: RoutingTable) -> Routings:
+        """Kept for the next configuration with the same table."""
+        if self._routings is None or self._routings.table is not table:
+            self._routings = Routings(table)
+        return self._routings
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +124,7 @@ class Estimate:
 class Compared:
     """`more` and `fewer` are calls of incidents that have more, and of those that have fewer. `missed` are incidents
     with a confirmed cause that called somebody and would call nobody, of `real` that did. `people` has the calls of
-    each person before and after; `never` and `anew` count openings of one configuration only."""
+    each person before and after; `never` and `anew` count openings that one configuration has more of."""
 
     incidents: int = 0
     never: int = 0
@@ -140,31 +151,34 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Team and time of an opening, None: never; calls of each person."""
+    """Team and time of an incident, None: none of its alerts came to one; the openings that belong to it and their
+    calls of each person. `paged`: an incident that has alerts of it called somebody."""
 
-    team: str
+    team: str | None
     opened_at: datetime | None
+    openings: int
     calls: Counter[str]
+    paged: bool
 
 
 def compare(
-    incidents: Iterable[PastIncident],
-    before: Configuration,
-    after: Configuration,
-    unplaced: Sequence[UnplacedAlert] = (),
-    earlier: Sequence[Firing] = (),
+    past: RecordedPast, before: Configuration, after: Configuration, only: Collection[int] | None = None
 ) -> Compared:
-    """The incidents under both configurations, and the alerts that were suppressed; `earlier` firings only inhibit."""
-    past = list(incidents)
-    firings = [*(alert for one in past for alert in one.alerts), *(one.firing for one in unplaced), *earlier]
-    old, new = _Side(before, firings), _Side(after, firings)
-    past += _let_through(unplaced, past, old, new)
-    wrong = [one.seconds_to_team for one in past if one.seconds_to_team]
+    """The incidents under both configurations, and the alerts that were suppressed. `only`: numbers of the incidents
+    that are counted."""
+    old, new = _Side(before, past), _Side(after, past)
+    units = [*past.incidents, *_let_through(past, old, new)]
+    wrong = [one.seconds_to_team for one in units if one.seconds_to_team]
     usual = median(wrong) if wrong else 0.0
-    result, calls, minutes = Compared(incidents=len(past)), [], []
+    result, calls, minutes = Compared(), [], []
     by_person: dict[str, list[int]] = {}
-    for one in past:
-        was, would = old.outcome(one), new.outcome(one)
+    for one, was, would in zip(units, old.outcomes(units), new.outcomes(units), strict=True):
+        if only is not None and one.number not in only:
+            continue
+        recorded = one.number is not None and one.since is None
+        if not recorded and not was.openings and not would.openings:
+            continue
+        result.incidents += 1
         called_before, called_after = was.calls.total(), would.calls.total()
         calls.append(called_after - called_before)
         result.calls_before += called_before
@@ -174,7 +188,10 @@ def compare(
                 by_person.setdefault(person, [0, 0])[place] += count
         _count_openings(result, one, was, would)
         _count_calls(result, one, called_before, called_after)
-        if one.team is not None and was.opened_at is not None and would.opened_at is not None:
+        if one.team is None or not recorded:
+            continue
+        _count_missed(result, one, was, would)
+        if was.opened_at is not None and would.opened_at is not None:
             moved = _minutes(one, would, usual) - _minutes(one, was, usual)
             minutes.append(moved)
             result.earlier += moved < 0
@@ -189,12 +206,10 @@ def compare(
 
 
 def _count_openings(result: Compared, one: PastIncident, was: Outcome, would: Outcome) -> None:
-    if was.opened_at is not None and would.opened_at is None:
-        result.never += 1
-        result.note("never_opened", one)
-    if was.opened_at is None and would.opened_at is not None:
-        result.anew += 1
-        result.note("opened_anew", one)
+    result.never += max(0, was.openings - would.openings)
+    result.anew += max(0, would.openings - was.openings)
+    if was.openings != would.openings:
+        result.note("never_opened" if was.openings > would.openings else "opened_anew", one)
 
 
 def _count_calls(result: Compared, one: PastIncident, before: int, after: int) -> None:
@@ -202,9 +217,12 @@ def _count_calls(result: Compared, one: PastIncident, before: int, after: int) -
     result.fewer += max(0, before - after)
     if after != before:
         result.note("more" if after > before else "fewer", one)
-    if one.team is not None and before:
+
+
+def _count_missed(result: Compared, one: PastIncident, was: Outcome, would: Outcome) -> None:
+    if was.paged:
         result.real += 1
-        if not after:
+        if not would.paged:
             result.missed += 1
             result.note("missed", one)
 
@@ -212,7 +230,7 @@ def _count_calls(result: Compared, one: PastIncident, before: int, after: int) -
 def _minutes(one: PastIncident, side: Outcome, usual: float) -> float:
     """Minutes until the right team has it, from its first alert on, else from its opening."""
     assert side.opened_at is not None
-    began = min((alert.start for alert in one.alerts), default=side.opened_at)
+    began = min((alert.firing.start for alert in one.alerts), default=side.opened_at)
     routed = 0.0 if side.team == one.team else one.seconds_to_team or usual
     return ((side.opened_at - began).total_seconds() + routed) / 60
 
@@ -222,31 +240,59 @@ def _minutes(one: PastIncident, side: Outcome, usual: float) -> float:
 class _Side:
     """A configuration over the past."""
 
-    def __init__(self, configuration: Configuration, firings: Sequence[Firing]) -> None:
+    def __init__(self, configuration: Configuration, past: RecordedPast) -> None:
         self._it = configuration
-        self._suppression = PastSuppression(configuration.suppressions, firings)
+        self._suppression = PastSuppression(configuration.suppressions, past.firings)
+        self._routings = past.routings(configuration.table)
         self._turns: dict[tuple[str, datetime], str | None] = {}
 
-    def free_at(self, alerts: Sequence[Firing]) -> datetime | None:
-        return first_free(self._suppression, alerts)
+    def free_at(self, firing: Firing) -> datetime | None:
+        return self._suppression.free_at(firing)
 
-    def group_of(self, alert: Reported, subject: Subject) -> str:
-        place = place_of(alert, route(subject, self._it.table))
-        return place.group_key or place.dedup_key
+    def outcomes(self, units: Sequence[PastIncident]) -> list[Outcome]:
+        """Outcome of each recorded incident."""
+        alerts, closed = [one.alerts for one in units], [one.over_at for one in units]
+        found = placed(alerts, closed, self.free_at, self._routings)
+        calls = {
+            incident: self.calls(incident.routing, incident.opened_at, one.answered_after)
+            for one, of_it in zip(units, found, strict=True)
+            for incident in of_it.opened
+            if one.counts(incident.first)
+        }
+        return [
+            self._outcome(of_it, calls) if one.alerts else self._of_no_alert(one)
+            for one, of_it in zip(units, found, strict=True)
+        ]
 
-    def outcome(self, one: PastIncident) -> Outcome:
+    def _outcome(self, placed: Placed, calls: Mapping[PlacedIncident, Counter[str]]) -> Outcome:
+        own = [calls[incident] for incident in placed.opened if incident in calls]
+        of_people = Counter[str]()
+        for one in own:
+            of_people.update(one)
+        return Outcome(
+            None if placed.home is None else placed.home.routing.team,
+            placed.at,
+            len(own),
+            of_people,
+            any(calls.get(incident) for incident in placed.homes),
+        )
+
+    def _of_no_alert(self, one: PastIncident) -> Outcome:
         routing = route(one.subject, self._it.table)
-        opened_at = self.free_at(one.alerts) if one.alerts else one.opened_at
+        calls = self.calls(routing, one.opened_at, one.answered_after)
+        return Outcome(routing.team, one.opened_at, int(one.since is None), calls, bool(calls))
+
+    def calls(self, routing: Routing, opened_at: datetime, answered_after: float | None) -> Counter[str]:
+        """Calls of an incident with that routing."""
         slug = routing.policy or self._it.of_teams.get(routing.team)
         policy = None if slug is None else self._it.policies.get(slug)
-        if opened_at is None or policy is None:
-            return Outcome(routing.team, opened_at, Counter())
-        start = opened_at
+        if policy is None:
+            return Counter()
 
         def reached(action: Action, seconds: float) -> Sequence[str]:
-            return self._reached(action, start + timedelta(seconds=seconds))
+            return self._reached(action, opened_at + timedelta(seconds=seconds))
 
-        return Outcome(routing.team, opened_at, calls_of(policy, one.answered_after, reached))
+        return calls_of(policy, answered_after, reached)
 
     def _reached(self, action: Action, at: datetime) -> Sequence[str]:
         """A channel calls nobody, and at its opening an incident has no owner."""
@@ -276,11 +322,10 @@ def calls_of_findings(
     configuration: Configuration, answered_after: float | None
 ) -> Callable[[Subject, datetime], int]:
     """Calls of an incident that a finding opens at a moment."""
-    side = _Side(configuration, ())
+    side = _Side(configuration, RecordedPast(()))
 
     def calls(subject: Subject, at: datetime) -> int:
-        one = PastIncident(None, "", at, subject, (), answered_after, None, None)
-        return side.outcome(one).calls.total()
+        return side.calls(route(subject, configuration.table), at, answered_after).total()
 
     return calls
 
@@ -298,46 +343,17 @@ def calls_of(policy: Policy, answered_after: float | None, reached: Reach) -> Co
     return calls
 
 
-def _let_through(
-    unplaced: Sequence[UnplacedAlert], past: Sequence[PastIncident], old: _Side, new: _Side
-) -> list[PastIncident]:
-    """Incidents that suppressed alerts would have opened by one of the configurations and not by the other; an alert
-    joins the incident of its group while one of that fires."""
-    usual = usual_answer(past)
-    found: list[PastIncident] = []
-    groups = {id(side): _groups(past, side) if unplaced else {} for side in (old, new)}
-    for one in sorted(unplaced, key=lambda each: each.firing.start):
+def _let_through(past: RecordedPast, old: _Side, new: _Side) -> Iterator[PastIncident]:
+    """Suppressed alerts that would have come to an incident by one of the configurations and not by the other."""
+    usual = usual_answer(past.incidents)
+    for one in past.unplaced:
         firing = one.firing
-        was, would = old.free_at([firing]), new.free_at([firing])
-        if (was is None) == (would is None):
+        if (old.free_at(firing) is None) == (new.free_at(firing) is None):
             continue
-        side = old if would is None else new
-        members = groups[id(side)].setdefault(side.group_of(one.reported, one.subject), [])
-        joins = any(_fires(each, firing.start) for each in members)
-        members.append(firing)
-        if not joins:
-            lasted = None if firing.end is None else (firing.end - firing.start).total_seconds()
-            ends = [seconds for seconds in (usual, lasted) if seconds is not None]
-            title, answer = one.reported.title, min(ends, default=None)
-            found.append(
-                PastIncident(
-                    None, title, firing.start, one.subject, [firing], answer, None, None, one.reported
-                )
-            )
-    return found
-
-
-def _groups(past: Sequence[PastIncident], side: _Side) -> dict[str, list[Firing]]:
-    """By group, the alerts of recorded incidents."""
-    found: dict[str, list[Firing]] = {}
-    for one in past:
-        if one.reported is not None:
-            found.setdefault(side.group_of(one.reported, one.subject), []).extend(one.alerts)
-    return found
-
-
-def _fires(one: Firing, at: datetime) -> bool:
-    return one.start <= at and (one.end is None or at < one.end)
+        lasted = None if firing.end is None else (firing.end - firing.start).total_seconds()
+        ends = [seconds for seconds in (usual, lasted) if seconds is not None]
+        answer = min(ends, default=None)
+        yield PastIncident(None, one.reported.title, firing.start, one.subject, [one], answer, None, None)
 
 
 # Intervals

@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from incidents.domain.incident.alerts import Reported, place_of, reported_from
 from incidents.domain.incident.finding import severity_of
-from incidents.domain.routing.rules import (
-    Routing,
-    RoutingTable,
-    Subject,
-    every_rule,
-    labels_that_count,
-    route,
-)
+from incidents.domain.routing.rules import RouteCache, Routing, RoutingTable, Subject
 from incidents.domain.routing.schema import grouping_json
 from incidents.domain.values import DEFAULT_SEVERITY
 
@@ -210,10 +203,7 @@ class _Board:
     """The incidents that a table would have opened for alerts, by their groups alone."""
 
     def __init__(self, table: RoutingTable) -> None:
-        self._table = table
-        self._labels = labels_that_count(table)
-        self._timed = any(rule.when.hours is not None for rule in every_rule(table.rules))
-        self._known: dict[Any, Routing] = {}
+        self._routes = RouteCache(table)
         self._open: dict[str, tuple[datetime, set[str]]] = {}
         self._group_of: dict[str, str] = {}
         self.incidents = 0
@@ -224,26 +214,10 @@ class _Board:
             self._rest(one.reported.alert)
         if not one.routed:
             return None
-        routing = self._route(one.subject)
+        routing = self._routes.route(one.subject)
         if one.reported is not None:
             self._fire(one.reported, routing, one.at)
         return routing
-
-    def _route(self, subject: Subject) -> Routing:
-        """Asked once for all that differ in nothing that the rules look at; they know time to the minute."""
-        labels = {name: subject.labels[name] for name in self._labels if name in subject.labels}
-        key = (
-            subject.component,
-            tuple(sorted(labels.items())),
-            subject.analyzer,
-            subject.confidence,
-            subject.severity,
-            subject.integration,
-            subject.at and subject.at.replace(second=0, microsecond=0) if self._timed else None,
-        )
-        if key not in self._known:
-            self._known[key] = route(replace(subject, labels=labels), self._table)
-        return self._known[key]
 
     def _fire(self, alert: Reported, routing: Routing, at: datetime) -> None:
         if alert.alert in self._group_of:

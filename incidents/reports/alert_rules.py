@@ -16,7 +16,7 @@ from rest_framework import serializers as s
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from incidents.api.config.replay import configuration_in_force, past_incidents
+from incidents.api.config.replay import configuration_in_force, recorded_past
 from incidents.api.incident.views import ERRORS, IncidentAPI, parameters
 from incidents.api.inputs import time_of
 from incidents.domain.alert_rules import (
@@ -34,7 +34,7 @@ from incidents.domain.alert_rules import (
     proposals,
     uses,
 )
-from incidents.domain.configuration_replay import PastIncident, compare, with_silence
+from incidents.domain.configuration_replay import RecordedPast, compare, with_silence
 from incidents.domain.incident.flapping import FIRINGS
 from incidents.domain.suppression.rules import Matcher, Silence
 from incidents.domain.values import rfc3339
@@ -122,15 +122,15 @@ def _proposals(past: Past, worst: list[RuleUse], since: datetime, end: datetime)
         return {}
     whole = {one.rule: one for one in uses(past, since, end)}
     zones = people_zones({person for one in past.incidents for person, _ in one.calls})
-    earlier = list(past_incidents(Openings(max(since, end - LONGEST), end)))
+    recorded = recorded_past(Openings(max(since, end - LONGEST), end))
     return {
-        one.rule: proposals(past, whole[one.rule], zones, _replayed(past, one.rule, earlier, since, end))
+        one.rule: proposals(past, whole[one.rule], zones, _replayed(past, one.rule, recorded, since, end))
         for one in worst
     }
 
 
 def _replayed(
-    past: Past, rule: Rule, earlier: list[PastIncident], since: datetime, end: datetime
+    past: Past, rule: Rule, recorded: RecordedPast, since: datetime, end: datetime
 ) -> tuple[int, int] | None:
     """Calls of the rule's incidents by the configuration in force, and with its alerts silenced; None for one whose
     alerts no matcher finds."""
@@ -139,7 +139,7 @@ def _replayed(
     numbers = {one.number for one in past.of(rule)}
     before = configuration_in_force(since, end)
     silence = Silence("", matchers_of_rule(rule), since, end, "", "proposed")
-    found = compare([one for one in earlier if one.number in numbers], before, with_silence(before, silence))
+    found = compare(recorded, before, with_silence(before, silence), numbers)
     return found.calls_before, found.calls_after
 
 

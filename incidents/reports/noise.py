@@ -17,10 +17,10 @@ from rest_framework import serializers as s
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from incidents.api.config.replay import configuration_in_force, past_incidents
+from incidents.api.config.replay import configuration_in_force, recorded_past
 from incidents.api.incident.views import ERRORS, IncidentAPI, parameters
 from incidents.domain.alert_rules import Past, Quieter, past_of, quieter
-from incidents.domain.configuration_replay import Compared, compare, with_silence
+from incidents.domain.configuration_replay import Compared, RecordedPast, compare, with_silence
 from incidents.domain.heavy_hitters import Heavy, HeavyHitters
 from incidents.domain.incident.alerts import Reported, reported_from
 from incidents.domain.suppression.rules import Matcher, Silence
@@ -86,13 +86,13 @@ def noise(start: datetime, end: datetime, shown: int = SHOWN) -> Noise:
             for alert, matchers in proposals.items():
                 suppressed[alert] += all(matcher.matches(labels) for matcher in matchers)
     before = configuration_in_force(start, end)
-    past = list(past_incidents(openings)) if chosen else []
+    past = recorded_past(openings) if chosen else RecordedPast(())
     firings = past_of(read_notes(start, end)[0]) if chosen else Past()
     found = []
     for heavy in chosen:
         it, matchers = heavy.thing, proposals[heavy.thing.alert]
         silence = Silence("", matchers, start, end, "", "proposed")
-        replayed = compare(past, before, with_silence(before, silence), earlier=openings.earlier)
+        replayed = compare(past, before, with_silence(before, silence))
         counted = Heavy(it.alert, heavy.least, heavy.most)
         found.append(
             NoisyAlert(

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from incidents import queries
-from incidents.domain.configuration_replay import UnplacedAlert
-from incidents.domain.incident.alerts import Reported
+from incidents.domain.incident.alerts import STORM_SPAN, Reported, is_symptom
 from incidents.domain.incident.finding import FINDING_KEY
+from incidents.domain.past_placement import PastAlert
 from incidents.domain.replay import JOINED, REPLAYED, Joined, RecordedInput, Replay, recorded_from, replay
 from incidents.domain.routing.explain import Explanation, explain
 from incidents.domain.routing.rules import RoutingTable, Subject
@@ -183,80 +183,116 @@ def check_span(start: datetime, end: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Cause of an incident's opening: a finding or a report, or alerts; `firings` are of all its alerts."""
+    """Cause of an incident's opening: a finding or a report, or alerts; `alerts` are all that came to it first."""
 
     stream: str
     first: RecordedInput
-    firings: list[Firing] = field(default_factory=list)
+    alerts: list[PastAlert] = field(default_factory=list)
 
 
 class Openings:
-    """The incidents that were opened between two times, and the firings that came to none. `earlier` are those that
-    began before and were not over. `last` as in a routing replay."""
+    """The incidents that were opened between two times, and `before`: those of alerts that were open already.
+    `unplaced` came to none, `firings` are all of that time. `last` as in a routing replay.
+
+    Reading begins STORM_SPAN earlier, so that a storm that goes on at the start is known as one.
+    """
 
     def __init__(self, start: datetime, end: datetime, most: int = MOST_EVENTS) -> None:
         check_span(start, end)
         self.start, self.end = start, end
-        self._reading = _Reading(position_at(start), position_at(end), most)
+        self._begin = start - STORM_SPAN
+        self._reading = _Reading(position_at(self._begin), position_at(end), most)
         self.found: dict[str, Opening] = {}
-        self._waiting: set[str] = set()
-        self._firing: dict[str, tuple[RecordedInput, Firing]] = {}
-        self._alone: dict[int, UnplacedAlert] = {}
-        self.earlier = list(self._since_before())
+        self.before: dict[str, Opening] = {}
+        self._waiting: dict[str, bool] = {}
+        self._firing: dict[str, PastAlert] = {}
+        self._alone: dict[Firing, PastAlert] = {}
+        self._placed: set[Firing] = set()
+        earlier = list(self._since_before())
+        self.firings = [one.firing for one in earlier]
         for events in self._reading.parts():
             for event in events:
                 self._read(event)
+        self._join_earlier(earlier)
 
     @property
     def last(self) -> datetime | None:
         return self._reading.last
 
     @property
-    def unplaced(self) -> list[UnplacedAlert]:
+    def unplaced(self) -> list[PastAlert]:
         return list(self._alone.values())
 
-    def _since_before(self) -> Iterator[Firing]:
-        for event, began in firing_at(position_at(self.start), self.start):
+    def _since_before(self) -> Iterator[PastAlert]:
+        for event, began in firing_at(position_at(self._begin), self._begin):
             one = recorded_from(event.type, event.body, event.recorded_at)
             if one is not None and one.reported is not None:
-                self._firing[one.id] = one, _firing(one.reported, began)
-                yield self._firing[one.id][1]
+                alert = _past_alert(one.reported, one.subject, began)
+                self._firing[one.id] = alert
+                yield alert
+
+    def _join_earlier(self, earlier: Sequence[PastAlert]) -> None:
+        """Alerts that came to an incident before anything was read."""
+        left = {one.reported.alert: one for one in earlier if one.firing not in self._placed}
+        members = MemberAlert.objects.filter(incident__opened_at__lt=self._begin)
+        members = members.exclude(incident__resolved_at__lt=self._begin)
+        ids = list(left)
+        for place in range(0, len(ids), PART):
+            rows = members.filter(alert__in=ids[place : place + PART]).order_by("incident__number")
+            for alert, incident in rows.values_list("alert", "incident_id"):
+                self._join(f"incident/{incident}", left[str(alert)], symptom=False)
 
     def _read(self, event: Event) -> None:
         if event.type in JOINED:
+            symptom = event.type != "incident.alerts_joined" or is_symptom(event.body["why"])
             for alert in event.body["alerts"]:
                 if alert in self._firing:
-                    self._join(event.stream, *self._firing[alert])
+                    self._join(event.stream, self._firing[alert], symptom)
             return
+        is_before = event.recorded_at < self.start
         one = recorded_from(event.type, event.body, event.recorded_at)
         if one is None:
-            self._waiting.add(event.stream)
-        elif one.reported is None:
-            self.found[event.stream] = Opening(event.stream, one)
-        else:
+            self._waiting[event.stream] = is_before
+        elif one.reported is not None:
             self._report(one, one.reported)
+        elif not is_before:
+            self.found[event.stream] = Opening(event.stream, one)
 
-    def _join(self, stream: str, first: RecordedInput, firing: Firing) -> None:
-        self._alone.pop(id(firing), None)
+    def _join(self, stream: str, alert: PastAlert, symptom: bool) -> None:
+        self._alone.pop(alert.firing, None)
+        first = RecordedInput(
+            "alert",
+            alert.reported.alert,
+            alert.reported.title,
+            alert.firing.start,
+            alert.subject,
+            alert.reported,
+        )
         if stream in self._waiting:
-            self._waiting.remove(stream)
-            self.found[stream] = Opening(stream, first)
-        opening = self.found.get(stream)
-        if opening is not None and opening.first.reported is not None:
-            opening.firings.append(firing)
+            opened = self.before if self._waiting.pop(stream) else self.found
+            opened[stream] = Opening(stream, first)
+        elif stream not in self.found:
+            self.before.setdefault(stream, Opening(stream, first))
+        opening = self.found.get(stream) or self.before[stream]
+        if opening.first.reported is not None and alert.firing not in self._placed:
+            self._placed.add(alert.firing)
+            opening.alerts.append(replace(alert, symptom=symptom))
 
     def _report(self, one: RecordedInput, alert: Reported) -> None:
         before = self._firing.get(one.id)
         if before is not None and (alert.change == "fired" or not alert.fires):
-            before[1].end = before[1].end or one.at
+            before.firing.end = before.firing.end or one.at
         if alert.change == "fired":
-            firing = _firing(alert, one.at)
-            self._firing[one.id] = one, firing
-            self._alone[id(firing)] = UnplacedAlert(alert, one.subject, firing)
+            fired = _past_alert(alert, one.subject, one.at)
+            self._firing[one.id] = fired
+            self.firings.append(fired.firing)
+            if one.at >= self.start:
+                self._alone[fired.firing] = fired
 
 
-def _firing(alert: Reported, start: datetime) -> Firing:
-    return Firing(alert.alert, alert.component, alert.labels, alert.matched, start)
+def _past_alert(alert: Reported, subject: Subject, start: datetime) -> PastAlert:
+    firing = Firing(alert.alert, alert.component, alert.labels, alert.matched, start)
+    return PastAlert(alert, subject, firing)
 
 
 class _Reading:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -19,12 +19,15 @@ from incidents.domain.configuration_replay import (
     Compared,
     Configuration,
     PastIncident,
+    RecordedPast,
     calls_of_findings,
     compare,
     estimate_json,
     usual_answer,
 )
+from incidents.domain.incident.alerts import is_of_alerts
 from incidents.domain.oncall.rotations import Schedule, begun_before
+from incidents.domain.past_placement import PastAlert
 from incidents.domain.suppression.past import Suppressions, proposed
 from incidents.domain.values import UNREADABLE, InvalidValueError, rfc3339
 from incidents.escalation.models import EscalationPolicy
@@ -138,10 +141,10 @@ def replay_configuration(
         look=lambda: found.append(configuration_in_force(start, end)),
     )
     after = replace(found[0], suppressions=proposed(before.suppressions, found[0].suppressions, start))
-    past = list(past_incidents(openings))
-    compared = compare(past, before, after, openings.unplaced, openings.earlier)
+    past = recorded_past(openings)
+    compared = compare(past, before, after)
     stopped = openings.last
-    calls = calls_of_findings(after, usual_answer(past))
+    calls = calls_of_findings(after, usual_answer(past.incidents))
     analyzers = list(replayed_schedules(changes, start, end, calls, most_windows))
     if versions:
         analyzers += replayed_versions(start, end, calls, most_windows)
@@ -187,19 +190,50 @@ def _members() -> dict[str, list[str]]:
     return found
 
 
-def past_incidents(openings: Openings) -> Iterator[PastIncident]:
-    """Past incidents with their outcome; incidents that were merged into another one are part of that one."""
-    found = list(openings.found.values())
-    for place in range(0, len(found), IN_PARTS):
-        part = {one.stream.removeprefix("incident/"): one for one in found[place : place + IN_PARTS]}
-        rows = {str(pk): row for pk, row in IncidentRow.objects.in_bulk(list(part)).items()}
-        for id, opening in part.items():
-            row = rows.get(id)
-            if row is not None and row.merged_into is None:
-                yield _past(row, opening)
+def recorded_past(openings: Openings) -> RecordedPast:
+    return RecordedPast(past_incidents(openings), openings.unplaced, openings.firings)
 
 
-def _past(row: IncidentRow, opening: Opening) -> PastIncident:
+def past_incidents(openings: Openings) -> list[PastIncident]:
+    """Past incidents with their outcome; the alerts of one that was merged into another one are part of that one."""
+    opened = openings.before | openings.found
+    rows = _rows([_id(stream) for stream in opened])
+    alerts: dict[str, list[PastAlert]] = {}
+    for stream, opening in opened.items():
+        alerts.setdefault(_merged_into(_id(stream), rows), []).extend(opening.alerts)
+    found = []
+    for stream, opening in opened.items():
+        row = rows.get(_id(stream))
+        if row is None or row.merged_into is not None:
+            continue
+        if stream in openings.found:
+            found.append(_past(row, opening, alerts[_id(stream)], None))
+        elif is_of_alerts(row.dedup_key):
+            found.append(_past(row, opening, alerts[_id(stream)], openings.start))
+    return found
+
+
+def _id(stream: str) -> str:
+    return stream.removeprefix("incident/")
+
+
+def _rows(ids: Sequence[str]) -> dict[str, IncidentRow]:
+    found: dict[str, IncidentRow] = {}
+    for place in range(0, len(ids), IN_PARTS):
+        part = ids[place : place + IN_PARTS]
+        found.update((str(pk), row) for pk, row in IncidentRow.objects.in_bulk(part).items())
+    return found
+
+
+def _merged_into(id: str, rows: Mapping[str, IncidentRow]) -> str:
+    while id in rows and rows[id].merged_into is not None:
+        id = str(rows[id].merged_into)
+    return id
+
+
+def _past(
+    row: IncidentRow, opening: Opening, alerts: Sequence[PastAlert], since: datetime | None
+) -> PastIncident:
     answered = row.acknowledged_at or row.resolved_at
     is_real = row.state == "resolved" and row.confirmed_cause not in (None, "none")
     return PastIncident(
@@ -207,9 +241,10 @@ def _past(row: IncidentRow, opening: Opening) -> PastIncident:
         title=row.title,
         opened_at=row.opened_at,
         subject=opening.first.subject,
-        alerts=opening.firings,
+        alerts=alerts if opening.first.reported is not None else (),
         answered_after=None if answered is None else (answered - row.opened_at).total_seconds(),
         team=row.team if is_real else None,
         seconds_to_team=row.seconds_to_team,
-        reported=opening.first.reported,
+        closed_at=row.resolved_at,
+        since=since,
     )

@@ -218,6 +218,11 @@ def storm_place(integration: str, team: str) -> Place:
     return Place(f"{STORM_KEY}{integration}:{team}", why)
 
 
+def is_of_alerts(dedup_key: str) -> bool:
+    """Whether alerts opened an incident by the place that they had."""
+    return dedup_key.startswith(("alert:", "alerts:", STORM_KEY))
+
+
 def is_storm(dedup_key: str) -> bool:
     """Whether an incident collects what comes too fast to be an incident each."""
     return dedup_key.startswith(STORM_KEY)
@@ -225,6 +230,11 @@ def is_storm(dedup_key: str) -> bool:
 
 def symptom(component: str) -> str:
     return f"same component {component}"
+
+
+def is_symptom(why: str) -> bool:
+    """Whether an alert joined for that reason because of its component alone."""
+    return why.startswith(symptom(""))
 
 
 def _minutes(span: timedelta) -> str:
@@ -287,6 +297,19 @@ def is_storming(opened: Collection[Opened], rank: int, name: str) -> bool:
         return False
     names = {one.name for one in as_severe}
     return name in names or len(names) >= FEW_NAMES or len(as_severe) >= MOST_TICKETS
+
+
+def place_without_incident(
+    place: Place, team: str, alerts: Sequence[Reported], recent: list[Opened]
+) -> Place:
+    """Incident for alerts whose place has no open one: that of the storm, or a new one, which is added to `recent`, the
+    openings of their integration within `SPAN`."""
+    integration, name = alerts[0].integration, alerts[0].name
+    rank = SEVERITIES.index(worst(one.severity for one in alerts))
+    if is_storming(recent, rank, name):
+        return storm_place(integration, team)
+    recent.append(Opened(rank, name))
+    return place
 
 
 @dataclass(frozen=True, slots=True)

@@ -456,6 +456,33 @@ def labels_that_count(table: RoutingTable) -> frozenset[str]:
     return frozenset(named | {"service"} if table.services else named)
 
 
+class RouteCache:
+    """Decisions of a table, taken once for all subjects that differ in nothing that the rules look at; they know time
+    to the minute."""
+
+    def __init__(self, table: RoutingTable) -> None:
+        self._table = table
+        self._labels = labels_that_count(table)
+        self._timed = any(rule.when.hours is not None for rule in every_rule(table.rules))
+        self._known: dict[Any, Routing] = {}
+
+    def route(self, subject: Subject) -> Routing:
+        labels = {name: subject.labels[name] for name in self._labels if name in subject.labels}
+        key = (
+            subject.component,
+            tuple(sorted(labels.items())),
+            subject.service,
+            subject.analyzer,
+            subject.confidence,
+            subject.severity,
+            subject.integration,
+            subject.at and subject.at.replace(second=0, microsecond=0) if self._timed else None,
+        )
+        if key not in self._known:
+            self._known[key] = route(replace(subject, labels=labels), self._table)
+        return self._known[key]
+
+
 def every_rule(rules: Iterable[Rule]) -> Iterator[Rule]:
     """Each rule before those beneath it."""
     for rule in rules:

@@ -12,7 +12,7 @@ every week.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -128,8 +128,3 @@ def _times(times: Times, start: datetime) -> Times:
     if times.ends_at - times.starts_at >= WEEK:
         return Times(BEGIN, EVER)
     return earlier(replace(times, recurrence=Recurrence("FREQ=WEEKLY", "UTC")), start)
-
-
-def first_free(rules: PastSuppression, alerts: Sequence[Firing]) -> datetime | None:
-    """Time at which the first of these alerts is free; None where none ever is."""
-    return min((at for one in alerts if (at := rules.free_at(one)) is not None), default=None)

@@ -14,9 +14,11 @@ from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
 from incidents import commands, queries
-from incidents.api.config.replay import past_incidents
+from incidents.api.config.replay import configuration_in_force, past_incidents, recorded_past
 from incidents.commands import Report
+from incidents.domain.configuration_replay import compare
 from incidents.domain.escalation.policy import steps_from
+from incidents.domain.incident.alerts import STORM_SPAN, STORM_TICKETS
 from incidents.escalation.models import EscalationPolicy
 from incidents.incident.models import IncidentRow
 from incidents.routing.replay import Openings
@@ -262,10 +264,78 @@ def test_alerts_that_began_before_the_span_are_replayed() -> None:
     send(rack_alert("s1", "NodeDown", "resolved"))
     openings = Openings(start, now_utc())
     assert list(openings.found) == [f"incident/{opened.pk}"]
-    fired = {one.labels["alertname"]: one for one in openings.earlier}
+    fired = {one.labels["alertname"]: one for one in openings.firings if one.end is None or one.end > start}
     assert set(fired) == {"NodeDown", "DiskSlow"}
-    assert openings.found[f"incident/{opened.pk}"].firings == [fired["DiskSlow"]]
+    assert [one.firing for one in openings.found[f"incident/{opened.pk}"].alerts] == [fired["DiskSlow"]]
     node = fired["NodeDown"]
     assert now <= node.start < start <= (node.end or now)
     assert openings.unplaced == []
-    assert [one.number for one in past_incidents(openings)] == [3]
+    assert {one.number: one.since for one in past_incidents(openings)} == {1: start, 2: start, 3: None}
+
+
+STORM = 3 * STORM_TICKETS // 2
+BY_RACK = """\
+routes:
+- {name: disks, pattern: "storage_cluster/*", team: %s, grouping: {by: [rack]}}
+"""
+
+
+def disk_alert(number: int, rack: str = "r1") -> Alert:
+    labels = {"alertname": f"Check{number}", "rack": rack}
+    return alert(f"s{number}", component=f"storage_cluster/s{number}", labels=labels, group=f"Check{number}")
+
+
+def test_a_recorded_storm_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Route.objects.all().delete()
+    people("alice")
+    policy({"person": "alice"})
+    for first in range(0, STORM, STORM // 3):
+        send(*(disk_alert(n, "r1" if n % 2 else "r2") for n in range(first, first + STORM // 3)))
+    assert IncidentRow.objects.count() == STORM_TICKETS + 1
+    call_command("config", "export", str(tmp_path / "in-force.yaml"))
+
+    same = diff(capsys, tmp_path, (tmp_path / "in-force.yaml").read_text())
+    assert same["changes"] == []
+    assert (same["incidents"], same["calls"]["before"]) == (STORM_TICKETS + 1, STORM_TICKETS + 1)
+    assert (same["never_opened"], same["opened_anew"]) == (0, 0)
+    assert (same["calls"]["more"], same["calls"]["fewer"], same["calls"]["net"]["value"]) == (0, 0, 0)
+    assert "storms" not in same["left_out"]
+
+    grouped = diff(capsys, tmp_path, BY_RACK % Team.objects.get(is_default=True).slug)
+    assert (grouped["calls"]["before"], grouped["calls"]["after"]) == (STORM_TICKETS + 1, 2)
+    assert (grouped["never_opened"], grouped["opened_anew"]) == (STORM_TICKETS - 1, 0)
+
+
+@pytest.mark.parametrize("read_before", [STORM_SPAN, timedelta(0)])
+def test_alerts_that_join_an_incident_from_before_the_span_open_none(
+    monkeypatch: pytest.MonkeyPatch, read_before: timedelta
+) -> None:
+    monkeypatch.setattr("incidents.routing.replay.STORM_SPAN", read_before)
+    Route.objects.all().delete()
+    people("alice")
+    policy({"person": "alice"})
+    send(rack_alert("s1", "DiskSlow"))
+    IncidentRow.objects.update(opened_at=now_utc() - timedelta(hours=1))
+    start = now_utc()
+    send(rack_alert("s2", "DiskSlow"))
+    assert IncidentRow.objects.count() == 1
+    past = recorded_past(Openings(start, now_utc()))
+    assert [(one.number, one.since, len(one.alerts)) for one in past.incidents] == [(1, start, 2)]
+    in_force = configuration_in_force(start, now_utc())
+    found = compare(past, in_force, in_force)
+    assert (found.incidents, found.calls_before, found.never) == (0, 0, 0)
+
+
+def test_alerts_of_a_merged_incident_count_with_the_one_that_received_it() -> None:
+    Route.objects.all().delete()
+    people("alice")
+    policy({"person": "alice"})
+    start = now_utc()
+    send(rack_alert("s1", "DiskSlow"))
+    send(rack_alert("s2", "FanSlow"))
+    commands.merge(queries.get("2").incident.id, queries.get("1").incident.id, "same disk", ALICE)
+    past = recorded_past(Openings(start, now_utc()))
+    assert [(one.number, len(one.alerts)) for one in past.incidents] == [(1, 2)]
+    in_force = configuration_in_force(start, now_utc())
+    found = compare(past, in_force, in_force)
+    assert (found.incidents, found.calls_before) == (1, 2)
