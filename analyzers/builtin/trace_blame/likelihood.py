@@ -276,8 +276,7 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
     clear, alone = ~gone[client] & ~gone[server], ~gone[asker] & ~gone[requested]
     # Only by failing does the called change what its caller does: a call that is not made is the caller's doing.
     between = (asker != requested) & (2 * odd.failed >= odd.unseen)
-    above = gone | seen.reach[:, gone].any(axis=1)
-    alone &= ~above[asker]
+    alone &= ~_excused(seen, gone)[asker]
     plain = alone & ~seen.shapes.asks[odd.place]
     explained = _explained(seen, weighed)
     new = np.where(explained, np.minimum(odd.new, 0.0), odd.new)
@@ -297,6 +296,13 @@ def claims_of_services(seen: ObservedWindow, weighed: Weighed, without: Collecti
         *_new_error_claims(seen, asker[alone & ~between], odd.new[alone & ~between]),
     ]
     return _joined(rows)
+
+
+def _excused(seen: ObservedWindow, gone: Flags) -> Flags:
+    """By service, whether it is one of `gone` or calls one, directly or not: then it ends and logs otherwise because
+    of that, with all its instances.
+    """
+    return np.asarray(gone | seen.reach[:, gone].any(axis=1))
 
 
 FAILING = 2.0
@@ -363,13 +369,13 @@ def _logged(seen: ObservedWindow, logs: Signs, gone: Flags) -> list[Claims]:
     claim, too. What one of `gone` explains is left out.
     """
     found: list[Claims] = []
+    excused = _excused(seen, gone)
     for service, signs in logs.items():
-        below = seen.reach[service]
-        if not signs or gone[service] or (below & gone).any():
+        if not signs or excused[service]:
             continue
         support = np.array([sign.support for sign in signs])
         found.append(_claims(np.full(len(signs), service), LOG, support))
-        called, speaking = np.flatnonzero(below), support[support > 0]
+        called, speaking = np.flatnonzero(seen.reach[service]), support[support > 0]
         found.append(_claims(np.repeat(called, len(speaking)), REPORTED, np.tile(speaking, len(called))))
     return found
 
@@ -388,7 +394,7 @@ def _new_error_claims(seen: ObservedWindow, service: Ints, new: Floats) -> list[
 def claims_of_instances(
     seen: ObservedWindow, weighed: Weighed, of: Ints, without: Collection[int] = ()
 ) -> Claims:
-    """The same for every instance in `of`, from its own spans alone; here `service` numbers instances."""
+    """The same for every instance in `of`, from its own spans and records alone; here `service` numbers instances."""
     gone = np.zeros(len(seen.spans.services), dtype=np.bool_)
     gone[list(without)] = True
     requested = np.zeros(len(seen.spans.instances), dtype=np.bool_)
@@ -406,13 +412,14 @@ def claims_of_instances(
         at = np.flatnonzero(_now(seen, table, since) & requested[side] & clear)
         change, cell = changes(table, normal, at, common, side)
         rows.append(_claims(side[cell], group, change.support))
-    done = seen.shapes
-    alone = (done.client == done.server)[done.place]
+    done, excused = seen.shapes, _excused(seen, gone)
+    alone = ((done.client == done.server) & ~excused[done.client])[done.place]
     at = np.flatnonzero(_now(seen, done, since) & requested[done.instance] & alone)
     odd, cell = oddities(done, seen.habits, at, by_instance=True)
     rows.append(_claims(done.instance[cell], NEW, odd.new))
     if seen.logs:
-        for instance, signs in signs_of_instances(seen.logs, since, of.tolist()).items():
+        writers = of[~excused[_service_of_instances(seen)[of]]]
+        for instance, signs in signs_of_instances(seen.logs, since, writers.tolist()).items():
             support = np.array([sign.support for sign in signs])
             rows.append(_claims(np.full(len(signs), instance), LOG, support))
     return _joined(rows)
@@ -435,6 +442,8 @@ def claims_of_others(
         at = _now(seen, way, since) & (side[way.place] == service) & apart
         change, _ = changes(way, seen.way_normal, np.flatnonzero(at), weighed.way_common)
         rows.append(_claims(np.full(len(change.place), service), group, change.support))
+    if _excused(seen, gone)[service]:
+        return _joined(rows)
     at = _now(seen, done, since) & (done.client[done.place] == service) & (done.instance != instance)
     odd, _ = oddities(done, seen.habits, np.flatnonzero(at))
     rows.append(_claims(np.full(len(odd.place), service), NEW, odd.new))
@@ -442,6 +451,12 @@ def claims_of_others(
         signs = signs_of_others(seen.logs, since, service, instance)
         rows.append(_claims(np.full(len(signs), service), LOG, np.array([one.support for one in signs])))
     return _joined(rows)
+
+
+def _service_of_instances(seen: ObservedWindow) -> Ints:
+    service = np.zeros(len(seen.spans.instances), dtype=np.int64)
+    service[seen.spans.instance] = seen.spans.service
+    return service
 
 
 def _claims(subject: Ints, group: int, support: Floats) -> Claims:
