@@ -411,12 +411,17 @@ def claims_of_instances(
             clear &= ~_retrying(seen, weighed, gone)[table.server][table.place]
         at = np.flatnonzero(_now(seen, table, since) & requested[side] & clear)
         change, cell = changes(table, normal, at, common, side)
-        rows.append(_claims(side[cell], group, change.support))
+        support = change.support
+        if group == OWN:
+            waits = _waiting(seen, weighed.odd)[table.server[change.place]]
+            support = np.where(waits, np.minimum(support, 0.0), support)
+        rows.append(_claims(side[cell], group, support))
     done, excused = seen.shapes, _excused(seen, gone)
     alone = ((done.client == done.server) & ~excused[done.client])[done.place]
     at = np.flatnonzero(_now(seen, done, since) & requested[done.instance] & alone)
     odd, cell = oddities(done, seen.habits, at, by_instance=True)
-    rows.append(_claims(done.instance[cell], NEW, odd.new))
+    explained = np.isin(odd.place, weighed.odd.place[_explained(seen, weighed)])
+    rows.append(_claims(done.instance[cell], NEW, np.where(explained, np.minimum(odd.new, 0.0), odd.new)))
     if seen.logs:
         writers = of[~excused[_service_of_instances(seen)[of]]]
         for instance, signs in signs_of_instances(seen.logs, since, writers.tolist()).items():

@@ -26,11 +26,12 @@ def minute(
     harmless: float = 0.0,
     slow: float = 1.0,
     slow_stock: float = 1.0,
+    shops: int = 1,
 ) -> SpanColumns:
     """A shop asks `users`, then `stock`, for each of three pages. `users` fails for a share of `failing` and says so in
     half of them; the shop leaves out `stock` then, and for a share of `stopping` besides. Errors of `users`
     for a share of `harmless` have no effect. The shop takes `slow` times as long, where `users` fails sometimes
-    only then: it waits before it tries again. `stock` takes `slow_stock` times as long.
+    only then: it waits before it tries again. `stock` takes `slow_stock` times as long. The shop has so many instances.
     """
     own = np.array([[900.0], [700.0], [1000.0]]) * np.exp(rng.normal(0, 0.3, (3, TRACES)))
     own[2] *= slow_stock
@@ -56,7 +57,9 @@ def minute(
             "span": trace * 10 + place,
             "parent": np.zeros(TRACES, dtype=np.int64) if place == 0 else trace * 10,
             "service": np.full(TRACES, name),
-            "pod": np.full(TRACES, f"{name}-a"),
+            "pod": np.array(
+                [f"{name}-{'abc'[one % (shops if name == 'shop' else 1)]}" for one in range(TRACES)]
+            ),
             "operation": operation,
             "time": begins,
             "duration_us": duration,
@@ -67,12 +70,14 @@ def minute(
 
 
 def last(
-    failing: float, stopping: float, before: float, slow: float = 1.0, slow_stock: float = 1.0
+    failing: float, stopping: float, before: float, slow: float = 1.0, slow_stock: float = 1.0, shops: int = 1
 ) -> Window:
     """`before` is the share of harmless errors in the history."""
     rng = np.random.default_rng(11)
-    past = tuple(window(minute(rng, number, harmless=before), number) for number in range(HISTORY))
-    now = minute(rng, HISTORY, failing, stopping, slow=slow, slow_stock=slow_stock)
+    past = tuple(
+        window(minute(rng, number, harmless=before, shops=shops), number) for number in range(HISTORY)
+    )
+    now = minute(rng, HISTORY, failing, stopping, slow=slow, slow_stock=slow_stock, shops=shops)
     return window(now, HISTORY, past)
 
 
@@ -97,6 +102,13 @@ def test_a_caller_that_waits_before_it_tries_again_is_not_blamed_for_its_time(
 ) -> None:
     verdict = judge(ANALYZER, last(failing, 0.0, 0.02, slow=6.0))
     assert [one["component"] for one in verdict["suspects"]] == named
+
+
+@pytest.mark.parametrize("slow", [1.0, 6.0])
+@pytest.mark.parametrize("shops", [2, 3])
+def test_no_instance_of_a_caller_is_named_beside_a_called_service_that_fails(shops: int, slow: float) -> None:
+    verdict = judge(ANALYZER, last(0.6, 0.0, 0.0, slow=slow, shops=shops))
+    assert [one["component"] for one in verdict["suspects"]] == ["service/users"]
 
 
 def test_a_caller_that_leaves_out_calls_is_one_entry_with_the_service_that_it_asked_before() -> None:
