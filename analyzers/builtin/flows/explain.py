@@ -10,13 +10,13 @@ is the share of false ones among the blamed (Benjamini and Hochberg 1995), so th
 blamed, and beside ten bad links the eleventh needs fewer losses to be believed.
 
 A packet on path i is lost with probability `1 - exp(-eta_i)`, `eta_i = b_i + sum_j X_ij theta_j`, theta >= 0: every
-component lets it pass independently. Packets of one flow are lost in bursts, so a failing row of n_i packets says how
-many it lost only up to a bound c_i (`bounds`), and from there on that these were c_i or more: a censored count. With
-failing rows F, and `N_j` packets sent over component j,
+component lets it pass independently. Packets of one flow are lost in bursts, whose usual length is learnt from short
+flows (`burst_of`), so what counts are y_i bursts, and how many only up to a bound c_i (`bounds`); from there on a row
+of n_i packets says that these were c_i or more: a censored count. With failing rows F, and `N_j` packets sent over j,
 
 loglik = sum_{i in F} v_i(eta_i) - sum_j N_j theta_j - sum_i n_i b_i
-v_i(eta) = y_i log(expm1(eta))                        where y_i < c_i packets were lost,
-           log P(Poisson(n_i eta) >= c_i) + n_i eta   where more were; with c_i = 1 it is log(expm1(n_i eta))
+v_i(eta) = y_i log(expm1(eta))                        where y_i < c_i,
+           log P(Poisson(n_i eta) >= c_i) + n_i eta   else; with c_i = 1 it is log(expm1(n_i eta))
 
 which is concave in theta. A count that is cut at c_i while all n_i packets count as carried would make a component look
 better than it is where few long flows carry most packets, and the rest of what it loses would be put down to its
@@ -171,7 +171,7 @@ class _Search:
 
     def _taken(self, component: int, theta: float) -> bool:
         """Take a component in if it passes, and say whether it does."""
-        before = self.chosen, self.theta, self.rate, self.model.bound
+        before, counted = (self.chosen, self.theta, self.rate), (self.model.bound, self.model.burst)
         self.chosen, self.theta = [*self.chosen, component], np.append(self.theta, theta)
         self._learn_noise()
         eta, _, fitted = self._without(len(self.chosen) - 1)
@@ -182,8 +182,8 @@ class _Search:
             if self._on_long_paths(eta, component, fitted):
                 return True
             self.short.add(component)
-        self.chosen, self.theta, self.rate, bound = before
-        self.model.count(bound)
+        self.chosen, self.theta, self.rate = before
+        self.model.count(*counted)
         return False
 
     def _bar(self, blamed: int) -> Floats:
@@ -223,8 +223,8 @@ class _Search:
         self.theta = self.model.refit(self.rate, self.chosen, self.theta)
 
     def _update_noise(self) -> None:
-        self.rate, bound = settled(self.seen, self.own, *self._clear(), self.rate)
-        self.model.count(bound)
+        self.rate, bound, burst = settled(self.seen, self.own, *self._clear(), self.rate)
+        self.model.count(bound, burst)
 
     def _clear(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The paths and the failing rows without a chosen component."""
@@ -386,7 +386,7 @@ class Steps:
 
 
 class Model:
-    """Likelihood of the failing rows, ordered by component; each counts its losses up to its `bound`."""
+    """Likelihood of the failing rows, ordered by component; each counts its bursts of losses up to its `bound`."""
 
     def __init__(self, seen: Observed, bound: Floats) -> None:
         self.seen = seen
@@ -396,11 +396,14 @@ class Model:
         self._start = np.searchsorted(failing.column[order], np.arange(seen.components + 1))
         self.count(bound)
 
-    def count(self, bound: Floats) -> None:
-        """Set the number of losses from which a row says only that there were as many or more."""
-        self.bound = bound
-        self.events = np.minimum(self.seen.failing.lost, bound)
-        self._cut = self.seen.failing.lost >= bound
+    def count(self, bound: Floats, burst: float = 1.0) -> None:
+        """Set the packets of a burst, and the number of bursts from which a row says only that there were as many or
+        more.
+        """
+        self.bound, self.burst = bound, burst
+        bursts = bursts_of(self.seen, burst)
+        self.events = np.minimum(bursts, bound)
+        self._cut = bursts >= bound
 
     def rows_of(self, component: int) -> Ints:
         """The failing rows that pass a component."""
@@ -577,23 +580,41 @@ def background(seen: Observed, own: Mask, clear: Mask, events: Floats, clear_row
     return np.asarray(np.where(own & (packets >= _ENOUGH * whole), alone, everywhere), dtype=np.float64)
 
 
-def settled(seen: Observed, own: Mask, clear: Mask, clear_rows: Mask, rate: Floats) -> tuple[Floats, Floats]:
-    """Noise and bounds (`bounds`) that fit each other, from a first guess of the noise: what counts depends on what is
-    normal, and what is normal on what counts.
+def settled(
+    seen: Observed, own: Mask, clear: Mask, clear_rows: Mask, rate: Floats
+) -> tuple[Floats, Floats, float]:
+    """Noise, bounds (`bounds`) and packets of a burst that fit each other, from a first guess of the noise: what counts
+    depends on what is normal, and what is normal on what counts.
     """
     for _ in range(_ROUNDS):
-        events = np.minimum(seen.failing.lost, bounds(seen, rate))
+        burst = burst_of(seen, clear_rows, rate)
+        events = np.minimum(bursts_of(seen, burst), bounds(seen, rate))
         before, rate = rate, background(seen, own, clear, events, clear_rows)
         if np.all(np.abs(rate - before) <= 0.01 * before):
             break
-    return rate, bounds(seen, rate)
+    return rate, bounds(seen, rate), burst_of(seen, clear_rows, rate)
 
 
 def bounds(seen: Observed, rate: Floats) -> Floats:
-    """Losses of each failing row that count at most: not many more than one beyond what noise explains.
-
-    Packets of one flow are lost in bursts, so that ten losses of one flow say little more than one does. Where a
-    row sums so many packets that losing some is normal, more of them count.
+    """Bursts of each failing row that count at most: not many more than one beyond what noise explains. Where a row
+    sums so many packets that losing some is normal, more of them count.
     """
     expected = seen.failing.sent * rate[seen.failing.profile]
     return np.asarray(1 + np.floor(expected + 3 * np.sqrt(expected)))
+
+
+_SINGLE, _FEW_ROWS = 0.5, 5
+"""Expected bursts up to which a row that failed had most probably one, and rows that show how long it usually is."""
+
+
+def burst_of(seen: Observed, clear_rows: Mask, rate: Floats) -> float:
+    """Packets that noise usually loses at once: those of failing rows without a blamed component, and so few packets
+    that two bursts would be a rare chance.
+    """
+    single = clear_rows & (seen.failing.sent * rate[seen.failing.profile] <= _SINGLE)
+    return float(seen.failing.lost[single].mean()) if np.count_nonzero(single) >= _FEW_ROWS else 1.0
+
+
+def bursts_of(seen: Observed, burst: float) -> Floats:
+    """Bursts of each failing row at least, if they are of so many packets."""
+    return np.asarray(np.maximum(np.floor(seen.failing.lost / burst), 1.0))

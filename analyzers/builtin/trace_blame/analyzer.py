@@ -54,7 +54,7 @@ HISTORY = 2 * KNOWN + RECENT
 
 ANALYZER = Analyzer(
     name="trace_blame",
-    version="3.1.4",
+    version="3.1.5",
     title="Service or instance that explains changes in traces",
     inputs=INPUTS,
     params=PARAMS,

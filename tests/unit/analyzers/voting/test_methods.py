@@ -9,7 +9,16 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import poisson
 
-from analyzers.builtin.flows.explain import Model, Rules, bounds, explain, thresholds, upper_rate
+from analyzers.builtin.flows.explain import (
+    Model,
+    Rules,
+    bounds,
+    burst_of,
+    bursts_of,
+    explain,
+    thresholds,
+    upper_rate,
+)
 from analyzers.builtin.flows.observed import Observed, observe
 from analyzers.builtin.flows.votes import blamed_by_flow, discounted, majority, votes_of
 from analyzers.contract import Paths
@@ -119,6 +128,33 @@ def test_the_upper_bound_of_no_losses_is_three_in_all_packets() -> None:
 def test_a_burst_counts_little_more_than_one_loss() -> None:
     seen = seen_of([(["link/1"], "host/1", "host/2", 100, 50), (["link/2"], "host/1", "host/3", 100, 0)])
     assert bounds(seen, np.full(seen.profiles, 1e-6)).tolist() == [1.0]
+
+
+def test_what_is_lost_at_once_is_learnt_from_short_flows_and_counts_once_in_long_ones() -> None:
+    rows: list[Row] = [([f"link/{i}", "link/x"], f"host/{i}", "host/z", 100, 4) for i in range(10)]
+    seen = seen_of([*rows, (["link/y"], "host/y", "host/z", 20_000, 11)])
+    rate, every = np.full(seen.profiles, 1e-4), np.ones(seen.failing.rows, dtype=np.bool_)
+    burst = burst_of(seen, every, rate)
+    assert burst == 4.0
+    assert sorted(bursts_of(seen, burst).tolist()) == [1.0] * 10 + [2.0]
+
+
+def test_long_flows_that_lose_a_burst_each_accuse_no_link() -> None:
+    """Noise loses four packets at once, once in 20,000; two long flows and a short one meet on one link."""
+    rows: list[Row] = [
+        ([f"link/u{i}", f"link/v{i % 7}"], f"host/{i}", f"host/z{i}", 100, 4) for i in range(12)
+    ]
+    rows += [([f"link/u{i}", f"link/v{i % 7}"], f"host/{i}", f"host/z{i}", 2_000, 0) for i in range(120)]
+    rows += [
+        (["link/a", "link/t"], "host/a", "host/x", 7_500, 8),
+        (["link/b", "link/t"], "host/b", "host/x", 7_500, 9),
+    ]
+    rows += [
+        (["link/c", "link/t"], "host/c", "host/x", 90, 1),
+        (["link/d", "link/t"], "host/d", "host/x", 3_000, 0),
+    ]
+    seen = seen_of(rows)
+    assert explain(seen, RULES).chosen == []
 
 
 def test_where_losing_is_normal_more_losses_of_a_row_count() -> None:
