@@ -3,7 +3,8 @@
 After EROICA (PerfTracker; Guan et al., NSDI 2026, arXiv 2506.08528): each function of each worker is three numbers: the
 share of the critical path (beta), the mean use of its resource while it runs (mu) and the spread of that use (sigma).
 Workers of one role do the same, so that a worker at fault differs from its peers in one function: differential
-observability. A function that takes too much on all workers is a common cause: code or configuration.
+observability. A function that takes too much on all workers is a common cause: code or configuration. No worker differs
+then, so it is compared with earlier profiles of the job: a step that stays is named, what comes and goes is not.
 
 Method `robust` (default):
 

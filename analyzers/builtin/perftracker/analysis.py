@@ -1,5 +1,6 @@
 """The verdict on one window of function profiles, with its assumptions.
 
+- `history`: an earlier profile shows what functions usually take on all workers; it counts for these only.
 - `sampling`: nine in ten of the functions that matter have a row on each worker.
 - `noise`: workers of a role differ by less than a fifth in the functions that matter.
 - `roles`: in each function nearly all workers of a role are alike.
@@ -33,14 +34,14 @@ def analyze(window: Window, params: Params) -> Verdict:
     least = int(params["min_workers"])
     if not any(len(role.workers) >= least for role in found_roles):
         return inconclusive(_too_few(found_roles, least), _measures(found_roles, None, ()))
-    past = roles(window.history[-1].sums["profiles"]) if window.history else ()
+    past = [roles(one.sums["profiles"]) for one in window.history]
     placed = nodes(window)
     if params["method"] == "published":
         found = published.differ(found_roles, params)
     else:
         found = differential.differ(found_roles, params, placed)
     causes = differential.common(found_roles, past, params)
-    assumptions = _checked(found_roles, found, float(params["least_share"]))
+    assumptions = _checked(found_roles, past, found, float(params["least_share"]))
     figures, shown = _measures(found_roles, found, causes), show.pieces(found_roles, found, causes, placed)
     suspects = (
         *(
@@ -80,7 +81,9 @@ def _measures(found_roles: Sequence[Role], found: Found | None, causes: Sequence
     }
 
 
-def _checked(found_roles: Sequence[Role], found: Found, least: float) -> tuple[Assumption, ...]:
+def _checked(
+    found_roles: Sequence[Role], past: Sequence[Sequence[Role]], found: Found, least: float
+) -> tuple[Assumption, ...]:
     missing, cells, widths = 0, 0, list[float]()
     for role in found_roles:
         medians = role.medians()
@@ -88,11 +91,19 @@ def _checked(found_roles: Sequence[Role], found: Found, least: float) -> tuple[A
             beta = role.values[BETA, function]
             cells += len(beta)
             missing += int(np.isnan(beta).sum())
-            known = np.abs(beta[np.isfinite(beta)] - medians[BETA, function])
-            widths.append(1.4826 * float(np.median(known)) / float(medians[BETA, function]))
+            off = np.abs(beta[np.isfinite(beta)] - medians[BETA, function])
+            widths.append(1.4826 * float(np.median(off)) / float(medians[BETA, function]))
     share = 1 - missing / cells if cells else 1.0
     width = float(np.median(widths)) if widths else 0.0
+    known = {(one.job, one.role) for some in past for one in some}
+    new = sum((role.job, role.role) not in known for role in found_roles)
     return (
+        Assumption(
+            "history",
+            not new,
+            f"{so_many(new, 'role')} of {len(found_roles)} have no earlier profile: a function that is slow on all "
+            "workers is only judged by its share.",
+        ),
         Assumption(
             "noise", width <= _ALIKE, f"Workers of a role differ by {percent(width)} in a usual function."
         ),
@@ -112,7 +123,7 @@ def _suspect(
 ) -> Suspect:
     score = None
     if params["method"] == "robust":
-        lost = sum(_LOWERED[each.name] for each in assumptions if not each.holds)
+        lost = sum(_LOWERED.get(each.name, 0.0) for each in assumptions if not each.holds)
         stated = probability(one.nats)
         score = 1 / (1 + math.exp(lost - math.log(stated / (1 - stated)))) if lost else stated
     phrase = sentence(one)
@@ -179,7 +190,8 @@ def _common_suspects(window: Window, causes: Sequence[Common]) -> tuple[Suspect,
         mine = [one for one in causes if one.role.job == job]
         worst = mine[0]
         phrase = (
-            f"spends {percent(worst.beta)} of the critical path in {worst.name} on nearly all workers: "
+            f"spends {percent(worst.beta)} of the critical path in {worst.name} on nearly all workers"
+            f"{'' if worst.before is None else f', {percent(worst.before)} before'}: "
             "code or configuration, not a machine"
         )
         suspects.append(

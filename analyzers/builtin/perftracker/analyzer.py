@@ -59,11 +59,12 @@ PARAMS = (
     ),
 )
 
-HISTORY = 1
+HISTORY = 4
+"""Earlier windows: enough to tell a step from what comes and goes, such as checkpoints."""
 
 ANALYZER = Analyzer(
     name="perftracker",
-    version="1.4.0",
+    version="1.5.0",
     title="Names the function and the worker that slow a training job, from function profiles",
     inputs=(
         Input("profile_and_topology", (PROFILES, PLACES)),

@@ -40,6 +40,8 @@ deviations (gamma distribution of shape 3)."""
 _POINTS = 192
 """Deviations at which chances are computed; between them logarithms are interpolated."""
 _PYTHON = 0.01
+_GROWN = 1.5
+"""Least ratio of the share of a function on all workers to that before a step."""
 _PER_WIDTH, _MOST_LATE = 0.7, 8.0
 """Nats for each robust deviation by which a worker waits less than its peers: an exponential tail; and the most."""
 _SLOWER = 0.5
@@ -85,8 +87,8 @@ class Apart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Common:
-    """A function that takes the share `beta` of the critical path on nearly all workers of a role; `before` it took
-    the other, if that is known."""
+    """A function that takes the share `beta` of the critical path on nearly all workers of a role; `before` is the most
+    that it took in profiles before the step, if there are any."""
 
     role: Role
     function: int
@@ -414,25 +416,52 @@ def _matters(
     return ratios[BETA] >= 1 + least and longer >= (share * _SLOWER if slower else share)
 
 
-def common(all_roles: Sequence[Role], past: Sequence[Role], params: Params) -> tuple[Common, ...]:
-    """Python and memory functions that nearly all workers have too much of: from `common_share` on, and more than half
-    as much again as in the profile before, if there is one."""
-    before = {(one.job, one.role, name): beta for one in past for name, beta in _betas(one)}
+def common(all_roles: Sequence[Role], past: Sequence[Sequence[Role]], params: Params) -> tuple[Common, ...]:
+    """Python functions that nearly all workers have too much of; `past` are roles of earlier profiles, oldest first.
+
+    Without an earlier profile of the role, `common_share` is the bar. With earlier ones the share has to step up: more
+    than half as much again as in all profiles before some moment, and as high in all since. A function that was as high
+    before and fell in between comes and goes (a checkpoint, an evaluation, a storage read). A step that the profile
+    before shows, too, counts from `least_share` on.
+    """
+    before = [_shares(one) for one in past]
     found = []
     for role in all_roles:
         if len(role.workers) < int(params["min_workers"]):
             continue
+        earlier = [shares[role.job, role.role] for shares in before if (role.job, role.role) in shares]
         low = np.nanquantile(role.values[BETA], 0.2, axis=1)
         there = np.isfinite(role.values[BETA]).mean(axis=1) >= 0.8
-        for function in np.flatnonzero(there & (low >= float(params["common_share"]))).tolist():
+        for function in np.flatnonzero(there & (low >= float(params["least_share"]))).tolist():
             if role.classes[function] != "python":
                 continue
-            usual = before.get((role.job, role.role, role.functions[function]), None if not past else 0.0)
             beta = float(np.nanmedian(role.values[BETA, function]))
-            if usual is None or beta >= max(1.5 * usual, usual + 0.01):
+            usual, lasts = _step(beta, [one.get(role.functions[function], 0.0) for one in earlier])
+            if usual is None and earlier:
+                continue
+            grown = lasts and beta - (usual or 0.0) >= float(params["least_share"])
+            if grown or low[function] >= float(params["common_share"]):
                 found.append(Common(role, function, beta, usual))
     return tuple(sorted(found, key=lambda one: (-one.beta, one.role.job, one.role.role, one.name)))
 
 
-def _betas(role: Role) -> list[tuple[str, float]]:
-    return list(zip(role.functions, np.nanmedian(role.values[BETA], axis=1).tolist(), strict=True))
+def _step(beta: float, earlier: Sequence[float]) -> tuple[float | None, bool]:
+    """The largest share before a step up to `beta`, and whether the profile before is past the step; None without a
+    step."""
+    lower = [beta >= max(_GROWN * one, one + _PYTHON) for one in earlier]
+    since = len(lower)
+    while since and not lower[since - 1]:
+        since -= 1
+    if not since or not all(lower[:since]):
+        return None, False
+    return max(earlier[:since]), since < len(lower)
+
+
+def _shares(some: Sequence[Role]) -> dict[tuple[str, str], dict[str, float]]:
+    """By job and role, the median share of the critical path of each function."""
+    return {
+        (one.job, one.role): dict(
+            zip(one.functions, np.nanmedian(one.values[BETA], axis=1).tolist(), strict=True)
+        )
+        for one in some
+    }

@@ -69,6 +69,38 @@ def test_a_common_function_that_always_was_so_is_not_named() -> None:
     assert judge(ANALYZER, replace(now, history=(healthy,)))["status"] == "named"
 
 
+def hooked(severity: float, seed: int) -> Window:
+    """A profile in which the garbage of all workers takes so much more of the path."""
+    return window_of(made("common_gc" if severity else "", severity=severity, seed=seed))
+
+
+def status(*severities: float) -> str:
+    """Status of the last of these profiles, with the others before it."""
+    *past, now = [hooked(severity, seed) for seed, severity in enumerate(severities)]
+    return str(judge(ANALYZER, replace(now, history=tuple(past)))["status"])
+
+
+def test_a_small_step_of_all_workers_is_named_once_a_second_profile_shows_it() -> None:
+    assert status(0, 0, 0, 0.035) == "quiet"
+    assert status(0, 0, 0.035, 0.035) == "named"
+
+
+def test_a_step_of_all_workers_stays_named_while_a_profile_before_it_is_known() -> None:
+    assert status(0, 0.1, 0.1, 0.1) == "named"
+    assert status(0.1, 0.1, 0.1, 0.1) == "quiet"
+
+
+def test_what_all_workers_do_now_and_then_is_no_step() -> None:
+    assert status(0, 0.1, 0, 0.1) == "quiet"
+    assert status(0.1, 0, 0, 0.1, 0.1) == "quiet"
+
+
+def test_without_an_earlier_profile_a_small_share_of_all_workers_cannot_be_judged() -> None:
+    verdict = judge(ANALYZER, hooked(0.035, 1))
+    assert verdict["status"] == "quiet"
+    assert [one["name"] for one in verdict["assumptions"] if not one["holds"]] == ["history"]
+
+
 def test_two_workers_at_once_are_both_named() -> None:
     faults = [Fault("slow_nic", 7, 0.3), Fault("slow_loader", 30, 0.3)]
     one = profile(SMALL, np.random.default_rng(1), faults)
