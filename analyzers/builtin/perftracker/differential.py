@@ -24,6 +24,12 @@ SIDES: Mapping[str, tuple[int, int, int]] = MappingProxyType(
     {"python": (1, 0, 0), "compute": (1, -1, 0), "memory": (1, -1, 0), "collective": (-1, -1, 0)}
 )
 """Worse side of beta, mu and sigma, by class; 0 counts either side of sigma, and of mu and beta none."""
+_LEADING: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {"python": (BETA,), "compute": (BETA, MU), "memory": (BETA, MU), "collective": (MU,)}
+)
+"""Components that cost time, by class; one of them stands out by `_STANDS_OUT` robust deviations: an odd spread alone
+is no fault."""
+_STANDS_OUT = 3.0
 _LEAST = 0.05
 """Ratios to the median below this count as this."""
 _WIDTH = 0.01
@@ -40,6 +46,8 @@ deviations (gamma distribution of shape 3)."""
 _POINTS = 192
 """Deviations at which chances are computed; between them logarithms are interpolated."""
 _PYTHON = 0.01
+_LINK = 0.01
+"""Share of the critical path from which on a collective is pooled with the others, which use the same link."""
 _GROWN = 1.5
 """Least ratio of the share of a function on all workers to that before a step."""
 _PER_WIDTH, _MOST_LATE = 0.7, 8.0
@@ -48,6 +56,9 @@ _SLOWER = 0.5
 """Share of `least_share` from which a longer path counts where the resource is used less, too."""
 _SAME = 0.5
 """Workers that differ by this share of another's deviation are alike it."""
+_ALIKE, _HALF_NORMAL = 0.8, 0.399
+"""Share of another's deviation from which on no scatter explains it, and the median deviation of one half of a normal
+distribution."""
 _FOLD, _PER_FOLD = 4.0, 2.0
 """Workers of a role run one program: of the share of the path that a Python function takes, no tail that is learnt of a
 few workers reaches beyond so many times the median; and the nats for each doubling beyond."""
@@ -120,7 +131,7 @@ def differ(
     """The workers that differ, over all roles; `placed` is the node of each worker whose node is known."""
     apart, groups = list[Apart](), list[tuple[Role, int, int]]()
     judged = [(role, _relevant(role, float(params["least_share"]))) for role in all_roles]
-    tests = sum(int(relevant.sum()) * len(role.workers) for role, relevant in judged)
+    tests = sum(int(relevant.sum() + 1) * len(role.workers) for role, relevant in judged)
     for role, relevant in judged:
         if len(role.workers) < int(params["min_workers"]):
             continue
@@ -162,8 +173,7 @@ def _relevant(role: Role, least: float) -> Mask:
     """Functions that take enough of the critical path on some worker, or on most; of Python less is enough."""
     beta = role.values[BETA]
     top = np.nanmax(beta, axis=1)
-    python = np.array([cls == "python" for cls in role.classes])
-    return np.asarray(top >= np.where(python, min(least, _PYTHON), least))
+    return np.asarray(top >= np.where(_classes(role) == "python", min(least, _PYTHON), least))
 
 
 def _alike(one: Apart, all_roles: Sequence[Role], most: float) -> int:
@@ -175,18 +185,24 @@ def _alike(one: Apart, all_roles: Sequence[Role], most: float) -> int:
     for role in all_roles:
         if role.job != one.role.job or one.name not in role.functions:
             continue
-        alike = len(_like(role, role.functions.index(one.name), leading, off[leading]))
+        alike = len(_like(role, role.functions.index(one.name), leading, off[leading], chance=True))
         if role is one.role and alike > max(1, most * len(role.workers)):
             return alike
         total, workers = total + alike, workers + len(role.workers)
     return total if total > max(1, most * workers) else 0
 
 
-def _like(role: Role, function: int, component: int, off: float) -> list[str]:
-    """Workers of a role that differ from its median by `_SAME` of `off`, a logarithm, or more to the same side."""
+def _like(role: Role, function: int, component: int, off: float, *, chance: bool = False) -> list[str]:
+    """Workers of a role that differ from its median by `_SAME` of `off`, a logarithm, or more to the same side; with
+    `chance` also by more than the scatter of the better half explains, unless by `_ALIKE` of `off`."""
     row = role.values[component, function]
-    logs = np.log(np.maximum(row / max(float(np.nanmedian(row)), 1e-9), _LEAST))
-    return [role.workers[at] for at in np.flatnonzero(logs * np.sign(off) >= _SAME * abs(off)).tolist()]
+    logs = np.sign(off) * np.log(np.maximum(row / max(float(np.nanmedian(row)), 1e-9), _LEAST))
+    least = _SAME * abs(off)
+    if chance:
+        better = logs[logs <= 0]
+        width = float(np.median(np.abs(better - np.median(better)))) / _HALF_NORMAL
+        least = max(least, min(_LOOKED_AT * width, _ALIKE * abs(off)))
+    return [role.workers[at] for at in np.flatnonzero(logs >= least).tolist()]
 
 
 def _hosts(
@@ -223,7 +239,7 @@ def _hosts(
     if not candidates:
         return []
     worse = np.maximum(sides.T[:, :, None] * logs, 0.0)
-    joint = _joint(logs, worse, np.array([one[0] for one in candidates]), role)
+    joint = _joint(logs, worse, np.array([one[0] for one in candidates]), role.classes, role.workers)
     found = []
     for nats_of, (function, host, alike, members, middle) in zip(joint, candidates, strict=True):
         ratios = _ratios(role, medians, function, middle)
@@ -290,28 +306,55 @@ def _beyond(role: Role, function: int) -> Floats:
 def _of_role(role: Role, relevant: Mask, tests: int, params: Params) -> list[Apart]:
     least_change, least_share = float(params["least_change"]), float(params["least_share"])
     medians = role.medians()
-    logs, sides = _logs(role, medians), np.array([SIDES[cls] for cls in role.classes])
+    links = np.flatnonzero((_classes(role) == "collective") & (medians[BETA] >= _LINK))
+    logs, classes = _logs(role, medians), role.classes
+    if len(links) > 1:
+        logs, classes = np.concatenate([logs, _pooled(logs[:, links])], axis=1), (*classes, "collective")
+        relevant = np.append(relevant, True)
+    sides = np.array([SIDES[cls] for cls in classes])
     width = 1.4826 * np.nanmedian(np.abs(logs), axis=2)
     worse = np.where(sides.T[:, :, None] == 0, np.abs(logs), sides.T[:, :, None] * logs)
     worse[BETA][sides[:, BETA] == 0] = 0.0
     worse[MU][sides[:, MU] == 0] = 0.0
-    loud = np.nanmax(np.nan_to_num(worse, nan=0.0) / np.maximum(width, _WIDTH)[:, :, None], axis=(0, 2))
+    standing = np.nan_to_num(worse, nan=0.0) / np.maximum(width, _WIDTH)[:, :, None]
+    loud = np.nanmax(standing, axis=(0, 2))
     chosen = np.flatnonzero(relevant & (loud >= _LOOKED_AT))
     chosen = chosen[np.argsort(-loud[chosen], kind="stable")][:_MOST_GROUPS]
     if not len(chosen):
         return []
     late, trials = _late(role), math.log(max(1, tests))
-    evidence = _joint(logs, worse, chosen, role)
+    evidence = _joint(logs, worse, chosen, classes, role.workers)
     found = []
-    for place, function in enumerate(chosen.tolist()):
-        nats = evidence[place] - trials + _beyond(role, function)
-        if role.classes[function] != "collective":
-            nats = nats + late + _waited_for(role, function)
-        for worker in np.flatnonzero((nats >= 0) & np.isfinite(role.values[BETA, function])).tolist():
+    for place, judged in enumerate(chosen.tolist()):
+        of_all_links = judged == len(role.functions)
+        nats = evidence[place] - trials
+        if not of_all_links:
+            nats = nats + _beyond(role, judged)
+        if classes[judged] != "collective":
+            nats = nats + late + _waited_for(role, judged)
+        enough = (nats >= 0) & np.isfinite(logs[BETA, judged])
+        enough &= standing[list(_LEADING[classes[judged]]), judged].max(axis=0) >= _STANDS_OUT
+        if of_all_links:
+            enough &= logs[MU, judged] <= math.log1p(-least_change)
+        for worker in np.flatnonzero(enough).tolist():
+            function = int(links[np.nanargmin(logs[MU, links, worker])]) if of_all_links else judged
             ratios = _ratios(role, medians, function, worker)
             if _matters(role, medians, function, worker, ratios, least_change, least_share):
                 found.append(Apart(role, function, worker, min(_MOST_NATS, float(nats[worker])), ratios))
     return found
+
+
+def _classes(role: Role) -> NDArray[np.str_]:
+    return np.array(role.classes, dtype=np.str_)
+
+
+def _pooled(logs: Floats) -> Floats:
+    """Mean over functions that use one resource, shape (3, functions, workers) to (3, 1, workers): a fault of the
+    resource shows in all of them, chance does not."""
+    known = np.isfinite(logs)
+    count = known.sum(axis=1, keepdims=True)
+    total = np.where(known, logs, 0.0).sum(axis=1, keepdims=True)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _late(role: Role) -> Floats:
@@ -323,7 +366,7 @@ def _late(role: Role) -> Floats:
 def _waits_less(role: Role) -> tuple[Floats, float]:
     """By how much less of the path each worker is in collectives than the median, shape (workers,), and the robust
     deviation of that; 0 without collectives. The median stands in for a row that is missing."""
-    collective = np.array([cls == "collective" for cls in role.classes])
+    collective = _classes(role) == "collective"
     if not collective.any():
         return np.zeros(len(role.workers)), 0.0
     beta = role.values[BETA][collective]
@@ -352,16 +395,18 @@ def _logs(role: Role, medians: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(role.values / size, _LEAST)))
 
 
-def _joint(logs: Floats, worse: Floats, chosen: NDArray[np.int64], role: Role) -> Floats:
+def _joint(
+    logs: Floats, worse: Floats, chosen: NDArray[np.int64], classes: Sequence[str], workers: tuple[str, ...]
+) -> Floats:
     """Evidence of each worker in nats, by Fisher's method over the components; shape (chosen, workers)."""
     better, at = [], []
     for function in chosen.tolist():
-        sides = SIDES[role.classes[function]]
+        sides = SIDES[classes[function]]
         for component in (BETA, MU, SIGMA):
-            better.append(_better(logs[component, function], sides[component], role.workers))
+            better.append(_better(logs[component, function], sides[component], workers))
             at.append((function, component))
     tails = learn(better, _WIDTH)
-    total = np.zeros((len(chosen), len(role.workers)))
+    total = np.zeros((len(chosen), len(workers)))
     for group, (function, component) in enumerate(at):
         off = np.maximum(np.nan_to_num(worse[component, function], nan=0.0), 0.0)
         points = np.linspace(0.0, max(float(off.max()), 1e-6), _POINTS)

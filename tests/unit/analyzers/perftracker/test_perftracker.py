@@ -132,6 +132,14 @@ def test_a_role_of_too_few_workers_is_inconclusive() -> None:
     assert (verdict["status"], "has 2 workers" in (verdict["reason"] or "")) == ("inconclusive", True)
 
 
+def test_a_link_that_is_used_less_in_all_collectives_is_found_among_workers_that_differ_much() -> None:
+    one = made(spread=0.1, seed=0)
+    links = [at for at, function in enumerate(one.functions) if function.cls == "collective"]
+    assert len(links) > 2
+    one.values[1:, links, 7] *= 0.7
+    assert named(one) == [WORKER]
+
+
 def test_several_profiles_of_a_window_are_averaged() -> None:
     window: Window = window_of(made())
     sums = window.sums["profiles"]
