@@ -316,8 +316,8 @@ def _of_role(role: Role, relevant: Mask, tests: int, params: Params) -> list[Apa
     worse = np.where(sides.T[:, :, None] == 0, np.abs(logs), sides.T[:, :, None] * logs)
     worse[BETA][sides[:, BETA] == 0] = 0.0
     worse[MU][sides[:, MU] == 0] = 0.0
-    standing = np.nan_to_num(worse, nan=0.0) / np.maximum(width, _WIDTH)[:, :, None]
-    loud = np.nanmax(standing, axis=(0, 2))
+    deviations = np.nan_to_num(worse, nan=0.0) / np.maximum(width, _WIDTH)[:, :, None]
+    loud = np.nanmax(deviations, axis=(0, 2))
     chosen = np.flatnonzero(relevant & (loud >= _LOOKED_AT))
     chosen = chosen[np.argsort(-loud[chosen], kind="stable")][:_MOST_GROUPS]
     if not len(chosen):
@@ -333,7 +333,7 @@ def _of_role(role: Role, relevant: Mask, tests: int, params: Params) -> list[Apa
         if classes[judged] != "collective":
             nats = nats + late + _waited_for(role, judged)
         enough = (nats >= 0) & np.isfinite(logs[BETA, judged])
-        enough &= standing[list(_LEADING[classes[judged]]), judged].max(axis=0) >= _STANDS_OUT
+        enough &= deviations[list(_LEADING[classes[judged]]), judged].max(axis=0) >= _STANDS_OUT
         if of_all_links:
             enough &= logs[MU, judged] <= math.log1p(-least_change)
         for worker in np.flatnonzero(enough).tolist():
