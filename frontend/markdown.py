@@ -17,6 +17,8 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
+from incidents.domain import markdown
+
 _TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
     *("h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
@@ -69,34 +71,20 @@ def _lower_headings(state: StateCore) -> None:
 
 
 def _parser(*without: str) -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True})
-    parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline", "image", *without])
-    parser.core.ruler.push("bare_links", _link)
-    parser.core.ruler.push("lower_headings", _lower_headings)
-    return parser
+    made = markdown.parser(*without)
+    made.core.ruler.push("bare_links", _link)
+    made.core.ruler.push("lower_headings", _lower_headings)
+    return made
 
 
 _parser_without = lru_cache(maxsize=4)(_parser)
-_BRACKETS = 500
-"""The time to look for `[text](address)` grows with the square of the brackets; with more they stay as they are."""
-_CELLS = 10_000
-"""A row that leaves cells out gets them all the same: a comment of 6 kB would fill a page of 700 kB."""
-
-
-def _too_much(text: str) -> Iterator[str]:
-    """The rules that would cost too much for this text, or make too much of it."""
-    if text.count("[") > _BRACKETS:
-        yield from ("link", "reference")
-    lines = text.splitlines()
-    if len(lines) * max((line.count("|") for line in lines), default=0) > _CELLS:
-        yield "table"
 
 
 @lru_cache(maxsize=1024)
 def render(text: str) -> SafeString:
     """The HTML of a comment; what a browser would run or load is not in it, whatever was written."""
     clean = nh3.clean(
-        _parser_without(*_too_much(text)).render(text),
+        _parser_without(*markdown.too_much(text)).render(text),
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         url_schemes=_SCHEMES,

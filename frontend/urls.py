@@ -67,6 +67,7 @@ urlpatterns = [
     path("incidents/<int:number>/questions", questions.questions, name="questions"),
     path("incidents/<int:number>/review", review.review, name="review"),
     path("incidents/<int:number>/review.md", review.review_markdown, name="review_markdown"),
+    path("incidents/<int:number>/review.pdf", review.review_pdf, name="review_pdf"),
     path("incidents/<int:number>/review/<slug:verb>", review.review_act, name="review_act"),
     path("incidents/<int:number>/teams", similar.teams, name="likely_teams"),
     path(

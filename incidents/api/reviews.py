@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers as s
 from rest_framework.exceptions import NotFound
@@ -16,6 +18,7 @@ from incidents.api.inputs import context, fields
 from incidents.domain.values import InvalidValueError
 from incidents.reviews import commands
 from incidents.reviews.models import Review
+from incidents.reviews.pdf import pdf_of
 
 MOST = 500
 CHANGED = {
@@ -114,6 +117,17 @@ class ReviewView(ReviewAPI):
         return _answer(commands.find(reference))
 
 
+class ReviewPDFView(ReviewAPI):
+    @extend_schema(
+        operation_id="incidents_review_pdf",
+        responses={(200, "application/pdf"): OpenApiTypes.BINARY, **CHANGED},
+    )
+    def get(self, request: Request, reference: str) -> HttpResponse:
+        """The review of an incident with its actions as PDF; 404 before it is drafted."""
+        parameters(request)
+        return pdf_response(commands.find(reference))
+
+
 class ReviewActionsView(ReviewAPI):
     @extend_schema(
         operation_id="incidents_review_add_action",
@@ -159,6 +173,12 @@ class OpenActionsView(ReviewAPI):
         ]
         found.sort(key=lambda one: (one["due"] or "9999", one["incident"], one["id"]))
         return Response({"results": found[:MOST]})
+
+
+def pdf_response(row: Review) -> HttpResponse:
+    """The PDF of a review, to be saved as a file."""
+    name = f'attachment; filename="review-{row.number}.pdf"'
+    return HttpResponse(pdf_of(row), content_type="application/pdf", headers={"Content-Disposition": name})
 
 
 def _answer(row: Review) -> Response:

@@ -34,7 +34,13 @@ from incidents.api.proposals import ProposalsView
 from incidents.api.questions import AnswerQuestionView, QuestionsView, RequestProbeView
 from incidents.api.remediation.mitigation import MitigationView
 from incidents.api.remediation.views import REQUEST_SCOPE, RemediationAnswersView, RemediationView
-from incidents.api.reviews import OpenActionsView, ReviewActionsView, ReviewActionView, ReviewView
+from incidents.api.reviews import (
+    OpenActionsView,
+    ReviewActionsView,
+    ReviewActionView,
+    ReviewPDFView,
+    ReviewView,
+)
 from incidents.api.routing.preview import ExplainView, ReplayView
 from incidents.api.routing.services import ServicesView
 from incidents.api.routing.views import RoutesView
@@ -279,6 +285,7 @@ urlpatterns = [
         name="api-incident-answer-question",
     ),
     path("incidents/<str:reference>/review", ReviewView.as_view(), name="api-incident-review"),
+    path("incidents/<str:reference>/review/pdf", ReviewPDFView.as_view(), name="api-incident-review-pdf"),
     path(
         "incidents/<str:reference>/review/actions",
         ReviewActionsView.as_view(),

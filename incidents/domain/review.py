@@ -159,6 +159,21 @@ def _plain(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
+# Export
+# ----------------------------------------------------------------------------------------------------------
+def exported(text: str, actions: Sequence[Action]) -> str:
+    """The text and, below it, the actions. Markdown."""
+    if not actions:
+        return text
+    rows = [f"| {_plain(one.text)} | {_plain(one.owner)} | {one.due} | {_done(one)} |" for one in actions]
+    head = "## Actions\n\n| Action | Owner | Due | Done |\n| --- | --- | --- | --- |\n"
+    return f"{text.rstrip()}\n\n{head}{chr(10).join(rows)}\n"
+
+
+def _done(one: Action) -> str:
+    return f"{one.done_at[:10]} {_plain(actor_name(one.done_by))}".strip() if one.done_at else "open"
+
+
 # Actions
 # ----------------------------------------------------------------------------------------------------------
 def actions_from(stored: Iterable[Mapping[str, Any]]) -> list[Action]:

@@ -13,8 +13,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from frontend.views.pages import context_of, page, show, user_name
 from incidents import queries
+from incidents.api.reviews import pdf_response
 from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.permissions import ForbiddenError
+from incidents.domain.review import exported
 from incidents.people.permissions import refusals
 from incidents.reviews import commands
 from incidents.reviews.models import Review
@@ -109,15 +111,30 @@ def _render(
 @page
 @require_safe
 def review_markdown(_: HttpRequest, number: int) -> HttpResponse:
-    try:
-        row = commands.find(str(number))
-    except commands.UnknownReviewError as unknown:
-        raise Http404(str(unknown)) from None
+    row = _found(number)
     headers = {
         "Content-Disposition": f'attachment; filename="review-{number}.md"',
         "X-Content-Type-Options": "nosniff",
     }
-    return HttpResponse(row.text, content_type="text/markdown; charset=utf-8", headers=headers)
+    text = exported(row.text, commands.actions_of(row))
+    return HttpResponse(text, content_type="text/markdown; charset=utf-8", headers=headers)
+
+
+@page
+@require_safe
+def review_pdf(request: HttpRequest, number: int) -> HttpResponse:
+    try:
+        return pdf_response(_found(number))
+    except CommandRefusedError as error:
+        reason = f"{error.reason[:1].upper()}{error.reason[1:]}."
+        return _render(request, number, {"verb": "pdf", "reason": reason}, 409)
+
+
+def _found(number: int) -> Review:
+    try:
+        return commands.find(str(number))
+    except commands.UnknownReviewError as unknown:
+        raise Http404(str(unknown)) from None
 
 
 @page

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pypdf import PdfReader
 
 from incidents import commands
 from incidents.domain.incident.commands import Report
@@ -119,3 +121,35 @@ def test_the_console_drafts_edits_and_keeps_what_was_typed(number: int) -> None:
         'action="'
         not in client.get(address).content.decode().partition("<aside>")[2].partition("</aside>")[0]
     )
+
+
+def test_a_review_is_exported_as_pdf_with_its_actions(number: int) -> None:
+    client = Client(headers={"Authorization": f"Bearer {keys.create('reader', ['incidents:read'])}"})
+    path = f"/api/v1/incidents/{number}/review/pdf"
+    missing = client.get(path)
+    assert (missing.status_code, "draft it first" in missing.json()["detail"]) == (404, True)
+    reviews.begin(str(number), ALICE)
+    reviews.add_action(str(number), {"text": "Buy *spares*", "owner": "alice", "due": "2026-12-24"}, ALICE)
+    answer = client.get(path)
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/pdf")
+    assert answer["Content-Disposition"] == f'attachment; filename="review-{number}.pdf"'
+    text = _text_of(answer.content)
+    for told in ("Disk `slow` | <b>", "Who was called", "Buy *spares* alice 2026-12-24 open"):
+        assert told in text, told
+    key = keys.create("sender", ["alerts"])
+    assert Client(headers={"Authorization": f"Bearer {key}"}).get(path).status_code == 403
+    console = Client()
+    console.force_login(User.objects.get(username="alice"))
+    reviews.write(str(number), "- a\n" * 3_000 + "- b", 2, ALICE)
+    assert "at most 3,000 lines" in client.get(path).json()["detail"]
+    refused = console.get(f"/incidents/{number}/review.pdf")
+    assert (refused.status_code, "at most 3,000 lines" in refused.content.decode()) == (409, True)
+    reviews.write(str(number), "## Who was called\n", 3, ALICE)
+    assert f"/incidents/{number}/review.pdf" in console.get(f"/incidents/{number}/review").content.decode()
+    assert "Who was called" in _text_of(console.get(f"/incidents/{number}/review.pdf").content)
+    assert "| Buy \\*spares\\* | alice |" in console.get(f"/incidents/{number}/review.md").content.decode()
+
+
+def _text_of(pdf: bytes) -> str:
+    text = " ".join(page.extract_text() for page in PdfReader(BytesIO(pdf)).pages)
+    return " ".join(text.split())
