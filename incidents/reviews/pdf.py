@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-import typst
 from markdown_it.tree import SyntaxTreeNode
 
 from incidents.domain.incident.decide import CommandRefusedError
@@ -82,6 +81,8 @@ def pdf_of(row: Review) -> bytes:
     parts = sum(1 + len(one.children or ()) for one in tokens)
     if parts > MOST_PARTS or max((one.level for one in tokens), default=0) > DEEPEST:
         blocks = [{"kind": "code_block", "content": text, "level": 1, "href": "", "children": []}]
+    import typst  # a library of 80 MB, which no other request needs
+
     pdf: bytes = typst.compile(
         TEMPLATE.encode(), sys_inputs={"review": json.dumps({**review, "blocks": blocks})}
     )
