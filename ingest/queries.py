@@ -31,6 +31,7 @@ from ingest.db.server_watch import answers as database_answers
 from ingest.log.append import CHANNEL as LOG_CHANNEL
 from ingest.log.configuration_events import changes_of_receipt, configured
 from ingest.log.move import status as cold_log
+from ingest.log.move import unreadable as unreadable_log
 from ingest.log.parts import empty as empty_log_parts
 from ingest.log.read import Place as FollowerPlace
 from ingest.log.read import begun as begun_streams
@@ -65,10 +66,12 @@ from ingest.log.types import (
 from ingest.log.types import registered as registered_event_types
 from ingest.telemetry.cold.status import ColdStatus as ColdTelemetry
 from ingest.telemetry.cold.status import cold_status as cold_telemetry
+from ingest.telemetry.cold.status import unreadable as unreadable_telemetry
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
 from ingest.telemetry.kinds.declare import is_component, natural
 from ingest.telemetry.store.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.store.receipts import receipt as telemetry_receipt
+from ingest.telemetry.store.sharding import problems as sharding_problems
 from ingest.telemetry.store.tables import overdue as overdue_telemetry
 from ingest.telemetry.store.tables import whole_for as telemetry_whole_for
 from ingest.telemetry.windows.late_rows import LateRows, late_rows
@@ -203,12 +206,15 @@ __all__ = [
     "registered_event_types",
     "reported_change",
     "rfc3339",
+    "sharding_problems",
     "slots_of",
     "telemetry_receipt",
     "telemetry_whole_for",
     "topology_at",
     "topology_snapshot",
     "unread_deliveries",
+    "unreadable_log",
+    "unreadable_telemetry",
     "unsealed_since",
     "watermark",
     "watermark_age",

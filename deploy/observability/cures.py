@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import connection
+
+from ingest.queries import cold_log, sharding_problems, unreadable_log, unreadable_telemetry
 
 CURES = {
     "database: does not": "start Postgres, or correct DATABASE_URL",
@@ -26,6 +29,13 @@ CURES = {
     "on call: ": "each of them adds a contact method under Settings, Notifications",
     "telemetry: ": "run `manage.py move_telemetry`, which says why (docs: operate/cold-telemetry)",
     "old log: ": "run `manage.py move_log`, which says why (docs: operate/cold-log)",
+    "files: DOSSIER_LOG_HOT": "set DOSSIER_TELEMETRY_COLD to a directory that all machines share, or to a bucket",
+    "files: ": "mount or restore that directory on this machine, or correct DOSSIER_TELEMETRY_COLD",
+    "sharding: tables": "stop Dossier, run `manage.py shard_telemetry`, start it again (docs: operate/sharding)",
+    "sharding: max": "raise it on every node to max_connections and restart Postgres",
+    "sharding: DOSSIER": "set it to 1d on all machines and restart Dossier",
+    "sharding: ": "create the extension citus on every node, then run `manage.py shard_telemetry`",
+    "log: parts": "end sessions that read log_event for hours (pg_stat_activity); the next sweep drops them",
     "log: ": "start `manage.py up` or `manage.py run worker` somewhere; see worker.log",
     "retention: ": "start a worker; end sessions that read that table for hours (pg_stat_activity)",
     "integration ": "correct or replace the key at the sender (Settings, Integrations has its last refusals)",
@@ -65,3 +75,18 @@ def server() -> list[str]:
     if used > most * MOST_USED:
         found.append(f"database: connections: {used} of {most} are in use")
     return found
+
+
+def files() -> list[str]:
+    """Old telemetry and old parts of the log that this machine cannot read, or that cannot move."""
+    found = []
+    if settings.LOG_HOT and not settings.TELEMETRY_COLD:
+        found.append("files: DOSSIER_LOG_HOT is set without DOSSIER_TELEMETRY_COLD; no part of the log moves")
+    if staying := cold_log().staying:
+        found.append(f"log: parts in files that stay in Postgres for more than an hour: {staying}")
+    return found + [f"files: {why}" for why in (unreadable_log(), unreadable_telemetry()) if why]
+
+
+def sharding() -> list[str]:
+    """Telemetry on several nodes of Citus."""
+    return [f"sharding: {one}" for one in sharding_problems()]

@@ -253,8 +253,9 @@ def advice() -> list[str]:
         found.append(
             f"telemetry: old rows should have moved into files {waits.total_seconds() / 3600:.0f} hours ago"
         )
-    if (waiting := cold_log().overdue) > 1:
-        found.append(f"old log: {waiting} parts should have moved into files")
+    if (old := cold_log()).overdue > 1:
+        unsealed = f"; no seal covers {old.unsealed} of them" if old.unsealed else ""
+        found.append(f"old log: {old.overdue} parts should have moved into files{unsealed}")
     if not empty_log_parts():
         found.append("log: no part is made ahead; each is made when an append finds none")
     if late := {kind: by for kind, by in overdue_telemetry(now_utc()).items() if by > DROPPED_LATE}:

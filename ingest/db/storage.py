@@ -80,6 +80,23 @@ def delete(name: str) -> None:
         system.delete_file(f"{root}/{name}")
 
 
+def unreadable_file(files: Sequence[tuple[str, int]]) -> str | None:
+    """Reason why one of these files, with so many rows each, cannot be read on this machine."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for name, rows in files:
+        try:
+            system, root = storage()
+            with system.open_input_file(f"{root}/{name}") as opened:
+                found = pq.ParquetFile(opened).metadata.num_rows
+        except (ColdStorageError, OSError, pa.ArrowException) as error:
+            return f"{name} cannot be read: {error}"
+        if found != rows:
+            return f"{name} holds {found} rows instead of {rows}"
+    return None
+
+
 def duckdb_source(session: duckdb.DuckDBPyConnection, names: Sequence[str], schema: pa.Schema) -> str:
     """Name of the files in a query."""
     import pyarrow.dataset as ds

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 from uuid import uuid4
 
@@ -24,12 +25,14 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
 from ingest.db import database
-from ingest.db.storage import ColdStorageError, Output, delete
+from ingest.db.storage import ColdStorageError, Output, delete, unreadable_file
 from ingest.log import seals, source
 from ingest.log.types import Position
 
 LOCK_PATIENCE = "200ms"
 """Longest wait of appends for a part to leave the log; where it takes longer, the next call tries again."""
+
+STAYS_AFTER = source.READERS_GONE_AFTER + timedelta(hours=1)
 
 
 @dataclass(slots=True)
@@ -45,12 +48,15 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class ColdLog:
-    """Parts in files, their events and bytes, and the parts that should be in files and are not."""
+    """Parts in files, their events and bytes. `overdue`: parts that should be in files and are not, `unsealed` of them
+    for want of a seal; `staying`: parts that are in files and have not left Postgres for STAYS_AFTER."""
 
     parts: int
     events: int
     bytes: int
     overdue: int
+    unsealed: int
+    staying: int
 
 
 def move_old(now: datetime, keep: int | None = None) -> Moved:
@@ -73,31 +79,44 @@ def status(keep: int | None = None) -> ColdLog:
     """Amounts of the log in files."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*), coalesce(sum(events), 0), coalesce(sum(bytes), 0) FROM log_cold WHERE state <> 'writing'"
+            "SELECT count(*), coalesce(sum(events), 0), coalesce(sum(bytes), 0),"
+            " count(*) FILTER (WHERE state <> 'moved' AND changed_at < %s)"
+            " FROM log_cold WHERE state <> 'writing'",
+            (database.now() - STAYS_AFTER,),
         )
-        parts, events, size = cursor.fetchone()
-    return ColdLog(int(parts), int(events), int(size), len(_due(keep)))
+        parts, events, size, staying = cursor.fetchone()
+    full, due = _full(keep), _due(keep)
+    return ColdLog(int(parts), int(events), int(size), len(full), len(full) - len(due), int(staying))
+
+
+def unreadable() -> str | None:
+    """Reason why this machine cannot read the oldest or the newest part in files."""
+    from ingest.log import cold
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT file, events FROM log_cold WHERE state <> 'writing' ORDER BY first")
+        found = cursor.fetchall()
+    ends = dict.fromkeys((*found[:1], *found[-1:]))
+    return unreadable_file(
+        [(name(file), rows) for file, rows in ends for name in (cold.events_of, cold.streams_of)]
+    )
 
 
 def _due(keep: int | None) -> list[source.Part]:
-    """The parts that are to move, the oldest first."""
+    """The parts that are to move and can, the oldest first."""
+    full = _full(keep)
+    newest = seals.newest_seal() if full else None
+    covered = Position.parse(newest.body["upto"]) if newest else Position.START
+    return list(takewhile(lambda part: part.last is not None and part.last <= covered, full))
+
+
+def _full(keep: int | None) -> list[source.Part]:
+    """Closed parts beyond those that stay, which are not in files; the oldest first."""
     hot = settings.LOG_HOT if keep is None else keep
     if not settings.TELEMETRY_COLD or not hot:
         return []
-    closed = list[source.Part]()
-    for part in source.parts():
-        if part.last is None:
-            break
-        closed.append(part)
-    newest = seals.newest_seal()
-    covered = Position.parse(newest.body["upto"]) if newest else Position.START
-    due = list[source.Part]()
-    for part in closed[: max(0, len(closed) - hot)]:
-        if part.last is None or part.last > covered:
-            break
-        if part.file is None:
-            due.append(part)
-    return due
+    closed = list(takewhile(lambda part: part.last is not None, source.parts()))
+    return [part for part in closed[: max(0, len(closed) - hot)] if part.file is None]
 
 
 # Written, and read back

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from deploy import processes
-from deploy.observability.cures import cure, server
+from deploy.observability.cures import cure, files, server, sharding
 from deploy.observability.health import AS_ROOT, advice, delays, node_warnings, reasons, secrets
 from ingest.commands import watch_database
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
         finally:
             watch.close()
         if not any(one.startswith("database") for one in found):
-            found += [*([lost] if (lost := secrets()) else []), *server(), *advice()]
+            found += [*([lost] if (lost := secrets()) else []), *server(), *files(), *sharding(), *advice()]
         for one in found:
             self.stdout.write(one)
             if known := cure(one):

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import connection
 
+from ingest.db.storage import unreadable_file
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store.tables import existing
 
@@ -36,6 +37,14 @@ def cold_status(now: datetime) -> ColdStatus:
         ends = [spans[0][1] for kind in KINDS.values() if kind.is_event and (spans := _filled(kind.name))]
         overdue = timedelta(seconds=max(0.0, limit - min(ends, default=limit)))
     return ColdStatus(int(files), int(rows), int(size), overdue)
+
+
+def unreadable() -> str | None:
+    """Reason why this machine cannot read the oldest or the newest file."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT file, rows FROM telemetry_cold WHERE state = 'cold' ORDER BY until, id")
+        found = cursor.fetchall()
+    return unreadable_file(list(dict.fromkeys((*found[:1], *found[-1:]))))
 
 
 def _filled(kind: str) -> list[tuple[int, int]]:

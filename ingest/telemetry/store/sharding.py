@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import OperationalError, connection, transaction
 
 from ingest.log.types import Position
-from ingest.telemetry.store.tables import SHOWN, forget
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.store.tables import SHOWN, forget, is_sharded, table
 
 COLUMN = "region"
 """Distribution column: every key of a sharded table holds it, every statement of a window binds it."""
@@ -107,6 +109,28 @@ def distribute(tables: list[str]) -> None:
                 cursor.execute(
                     "SELECT create_distributed_table(%s, %s, colocate_with => %s)", (name, COLUMN, beside)
                 )
+
+
+def problems() -> list[str]:
+    """Settings under which telemetry on several nodes fails or is slow; none where it lies on one."""
+    if not is_sharded():
+        return []
+    if not has_citus():
+        return ["this database is prepared for Citus and has none"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT logicalrelid::regclass::text FROM pg_dist_partition")
+        wanted = {*REFERENCES, SHOWN, *(table(kind) for kind in KINDS.values())}
+        left = sorted(wanted - {name for (name,) in cursor.fetchall()})
+        cursor.execute(
+            "SELECT current_setting('max_prepared_transactions')::int, current_setting('max_connections')::int"
+        )
+        prepared, connections = cursor.fetchone()
+    found = [f"tables are on the coordinator only: {', '.join(left)}"] if left else []
+    if prepared < connections:
+        found.append(f"max_prepared_transactions is {prepared}, below max_connections ({connections})")
+    if timedelta(days=1) > settings.TELEMETRY_PARTITION_INTERVAL:
+        found.append("DOSSIER_TELEMETRY_PARTITION_INTERVAL is below a day, and each partition has 32 shards")
+    return found
 
 
 _EXPECTED = """

@@ -49,4 +49,8 @@ class Command(BaseCommand):
 
 def _counted(keep: int | None) -> str:
     now = status(keep)
-    return f"In files: {now.events:,} events in {now.parts:,} parts, {now.bytes:,} bytes; {now.overdue:,} parts to move"
+    unsealed = f", {now.unsealed:,} of them without a seal" if now.unsealed else ""
+    return (
+        f"In files: {now.events:,} events in {now.parts:,} parts, {now.bytes:,} bytes; {now.overdue:,} parts to move"
+        f"{unsealed}"
+    )

@@ -21,7 +21,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from deploy.observability import health
+from deploy.observability import cures, health
 from ingest.db.storage import ColdStorageError, Output, storage
 from ingest.log import append, cold, heads, move, parts, read, seals, source, types
 from ingest.log.append import NewStream
@@ -547,3 +547,48 @@ def test_doctor_and_the_metrics_tell_of_parts_that_should_have_moved() -> None:
     answer = Client().get("/metrics").content.decode()
     assert "dossier_log_cold_events 14.0" in answer
     assert "dossier_log_cold_overdue_parts 0.0" in answer
+
+
+def test_doctor_tells_of_parts_that_cannot_move_for_want_of_a_seal() -> None:
+    for number in (1, END, 2 * END, 3 * END):
+        draw(number)
+        say("talk/1", "a")
+        parts.maintain()
+    assert "old log: 2 parts should have moved into files; no seal covers 2 of them" in health.advice()
+    assert moved("--status")[0].endswith("2 parts to move, 2 of them without a seal")
+    seals.seal()
+    assert "old log: 2 parts should have moved into files" in health.advice()
+
+
+@pytest.mark.usefixtures("three_parts")
+def test_doctor_tells_of_files_that_this_machine_cannot_read(directory: Path, settings: Settings) -> None:
+    assert cures.files() == []
+    move_old(now())
+    assert cures.files() == []
+    elsewhere = directory.rename(directory.with_name("unmounted"))
+    (line,) = cures.files()
+    assert line.startswith("files: log/000000000000000-")
+    assert "cannot be read" in line
+    assert (
+        cures.cure(line)
+        == "mount or restore that directory on this machine, or correct DOSSIER_TELEMETRY_COLD"
+    )
+    elsewhere.rename(directory)
+    settings.TELEMETRY_COLD = ""
+    hot, file = cures.files()
+    assert hot == "files: DOSSIER_LOG_HOT is set without DOSSIER_TELEMETRY_COLD; no part of the log moves"
+    assert (
+        cures.cure(hot) == "set DOSSIER_TELEMETRY_COLD to a directory that all machines share, or to a bucket"
+    )
+    assert "DOSSIER_TELEMETRY_COLD is not set" in file
+
+
+@pytest.mark.usefixtures("three_parts")
+def test_doctor_tells_of_parts_in_files_that_do_not_leave_postgres() -> None:
+    move_old(now())
+    assert cures.files() == []
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE log_cold SET changed_at = changed_at - interval '2 hours'")
+    assert cures.files() == ["log: parts in files that stay in Postgres for more than an hour: 2"]
+    move_old(later())
+    assert cures.files() == []

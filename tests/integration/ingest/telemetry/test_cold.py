@@ -23,7 +23,7 @@ from hypothesis import settings as trials
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from deploy.observability import health
+from deploy.observability import cures, health
 from ingest.db import database
 from ingest.db.storage import ColdStorageError, storage
 from ingest.log.read import watermark
@@ -311,6 +311,12 @@ def test_doctor_and_the_metrics_tell_of_rows_that_should_have_moved(settings: Se
     move_old(LATER, HOT)
     assert not [line for line in health.advice() if line.startswith("telemetry:")]
     assert "dossier_telemetry_cold_rows 1.0" in Client().get("/metrics").content.decode()
+    assert cures.files() == []
+    for path in Path(settings.TELEMETRY_COLD).rglob("*.parquet"):
+        path.unlink()
+    (line,) = cures.files()
+    assert line.startswith("files: unit_failure/")
+    assert "cannot be read" in line
 
 
 @pytest.fixture

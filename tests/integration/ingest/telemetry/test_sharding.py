@@ -30,6 +30,7 @@ from pytest_django import DjangoDbBlocker, Settings
 
 from analyzers import registry
 from deploy import env
+from deploy.observability import cures
 from ingest.log.read import watermark
 from ingest.queries import Position, read_window
 from ingest.telemetry.cold.move import move_old
@@ -411,3 +412,35 @@ def test_a_window_holds_no_row_that_its_node_shows_beyond_the_position() -> None
     fail(5)
     node_commits()
     assert (counted(position), counted()) == (2, 7)
+
+
+@pytest.mark.usefixtures("log_database")
+def test_doctor_tells_of_tables_and_settings_that_do_not_fit_several_nodes(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    settings.TELEMETRY_PARTITION_INTERVAL = timedelta(hours=1)
+    assert cures.sharding() == []
+    sharding.prepare()
+    (line,) = cures.sharding()
+    assert line == "sharding: this database is prepared for Citus and has none"
+    monkeypatch.setattr(sharding, "has_citus", lambda: True)
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW max_connections")
+        (most,) = cursor.fetchone()
+        cursor.execute(
+            "CREATE TABLE pg_dist_partition AS SELECT unnest(%s::text[])::regclass AS logicalrelid",
+            (
+                [
+                    *sharding.REFERENCES,
+                    tables.SHOWN,
+                    *(f"telemetry_{name}" for name in KINDS if name != "probe"),
+                ],
+            ),
+        )
+    found = cures.sharding()
+    assert found == [
+        "sharding: tables are on the coordinator only: telemetry_probe",
+        f"sharding: max_prepared_transactions is 0, below max_connections ({most})",
+        "sharding: DOSSIER_TELEMETRY_PARTITION_INTERVAL is below a day, and each partition has 32 shards",
+    ]
+    assert len({cures.cure(one) for one in (line, *found)}) == 4
