@@ -29,7 +29,7 @@ from ingest.db.database import now as now_utc
 from ingest.db.database import skew as clock_skew
 from ingest.db.server_watch import answers as database_answers
 from ingest.log.append import CHANNEL as LOG_CHANNEL
-from ingest.log.configuration_events import changes_of_receipt, configured
+from ingest.log.configuration_events import changes_of_receipt, configured, newest_configured
 from ingest.log.move import status as cold_log
 from ingest.log.move import unreadable as unreadable_log
 from ingest.log.parts import empty as empty_log_parts
@@ -180,6 +180,7 @@ __all__ = [
     "moment_of",
     "names_of_changed",
     "natural",
+    "newest_configured",
     "newest_seal",
     "now_utc",
     "open_alerts",

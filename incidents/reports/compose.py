@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
+
 from analyzers.queries import analyzers, judge_span, runs_with_window_ending
 from incidents.domain.incident.nodes import can_be_mitigated
 from incidents.domain.routing.rules import Subject, team_of
 from incidents.domain.values import rfc3339
+from incidents.incident.models import IncidentRow
 from incidents.remediation.mitigation import advice
 from incidents.reports.alert_rules import alert_rules, rules_json
 from incidents.reports.changes import changes
@@ -21,6 +24,7 @@ from incidents.reports.on_call_load import load_json, on_call_load
 from incidents.reports.periods import Period
 from incidents.reports.runs import blamed, counted, outcome
 from incidents.reports.validations import validations
+from incidents.reviews.queries import due_actions
 from incidents.scorecards.queries import cards_as_of
 from incidents.teams.models import routing_table
 from ingest.queries import Position, regions
@@ -72,6 +76,7 @@ def compose(
         "validations": validations(schedule.team, start, end, upto),
         "lemons": _lemons(schedule, end, upto, tell),
         "mitigations": _mitigations(incidents, end),
+        "review_actions": _review_actions(schedule, period, upto),
         "on_call": _on_call(schedule, start, end, upto, tell),
         "alert_rules": _alert_rules(schedule, start, end, upto, tell),
     }
@@ -103,6 +108,27 @@ def _mitigations(incidents: Sequence[ReportedIncident], end: datetime) -> list[J
                 }
             )
     return sorted(lines, key=lambda line: (-line["gpu_hours"]["wait"], line["number"]))[:MOST_ROWS]
+
+
+def _review_actions(schedule: ReportSchedule, period: Period, upto: Position) -> Json | None:
+    """Actions of reviews that were due by the end of the period and not done; None without any. Team and region are
+    those that the incident has now."""
+    due = due_actions(period.last, upto)
+    incidents = IncidentRow.objects.filter(number__in={number for number, _ in due})
+    known = {row.number: row for row in incidents.only("number", "title", "team", "region")}
+    lines = [
+        {
+            **one.as_json(),
+            "number": number,
+            "title": row.title,
+            "url": f"{settings.PUBLIC_URL}/incidents/{number}/review",
+        }
+        for number, one in due
+        if (row := known.get(number)) is not None
+        and schedule.team in ("", row.team)
+        and schedule.region in ("", row.region)
+    ]
+    return {"actions": lines[:MOST_ROWS], "of": len(lines)} if lines else None
 
 
 def _lemons(

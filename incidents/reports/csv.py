@@ -29,6 +29,7 @@ def csv_of(report: Body) -> str:
         _incidents,
         _analyses,
         _mitigations,
+        _review_actions,
         _validations,
         _lemons,
         _repairs,
@@ -128,6 +129,17 @@ def _mitigations(report: Body) -> Iterator[Row]:
                 "title": one["title"],
                 "outcome": name,
             }
+
+
+def _review_actions(report: Body) -> Iterator[Row]:
+    for one in (report.get("review_actions") or {"actions": ()})["actions"]:
+        yield {
+            "section": "review action",
+            "name": f"#{one['number']}",
+            "title": one["text"],
+            "outcome": one["owner"],
+            "last": one["due"],
+        }
 
 
 def _validations(report: Body) -> Iterator[Row]:

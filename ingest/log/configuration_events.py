@@ -17,7 +17,7 @@ from django.db import transaction
 from ingest.db import database
 from ingest.log.append import append
 from ingest.log.events import CONFIGURED
-from ingest.log.read import head, read_stream, read_transaction
+from ingest.log.read import head, read_newest, read_stream, read_transaction
 from ingest.log.types import Context, Event, Json, NewEvent, Position
 
 _RECEIPT = re.compile(r"c-([0-9a-f]{1,4})-([0-9a-f]{1,16})")
@@ -80,3 +80,8 @@ def changes_of_receipt(receipt: str) -> list[Event]:
 def configured(kind: str, key: str) -> list[Event]:
     """Every change of one thing, the first one first."""
     return read_stream(stream_of(kind, key))
+
+
+def newest_configured(kind: str, keys: Sequence[str], upto: Position) -> list[Event]:
+    """The newest change of each of these things up to a position."""
+    return read_newest([stream_of(kind, key) for key in keys], upto)

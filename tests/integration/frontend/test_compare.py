@@ -113,6 +113,22 @@ def test_the_configuration_is_compared_object_by_object(alice: Client) -> None:
     assert "1 object changed in between and is as before" in body
 
 
+def test_many_objects_that_differ_are_folded_by_kind(alice: Client) -> None:
+    start = timezone.now()
+    for place in range(12):
+        Change.objects.create(
+            position=f"{place:036x}", kind="route" if place % 3 else "silence", key=f"k{place}", actor="user:bob",
+            at=timezone.now(), before=None, after={"name": f"N{place}"},
+        )  # fmt: skip
+    body = alice.get(f"/settings/audit/compare?{asked(start)}").content.decode()
+    assert "12 objects, by kind." in body
+    assert (body.count('<details class="card flush of-kind">'), body.count('<details class="older">')) == (
+        2,
+        12,
+    )
+    assert [f"N{place}" in body for place in range(12)] == [True] * 12
+
+
 def test_the_grid_without_telemetry_says_that_there_is_none(alice: Client) -> None:
     start = timezone.now() - timedelta(hours=2)
     assert alice.get(f"/api/v1/grid/compare?{asked(start)}").json()["known"] is False

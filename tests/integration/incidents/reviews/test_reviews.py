@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.template.loader import render_to_string
 from django.test import Client
 from pypdf import PdfReader
 
 from incidents import commands
 from incidents.domain.incident.commands import Report
 from incidents.people.commands import set_member
+from incidents.reports.compose import compose
+from incidents.reports.csv import csv_of
+from incidents.reports.models import ReportSchedule
+from incidents.reports.periods import period_at
 from incidents.reviews import commands as reviews
 from incidents.teams.models import Team
 from ingest.api import keys
-from ingest.queries import Context, configured
+from ingest.queries import Context, configured, watermark
 
 pytestmark = pytest.mark.usefixtures("log_database")
 ALICE = Context("user:alice")
@@ -153,3 +159,35 @@ def test_a_review_is_exported_as_pdf_with_its_actions(number: int) -> None:
 def _text_of(pdf: bytes) -> str:
     text = " ".join(page.extract_text() for page in PdfReader(BytesIO(pdf)).pages)
     return " ".join(text.split())
+
+
+def test_reports_remind_of_actions_that_are_due(number: int) -> None:
+    reviews.begin(str(number), ALICE)
+    for text, owner, due in (
+        ("Buy spares", "alice", "2026-11-20"),
+        ("Alert earlier", "", "2026-11-22"),
+        ("Later", "alice", "2026-11-23"),
+        ("Some day", "alice", ""),
+    ):
+        reviews.add_action(str(number), {"text": text, "owner": owner, "due": due}, ALICE)
+    week = period_at("weekly", datetime(2026, 11, 18, tzinfo=UTC), "UTC")
+    assert (week.first.isoformat(), week.last.isoformat()) == ("2026-11-16", "2026-11-22")
+    weekly = ReportSchedule(name="weekly", title="Weekly", cadence="weekly")
+    before = watermark()
+    due = compose(weekly, week, before)["review_actions"]
+    assert [(one["due"], one["owner"], one["text"], one["number"]) for one in due["actions"]] == [
+        ("2026-11-20", "alice", "Buy spares", number),
+        ("2026-11-22", "", "Alert earlier", number),
+    ]
+    for team, count in (("storage", 2), ("network", 0)):
+        of_team = ReportSchedule(name="t", title="T", cadence="weekly", team=team)
+        assert len((compose(of_team, week, before)["review_actions"] or {"actions": ()})["actions"]) == count
+    reviews.change_action(str(number), 1, {"done": True}, ALICE)
+    made = compose(weekly, week, watermark())
+    assert [one["text"] for one in made["review_actions"]["actions"]] == ["Alert earlier"]
+    assert compose(weekly, week, before)["review_actions"] == due, "a past report comes out the same"
+    assert "review action,#" in csv_of(made)
+    for template in ("reports/page.html", "reports/mail.txt"):
+        shown = render_to_string(template, {"report": made, "base": "", "leave": ""})
+        assert "Due actions of reviews" in shown, template
+        assert "Alert earlier" in shown, template
