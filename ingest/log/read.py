@@ -247,21 +247,11 @@ def lags() -> dict[str, float]:
 
     That event is not read: it may be of a type that this version does not know.
     """
-    waiting = (
-        "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (place.epoch, place.txid, place.seq)"
-        f" AND {source.BELOW_WATERMARK} {source.IN_ORDER} LIMIT 1"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT name, greatest(extract(epoch FROM clock_timestamp() - ({waiting})), 0)::float8"
-            " FROM log_follower place ORDER BY name"
-        )
-        found = dict(cursor.fetchall())
-    for place in places() if source.hot_from() else ():
-        if source.is_cold(place.position):
-            query = source.Query(after=place.position)
-            ((recorded_at, *_),) = source.in_order(("recorded_at", "epoch", "txid", "seq"), query, 1)
-            found[place.name] = (database.now() - recorded_at).total_seconds()
+    found = dict[str, float]()
+    for place in places():
+        query = source.Query(after=place.position, settled=True)
+        waiting = source.in_order(("recorded_at", "epoch", "txid", "seq"), query, 1)
+        found[place.name] = max(0.0, (database.now() - waiting[0][0]).total_seconds()) if waiting else 0.0
     return found
 
 

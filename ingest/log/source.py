@@ -61,9 +61,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The closed parts from the first of the log on, and when somebody looked. Below `hot` they are in files."""
+    """The closed parts from the first of the log on, the first numbers of all parts, and when somebody looked. Below
+    `hot` they are in files."""
 
     closed: tuple[Part, ...] = ()
+    firsts: tuple[int, ...] = ()
     looked: float = float("-inf")
     hot: int = 0
 
@@ -116,7 +118,7 @@ def _refreshed() -> _Parts:
         closed.append(part)
         if part.file is not None:
             hot = part.until
-    known = _known[database.name()] = _Parts(tuple(closed), looked, hot)
+    known = _known[database.name()] = _Parts(tuple(closed), tuple(part.first for part in found), looked, hot)
     return known
 
 
@@ -277,17 +279,30 @@ def _in_piece(columns: Sequence[str], query: Query, limit: int | None) -> list[R
         if query.low < known.hot:
             found = _order_in_files(known, columns, query, limit)
         if query.high is None or query.high >= known.hot:
-            where, values = _conditions(query)
-            bounds = f" AND seq >= {max(query.low, known.hot)}"
-            if query.high is not None:
-                bounds += f" AND seq <= {query.high}"
-            limited = "" if limit is None else f" LIMIT {limit:d}"
-            hot = _executed(
-                f"SELECT {_named(columns)} FROM log_event WHERE {where}{bounds} {IN_ORDER}{limited}", values
-            )
+            hot = _order_in_postgres(known, columns, query, limit)
             found = sorted([*found, *hot], key=_position)[:limit] if found else hot
         if _is_true(known):
             return found
+
+
+def _order_in_postgres(known: _Parts, columns: Sequence[str], query: Query, limit: int | None) -> list[Row]:
+    """One statement, with one snapshot, in which each part is read for itself: along its index, as far as the limit.
+
+    Of several parts at once Postgres expects few events after a position (it counts epochs only), so it would fetch
+    and sort all that follow.
+    """
+    where, values = _conditions(query)
+    low = max(query.low, known.hot)
+    begins = [low]
+    if limit is not None:
+        begins += [one for one in known.firsts if low < one and (query.high is None or one <= query.high)]
+    limited = "" if limit is None else f" LIMIT {limit:d}"
+    reads = list[str]()
+    for begin, end in zip(begins, [*(one - 1 for one in begins[1:]), query.high], strict=True):
+        bounds = f" AND seq >= {begin}" + ("" if end is None else f" AND seq <= {end}")
+        reads.append(f"(SELECT {_named(columns)} FROM log_event WHERE {where}{bounds} {IN_ORDER}{limited})")
+    found = _executed(" UNION ALL ".join(reads), values * len(reads))
+    return found if len(reads) == 1 else sorted(found, key=_position)[:limit]
 
 
 def _position(row: Row) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import Error, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from ingest.log import append, heads, parts, read, source, types
@@ -325,3 +326,23 @@ def test_a_head_that_says_something_else_is_named_and_written_anew(statement: st
     assert verify().copies["heads of streams"] == 1
     assert not heads.rebuild_heads()
     say("talk/1", "e")
+
+
+def most_rows(plan: Any) -> int:
+    """The most rows that any node of a plan gave."""
+    return max([plan["Actual Rows"], *(most_rows(one) for one in plan.get("Plans", []))])
+
+
+def test_a_page_costs_its_own_events_and_not_all_that_follow() -> None:
+    say("talk/1", *["word"] * 3_000)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE log_event")
+    with CaptureQueriesContext(connection) as asked:
+        assert len(read.read_all(Position.START, 10)) == 10
+    (statement,) = (
+        one["sql"] for one in asked.captured_queries if "ORDER BY" in one["sql"] and "body" in one["sql"]
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}")
+        ((plan,),) = cursor.fetchone()
+    assert most_rows(plan["Plan"]) == 10
