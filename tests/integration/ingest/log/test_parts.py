@@ -330,7 +330,7 @@ def test_a_head_that_says_something_else_is_named_and_written_anew(statement: st
 
 def most_rows(plan: Any) -> int:
     """The most rows that any node of a plan gave."""
-    return max([plan["Actual Rows"], *(most_rows(one) for one in plan.get("Plans", []))])
+    return max([int(plan["Actual Rows"]), *(most_rows(one) for one in plan.get("Plans", []))])
 
 
 def test_a_page_costs_its_own_events_and_not_all_that_follow() -> None:
