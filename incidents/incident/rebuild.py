@@ -103,7 +103,7 @@ def rebuild(progress: Callable[[Progress], None] = lambda _: None, from_start: b
         while opened := read_all(after, TOGETHER, {"incident.opened"}, upto=mark):
             after = opened[-1].position
             ids = [event.body["id"] for event in opened]
-            with transaction.atomic():
+            with transaction.atomic(), _uncollected():
                 row.differed += rebuild_incidents(ids)
                 row.incidents += len(ids)
                 row.position, row.moved_at = str(after), now_utc()
@@ -207,15 +207,14 @@ def _rebuild_together(ids: Sequence[str]) -> list[str]:
 
 def _built(ids: Sequence[str]) -> tuple[Mapping[str, int], Rows]:
     """The version of each incident, and its rows."""
-    with _uncollected():
-        events = read_streams([stream_of(id_) for id_ in ids])
-        changes = [change(None, events[stream_of(id_)]) for id_ in ids]
-        return {one.after.id: one.events[-1].version for one in changes}, rows_of(changes)
+    events = read_streams([stream_of(id_) for id_ in ids])
+    changes = [change(None, events[stream_of(id_)]) for id_ in ids]
+    return {one.after.id: one.events[-1].version for one in changes}, rows_of(changes)
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles: folding makes none, and a third of its time was the search for them."""
+    """Without the collector of cycles: a rebuild makes none, and a tenth of its time was the search for them."""
     was = gc.isenabled()
     gc.disable()
     try:
