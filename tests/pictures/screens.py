@@ -132,11 +132,11 @@ WRONG: Final = (
     Screen("no-such-run", "/runs/00000000-0000-0000-0000-000000000000"),
     Screen("no-such-component", "/components/tor/never-heard-of"),
     Screen("silence-refused", "/silences", sending("#new form", matchers="no matcher", comment="Planned")),
-    Screen("offline", "/"),
+    Screen("inbox-offline", "/"),
     Screen("incident-offline", "/incidents/{incident}"),
     Screen("grid-offline", "/grid"),
 )
-OFFLINE: Final = frozenset({"offline", "incident-offline", "grid-offline"})
+OFFLINE: Final = frozenset({"inbox-offline", "incident-offline", "grid-offline"})
 PRINTED: Final = (
     Screen("report", "/reports/{report}"),
     Screen("report-week", "/reports/{week}"),
