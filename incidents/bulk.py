@@ -110,7 +110,7 @@ def act_on(references: Iterable[str], verb: str, fields: Fields, context: Contex
             before = queries.get(reference).incident
             if verb == "merge" and before.id == fields["into"]:
                 continue
-            recorded = COMMANDS[verb](before.id, _of_this_ticket(verb, fields, before), context)
+            recorded = COMMANDS[verb](before.id, _of_this_incident(verb, fields, before), context)
             made = recorded.silence if isinstance(recorded, SilenceResult) else None
             undo = way_back(verb, before, made)
             outcome.done.append(Done(before.id, before.number, recorded.position, undo))
@@ -127,12 +127,12 @@ def act_on(references: Iterable[str], verb: str, fields: Fields, context: Contex
     return outcome
 
 
-def _of_this_ticket(verb: str, fields: Fields, ticket: Incident) -> Fields:
+def _of_this_incident(verb: str, fields: Fields, incident: Incident) -> Fields:
     if verb != "resolve" or fields["confirmed_cause"] != OWN:
         return fields
-    if ticket.component is None:
+    if incident.component is None:
         raise InvalidValueError(OWN, "the incident names no component; enter the confirmed cause")
-    return {**fields, "confirmed_cause": ticket.component}
+    return {**fields, "confirmed_cause": incident.component}
 
 
 def matching(filters: Sequence[queries.Filter], order: str) -> tuple[list[int], bool]:

@@ -36,7 +36,7 @@ from incidents.incident.repository import (
     loaded,
     lock_key,
     next_number,
-    open_ticket_of,
+    open_incident_of,
     record,
     record_opening,
     refuse_second,
@@ -104,7 +104,7 @@ def _open_or_join(report: Report, context: Context) -> Opened:
         report = replace(report, severity=routing.severity)
     if report.dedup_key is not None:
         lock_key(report.dedup_key)
-        if (found := open_ticket_of(report.dedup_key)) is not None:
+        if (found := open_incident_of(report.dedup_key)) is not None:
             joined = record(found, c.Join(report), context)
             return Opened(False, joined.incident, joined.position, joined.events)
     opened = record_opening(c.Open(str(uuid.uuid4()), next_number(), routing, report), context)

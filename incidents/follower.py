@@ -47,7 +47,7 @@ from incidents.domain.routing.rules import Routing, route
 from incidents.domain.values import NO_CAUSE, is_class, optional_time, parse_rfc3339, rfc3339
 from incidents.incident.models import FindingPlacement, IncidentRow
 from incidents.incident.projection import project_window, state_of, windows_of
-from incidents.incident.repository import lock_key, next_number, open_ticket_of, record, record_opening
+from incidents.incident.repository import lock_key, next_number, open_incident_of, record, record_opening
 from incidents.scorecards.queries import disputed_blames
 from incidents.teams.models import routing_table
 from ingest.commands import Follower, register_follower
@@ -259,7 +259,7 @@ def _open(finding: Finding, why: str, routing: Routing, context: Context) -> Inc
     key, number = finding.dedup_key, next_number()
     lock_key(key)
     # An incident may hold the key that is no longer about this component: its cause was narrowed, or a report chose it.
-    taken = open_ticket_of(key) is not None
+    taken = open_incident_of(key) is not None
     # The id follows from the finding: nothing that is handled twice opens two incidents.
     id_ = str(uuid.uuid5(uuid.NAMESPACE_URL, f"finding:{finding.run}:{finding.component}"))
     opening = c.OpenForFinding(id_, number, routing, finding, why, f"{key}#{number}" if taken else key)

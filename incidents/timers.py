@@ -80,8 +80,8 @@ def _orphaned_rows() -> QuerySet[IncidentRow]:
 # ----------------------------------------------------------------------------------------------------------
 def quiet_flapping(now: datetime, but: Collection[str] = (), most: int = 250) -> list[str]:
     """Those that have been quiet since."""
-    tickets = _quiet(now).exclude(pk__in=list(but)).order_by("number")
-    return [str(pk) for pk in tickets.values_list("pk", flat=True)[:most]]
+    incidents = _quiet(now).exclude(pk__in=list(but)).order_by("number")
+    return [str(pk) for pk in incidents.values_list("pk", flat=True)[:most]]
 
 
 def auto_resolve(ids: Sequence[str], now: datetime) -> int:
@@ -142,7 +142,7 @@ class ExclusiveSweep:
 
 
 OF_SILENCE: Final[Mapping[str, Sweep]] = {"heartbeats": check_heartbeats, "silent senders": expire_alerts}
-OF_TICKETS: Final[Mapping[str, Sweep]] = {
+OF_INCIDENTS: Final[Mapping[str, Sweep]] = {
     "suppressed alerts": ExclusiveSweep(correlate.unsuppressed_alerts, correlate.place_unsuppressed),
     "due snoozes": ExclusiveSweep(due_snoozes, wake),
     "cancelled maintenance": ExclusiveSweep(suppressor.cancelled_maintenance, suppressor.unsnooze_cancelled),
@@ -174,7 +174,7 @@ class ReachabilityGuard:
 def look(guard: ReachabilityGuard, now: datetime) -> int:
     """One look at everything; how much was due."""
     found = 0
-    for name, do in OF_TICKETS.items():
+    for name, do in OF_INCIDENTS.items():
         if (did := sweep_once(name, do, now)) is not None:
             guard.looked()
             found += did

@@ -19,7 +19,7 @@ from incidents.commands import Report
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.finding import finding_from
 from incidents.domain.values import Severity, rfc3339
-from incidents.incident.backfill import PastTicket, record_past
+from incidents.incident.backfill import PastIncident, record_past
 from incidents.reports.models import ReportSchedule
 from incidents.reports.periods import Period, period_at
 from incidents.reports.produce import produce_all
@@ -50,7 +50,7 @@ class Trouble:
     """A past incident, and its source if the analyzer found it in `rows`, the rows of the window that ends
     at `judged_at`."""
 
-    ticket: PastTicket
+    incident: PastIncident
     component: str
     reporter: Reporter = "people first"
     rows: tuple[dict[str, Any], ...] = ()
@@ -58,12 +58,12 @@ class Trouble:
     @property
     def second_at(self) -> datetime:
         """Time of a second report by another person: before anybody looked."""
-        opened, looked = self.ticket.opened_at, self.ticket.steps[0][0]
+        opened, looked = self.incident.opened_at, self.incident.steps[0][0]
         return opened + (looked - opened) / 2
 
     @property
     def judged_at(self) -> datetime:
-        return self.second_at if self.reporter == "people first" else self.ticket.opened_at
+        return self.second_at if self.reporter == "people first" else self.incident.opened_at
 
 
 def draw(end: datetime, seed: int) -> Iterator[Trouble]:
@@ -77,15 +77,15 @@ def draw(end: datetime, seed: int) -> Iterator[Trouble]:
             number = int(rng.integers(1, 6))
             opened = end - timedelta(days=day) + timedelta(minutes=minute)
             named = component.format(number)
-            ticket = PastTicket(
+            incident = PastIncident(
                 Report(title=title.format(number), component=named, severity=severity),
                 opened,
                 tuple(_steps(rng, opened, named, team)),
             )
             yield (
-                _watched(rng, Trouble(ticket, named))
+                _watched(rng, Trouble(incident, named))
                 if named.startswith(_WATCHED)
-                else Trouble(ticket, named)
+                else Trouble(incident, named)
             )
 
 
@@ -125,7 +125,7 @@ def recall(now: datetime, seed: int) -> list[str]:
     if queries.counts(most=1)["resolved"]:
         return []
     for trouble in draw(now.replace(hour=0, minute=0, second=0, microsecond=0), seed):
-        record_past(judged(trouble) if trouble.rows else trouble.ticket, CONTEXT)
+        record_past(judged(trouble) if trouble.rows else trouble.incident, CONTEXT)
     made = []
     for name, back in (("daily", 7), ("weekly", WEEKS)):
         schedule = ReportSchedule.objects.filter(name=name).first()
@@ -134,29 +134,29 @@ def recall(now: datetime, seed: int) -> list[str]:
     return made
 
 
-def judged(trouble: Trouble) -> PastTicket:
+def judged(trouble: Trouble) -> PastIncident:
     """The incident with what the analyzer made of the telemetry."""
-    ticket, end = trouble.ticket, trouble.judged_at
+    incident, end = trouble.incident, trouble.judged_at
     start = end - WINDOW
     run = record_past_run(ANALYZER, "path_outcome", trouble.rows, start, end, REGION, CONTEXT.actor)
     findings = (finding_from(body) for body in run.findings)
     finding = next((one for one in findings if trouble.component in one.cause), None)
-    ended, last = ticket.steps[-1]
+    ended, last = incident.steps[-1]
     if finding is None:
         missed = c.RecordMissedCause(
             trouble.component, ANALYZER, run.version, 1, rfc3339(start), rfc3339(end), run.id
         )
         confirmed = isinstance(last, c.Resolve) and last.confirmed_cause == trouble.component
-        return replace(ticket, steps=(*ticket.steps, (ended, missed))) if confirmed else ticket
+        return replace(incident, steps=(*incident.steps, (ended, missed))) if confirmed else incident
     if trouble.reporter == "analyzer alone":
-        return replace(ticket, opened_by=finding)
-    assert isinstance(ticket.opened_by, Report)
+        return replace(incident, opened_by=finding)
+    assert isinstance(incident.opened_by, Report)
     if trouble.reporter == "analyzer first":
-        second: c.Command = c.Join(ticket.opened_by)
-        ticket = replace(ticket, opened_by=finding)
+        second: c.Command = c.Join(incident.opened_by)
+        incident = replace(incident, opened_by=finding)
     else:
         second = c.JoinFinding(finding)
-    return replace(ticket, steps=((trouble.second_at, second), *ticket.steps))
+    return replace(incident, steps=((trouble.second_at, second), *incident.steps))
 
 
 def _last(period: Period, count: int) -> list[Period]:

@@ -29,31 +29,31 @@ class Witness:
         except SenderStoppedError:
             pass
 
-    def look(self, tickets: Sequence[dict[str, Any]]) -> None:
-        """Print new incidents with a verdict about the telemetry of the demo; `tickets` is newest first."""
-        for ticket in reversed(tickets):
+    def look(self, incidents: Sequence[dict[str, Any]]) -> None:
+        """Print new incidents with a verdict about the telemetry of the demo; `incidents` is newest first."""
+        for incident in reversed(incidents):
             # Last week's incidents are of the demo's past, of which the stories' truth says nothing.
-            past = datetime.fromisoformat(ticket["opened_at"]) < self.demo.start
-            if ticket["verdict"] is None or past:
+            past = datetime.fromisoformat(incident["opened_at"]) < self.demo.start
+            if incident["verdict"] is None or past:
                 continue
-            before = self.seen.get(ticket["id"])
-            if before != ticket["component"]:
-                self.seen[ticket["id"]] = ticket["component"]
-                self.screen.say(self._announcement(ticket, before))
+            before = self.seen.get(incident["id"])
+            if before != incident["component"]:
+                self.seen[incident["id"]] = incident["component"]
+                self.screen.say(self._announcement(incident, before))
         self._sum_up()
 
-    def _announcement(self, ticket: dict[str, Any], before: str | None) -> str:
+    def _announcement(self, incident: dict[str, Any], before: str | None) -> str:
         """`before`: the component that the incident named until now, if it is known already."""
-        name = ticket["component"]
+        name = incident["component"]
         story = next((s for s in self.demo.stories if name in (*s.components, *s.also_named)), None)
         truth = "the simulated truth has no such failure"
         if story:
             truth = f"right: {story.title}" if name in story.components else "right, and not yet the cause"
         # Nobody is ever quite sure, and rounding should not say so.
-        sure = f", {min(ticket['confidence'], 0.99):.0%} sure" if ticket["confidence"] is not None else ""
+        sure = f", {min(incident['confidence'], 0.99):.0%} sure" if incident["confidence"] is not None else ""
         now = f", until now {before}" if before else ""
-        head = f"  Incident #{ticket['number']} at {ticket['team']}: {name}{sure}{now}"
-        return f"{head} ({truth})\n    {ticket['url']}"
+        head = f"  Incident #{incident['number']} at {incident['team']}: {name}{sure}{now}"
+        return f"{head} ({truth})\n    {incident['url']}"
 
     def _sum_up(self) -> None:
         wanted = {component for story in self.demo.stories for component in story.components}

@@ -19,16 +19,16 @@ from incidents.alerts import resolve
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.alerts import (
     MOST_HOPS,
+    STORM_INCIDENTS,
     STORM_SPAN,
-    STORM_TICKETS,
     Explanation,
+    IncidentReference,
     Links,
     Member,
     Opened,
     Place,
     Reported,
     Symptom,
-    Ticket,
     at_least,
     explain,
     explains,
@@ -53,8 +53,8 @@ from incidents.incident.projection import state_of
 from incidents.incident.repository import (
     lock_key,
     next_number,
-    open_ticket_of,
-    open_ticket_of_group,
+    open_incident_of,
+    open_incident_of_group,
     record,
     record_opening,
     stream_of,
@@ -85,7 +85,7 @@ T = TypeVar("T")
 class Blamed:
     """An open incident whose cause an analyzer still blames."""
 
-    ticket: Ticket
+    incident: IncidentReference
     region: str
     cause: frozenset[str]
 
@@ -96,12 +96,12 @@ class Explained:
     explanation: Explanation
 
 
-def blamed_tickets() -> list[Blamed]:
+def blamed_incidents() -> list[Blamed]:
     """By number."""
     rows = IncidentRow.objects.filter(findings__gt=0).exclude(state="resolved").exclude(cause=[])
     pairs = rows.order_by("number").values_list("pk", "number", "title", "region", "cause", "opinions")
     return [
-        Blamed(Ticket(str(pk), number, title), region or DEFAULT_REGION, frozenset(cause))
+        Blamed(IncidentReference(str(pk), number, title), region or DEFAULT_REGION, frozenset(cause))
         for pk, number, title, region, cause, opinions in pairs
         if is_blamed({name: opinion_from(one) for name, one in opinions.items()})
     ]
@@ -114,19 +114,19 @@ def explained_by(components: Collection[str], blamed: Sequence[Blamed], at: date
     """
     found: dict[str, Explained] = {}
     for region in sorted({one.region for one in blamed}):
-        tickets: dict[str, Blamed] = {}
+        incidents: dict[str, Blamed] = {}
         for one in blamed:
             if one.region == region:
                 for name in one.cause:
-                    tickets.setdefault(name, one)
+                    incidents.setdefault(name, one)
         links = _links(region, components, at)
         for component in components:
-            explanation = explain(component, tickets.keys(), links)
+            explanation = explain(component, incidents.keys(), links)
             if explanation is None:
                 continue
             before = found.get(component)
             if before is None or explanation.hops < before.explanation.hops:
-                found[component] = Explained(tickets[explanation.cause], explanation)
+                found[component] = Explained(incidents[explanation.cause], explanation)
     return found
 
 
@@ -142,7 +142,7 @@ def move_symptoms(incident: Incident, at: datetime, context: Context) -> int:
 
     An incident in work keeps its alerts and records the incident that explains it.
     """
-    blamed = Blamed(_ticket(incident), incident.region or DEFAULT_REGION, incident.covers)
+    blamed = Blamed(_reference(incident), incident.region or DEFAULT_REGION, incident.covers)
     made_by_alerts = IncidentRow.objects.filter(findings=0, alert_at__isnull=False, firing__gt=0)
     rows = made_by_alerts.exclude(state="resolved").exclude(pk=incident.id).order_by("number")
     # Locked, so that nobody takes one up between the look and the move.
@@ -161,15 +161,15 @@ def move_symptoms(incident: Incident, at: datetime, context: Context) -> int:
     moved = 0
     for source, symptoms in mine.items():
         if source in touched:
-            _note(sources[source], blamed.ticket, symptoms, touched[source], context)
+            _note(sources[source], blamed.incident, symptoms, touched[source], context)
         else:
-            _move(sources[source], blamed.ticket, symptoms, at, context)
+            _move(sources[source], blamed.incident, symptoms, at, context)
             moved += len(symptoms)
     return moved
 
 
-def _ticket(incident: Incident) -> Ticket:
-    return Ticket(incident.id, incident.number, incident.title)
+def _reference(incident: Incident) -> IncidentReference:
+    return IncidentReference(incident.id, incident.number, incident.title)
 
 
 def _symptom(alert: str, brief: AlertBrief, explanation: Explanation) -> Symptom:
@@ -185,7 +185,9 @@ def _touched(incidents: Collection[str]) -> dict[str, str]:
     return {str(pk): f"{actor.partition(':')[2]} worked on this incident" for pk, actor in rows}
 
 
-def _note(source: Incident, by: Ticket, symptoms: Sequence[Symptom], reason: str, context: Context) -> None:
+def _note(
+    source: Incident, by: IncidentReference, symptoms: Sequence[Symptom], reason: str, context: Context
+) -> None:
     notes = TimelineEntry.objects.filter(incident__pk=source.id, type="incident.linked_to_cause")
     if notes.filter(body__by__id=by.id).exists():
         return
@@ -194,9 +196,9 @@ def _note(source: Incident, by: Ticket, symptoms: Sequence[Symptom], reason: str
 
 
 def _move(
-    source: Incident, target: Ticket, symptoms: Sequence[Symptom], at: datetime, context: Context
+    source: Incident, target: IncidentReference, symptoms: Sequence[Symptom], at: datetime, context: Context
 ) -> None:
-    here = _ticket(source)
+    here = _reference(source)
     for part in parts(symptoms):
         alerts = tuple(one.member.alert for one in part)
         why = f"{part[-1].explanation.how}, the subject of #{target.number}"
@@ -391,21 +393,21 @@ class _Placing:
             return self._join_by_topology(alerts)
         # All causes, not those that overlap: hundreds of names in a condition cost more than the few open causes.
         blamed = IncidentRow.objects.filter(findings__gt=0).exclude(state="resolved").order_by("-number")
-        ticket_of = {name: pk for pk, cause in blamed.values_list("pk", "cause") for name in cause}
-        symptoms = [alert for alert in alerts if alert.component in ticket_of]
+        incident_of = {name: pk for pk, cause in blamed.values_list("pk", "cause") for name in cause}
+        symptoms = [alert for alert in alerts if alert.component in incident_of]
         for component, group in _by(symptoms, lambda alert: str(alert.component)):
             members = tuple(Member(one.alert, one.title, one.severity) for one in group)
             record(
-                str(ticket_of[component]),
+                str(incident_of[component]),
                 c.JoinAlerts(members, self._because(symptom(component))),
                 self._context,
             )
-        return self._join_by_topology([alert for alert in alerts if alert.component not in ticket_of])
+        return self._join_by_topology([alert for alert in alerts if alert.component not in incident_of])
 
     def _join_by_topology(self, alerts: Sequence[Reported]) -> list[Reported]:
         """The same for alerts on what a blamed cause contains, carries or is crossed by."""
         named = {alert.component for alert in alerts if alert.component is not None}
-        blamed = blamed_tickets() if named else []
+        blamed = blamed_incidents() if named else []
         found = explained_by(named, blamed, self._at) if blamed else {}
         symptoms: dict[str, list[Symptom]] = {}
         for alert in alerts:
@@ -413,7 +415,7 @@ class _Placing:
                 one = found[alert.component]
                 member = Member(alert.alert, alert.title, alert.severity)
                 how = replace(one.explanation, how=self._because(one.explanation.how))
-                symptoms.setdefault(one.blamed.ticket.id, []).append(Symptom(member, how))
+                symptoms.setdefault(one.blamed.incident.id, []).append(Symptom(member, how))
         for incident, joined in symptoms.items():
             record(incident, c.JoinSymptoms(tuple(joined)), self._context)
         return [alert for alert in alerts if alert.component not in found]
@@ -437,8 +439,8 @@ class _Placing:
         they are.
         """
         opened = {name: _opened_recently(name, self._at) for name in {one.integration for one in groups}}
-        storms = {name for name, recent in opened.items() if len(recent) >= STORM_TICKETS}
-        without = self._without_ticket([group for group in groups if group.integration in storms])
+        storms = {name for name, recent in opened.items() if len(recent) >= STORM_INCIDENTS}
+        without = self._without_incident([group for group in groups if group.integration in storms])
         rest: dict[str, _Group] = {}
         for group in groups:
             if id(group) not in without and self._joined(group.place, group.alerts):
@@ -454,7 +456,7 @@ class _Placing:
             if not self._joined(storm.place, storm.alerts):
                 self._open(storm)
 
-    def _without_ticket(self, groups: Sequence[_Group]) -> set[int]:
+    def _without_incident(self, groups: Sequence[_Group]) -> set[int]:
         """Groups, by `id`, that surely have no open incident: asked at once, because a storm may be 100,000 of them."""
         if self._back is not None:
             return set()
@@ -501,10 +503,10 @@ class _Placing:
         """Whether there is an open incident of that place; the alerts are then its members."""
         lock_key(place.group_key or place.dedup_key)
         if place.group_key is None:
-            found = open_ticket_of(place.dedup_key)
+            found = open_incident_of(place.dedup_key)
         else:
             since = None if place.window is None else self._at - place.window
-            found = open_ticket_of_group(place.group_key, since)
+            found = open_incident_of_group(place.group_key, since)
         if found is None and self._back is not None:
             found = self._opened_again(place)
         if found is None:
@@ -603,9 +605,9 @@ def on_incident_resolved(event: Event) -> None:
 
 def release_withdrawn_symptoms(event: Event) -> None:
     """After a run's verdict: symptoms whose cause nobody blames any more go back to incidents of their own."""
-    for ticket, alerts in withdrawn():
-        why = f"the finding of #{ticket.number} was withdrawn"
-        _send_back(ticket.id, alerts, why, event)
+    for incident, alerts in withdrawn():
+        why = f"the finding of #{incident.number} was withdrawn"
+        _send_back(incident.id, alerts, why, event)
 
 
 def _send_back(incident: str, alerts: Sequence[str], why: str, event: Event) -> None:

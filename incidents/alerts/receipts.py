@@ -114,15 +114,15 @@ def _change(delivery: AlertDelivery) -> dict[str, Any]:
 def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
     """Outcome of each alert: the incident that it joined and the reason, or why it called nobody."""
     ids = [one.alert for one in delivery.fates]
-    tickets = queries.tickets_of(ids)
+    incidents = queries.incidents_of(ids)
     whys = queries.suppressed(ids)
-    for incident in {ticket.id for ticket in tickets.values()}:
+    for joined in {incident.id for incident in incidents.values()}:
         whys |= queries.why_members(
-            incident, [id_ for id_ in ids if id_ in tickets and tickets[id_].id == incident]
+            joined, [id_ for id_ in ids if id_ in incidents and incidents[id_].id == joined]
         )
     changed = [one for one in delivery.fates if one.outcome not in ("repeated", "ignored")]
     events = [read_stream(f"alert/{one.alert}", after_version=one.version - 1)[0] for one in changed]
-    first = next((tickets[id_] for id_ in ids if id_ in tickets), None)
+    first = next((incidents[id_] for id_ in ids if id_ in incidents), None)
     return {
         "kind": "alerts",
         "recorded_at": rfc3339(delivery.received_at),
@@ -137,8 +137,8 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
                 "outcome": one.outcome,
                 "why": one.why
                 or whys.get(one.alert)
-                or _not_yet(one.outcome, has_ticket=one.alert in tickets),
-                "incident": _reference(tickets[one.alert]) if one.alert in tickets else None,
+                or _not_yet(one.outcome, has_incident=one.alert in incidents),
+                "incident": _reference(incidents[one.alert]) if one.alert in incidents else None,
             }
             for one in delivery.fates
         ],
@@ -149,9 +149,9 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
     }
 
 
-def _not_yet(outcome: str, *, has_ticket: bool) -> str | None:
+def _not_yet(outcome: str, *, has_incident: bool) -> str | None:
     """The follower makes incidents a moment after the sender had its answer."""
-    return NOT_YET if outcome == "fired" and not has_ticket else None
+    return NOT_YET if outcome == "fired" and not has_incident else None
 
 
 def _in_words(outcomes: Sequence[str], refused: int = 0, left_out: int = 0) -> str:

@@ -123,9 +123,9 @@ def _audit(
 def _has_policy_now(directory: Directory, most: int) -> list[str]:
     """Incidents about which nobody was called because there was no policy for them, as there is now."""
     policies = dict(EscalationPolicy.objects.values_list("slug", "team__slug"))
-    of_ticket = Q(incident__team__in=[team for team in policies.values() if team is not None])
+    of_incident = Q(incident__team__in=[team for team in policies.values() if team is not None])
     named = Q(state__routed_policy__in=list(policies))
-    uncalled = EscalationRow.objects.filter(of_ticket | named, incident__state="open", phase="uncalled")
+    uncalled = EscalationRow.objects.filter(of_incident | named, incident__state="open", phase="uncalled")
     rows = uncalled.order_by("incident__number").values_list("pk", "incident__team", "state").iterator()
     found = (
         str(pk)

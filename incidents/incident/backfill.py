@@ -30,7 +30,7 @@ WHY: Final = "a run of the past named it"
 
 
 @dataclass(frozen=True, slots=True)
-class PastTicket:
+class PastIncident:
     """An incident, what opened it, and what was done with it: commands and their times, in order, after `opened_at`."""
 
     opened_by: Report | Finding
@@ -38,29 +38,29 @@ class PastTicket:
     steps: Sequence[tuple[datetime, c.Command]] = ()
 
 
-def record_past(ticket: PastTicket, context: Context) -> Incident:
+def record_past(incident: PastIncident, context: Context) -> Incident:
     """The whole of it or nothing. Raises InvalidValueError where times are not in order, CommandRefusedError for a
     step that does not fit."""
-    times = [ticket.opened_at, *(at for at, _ in ticket.steps)]
+    times = [incident.opened_at, *(at for at, _ in incident.steps)]
     if times != sorted(times):
         raise InvalidValueError("steps", "must be in order of time, after the incident was opened")
-    return retrying(partial(_record, ticket, context))
+    return retrying(partial(_record, incident, context))
 
 
 @transaction.atomic
-def _record(ticket: PastTicket, context: Context) -> Incident:
-    state = record_opening(_opening(ticket), context, ticket.opened_at).incident
-    for at, command in ticket.steps:
+def _record(incident: PastIncident, context: Context) -> Incident:
+    state = record_opening(_opening(incident), context, incident.opened_at).incident
+    for at, command in incident.steps:
         state = record(state.id, command, context, at).incident
     if state.state != "resolved":
         state = record(state.id, c.SkipEscalation(OF_THE_PAST), context, state.opened_at).incident
     return state
 
 
-def _opening(ticket: PastTicket) -> c.Open | c.OpenForFinding:
-    id_, number, opened_by = str(uuid.uuid4()), next_number(), ticket.opened_by
+def _opening(incident: PastIncident) -> c.Open | c.OpenForFinding:
+    id_, number, opened_by = str(uuid.uuid4()), next_number(), incident.opened_by
     if isinstance(opened_by, Report):
-        return c.Open(id_, number, route(opened_by.subject(ticket.opened_at), routing_table()), opened_by)
-    routing = route(subject_of(opened_by, ticket.opened_at), routing_table(), opened_by.ambiguous_with)
+        return c.Open(id_, number, route(opened_by.subject(incident.opened_at), routing_table()), opened_by)
+    routing = route(subject_of(opened_by, incident.opened_at), routing_table(), opened_by.ambiguous_with)
     # Its own key, so that what fails now never meets it.
     return c.OpenForFinding(id_, number, routing, opened_by, WHY, f"{opened_by.dedup_key}#{number}")

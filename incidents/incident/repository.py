@@ -257,12 +257,12 @@ def _projected(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[C
     return changes
 
 
-def open_ticket_of(dedup_key: str) -> str | None:
+def open_incident_of(dedup_key: str) -> str | None:
     """The incident that reports and alerts of this key join: the open one, or the one that it was merged into."""
     return _open_among(IncidentRow.objects.filter(dedup_key=dedup_key))
 
 
-def open_ticket_of_group(group_key: str, since: datetime | None) -> str | None:
+def open_incident_of_group(group_key: str, since: datetime | None) -> str | None:
     """The same of a group of alerts, among its incidents that were opened after `since` (None: ever)."""
     of_group = IncidentRow.objects.filter(group_key=group_key)
     return _open_among(of_group if since is None else of_group.filter(opened_at__gt=since))

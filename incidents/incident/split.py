@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.alerts import Member, Ticket
+from incidents.domain.incident.alerts import IncidentReference, Member
 from incidents.domain.incident.split import MOST
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import CommandRefusedError, InvalidValueError
@@ -70,7 +70,7 @@ def split_off(
     if strangers := [one for one in chosen if one not in rests]:
         raise InvalidValueError("alerts", f"{strangers[0]} is not an alert of #{source.number}")
     opening = _opening(source, rests, title, reason)
-    target = Ticket(opening.id, opening.number, opening.title or opening.members[0].title)
+    target = IncidentReference(opening.id, opening.number, opening.title or opening.members[0].title)
     firing = sum(not resolved for resolved in rests.values())
     record(incident_id, c.SplitAlertsOff(tuple(rests), firing, target, opening.reason), context)
     opened = record_opening(opening, Context(context.actor, context.cause, context.trace))

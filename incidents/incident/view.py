@@ -278,15 +278,15 @@ def _in_order(ids: Sequence[str], found: Iterable[Alert]) -> list[Alert]:
     return [known[id_] for id_ in ids if id_ in known]
 
 
-def tickets_of(ids: Sequence[str]) -> dict[str, Incident]:
+def incidents_of(ids: Sequence[str]) -> dict[str, Incident]:
     """The open incident of each of these alerts that has one, else the one that it joined last."""
     joined = _joined(ids)
-    tickets = {pk: state_of(row) for pk, row in IncidentRow.objects.in_bulk(set(joined.values())).items()}
-    return {alert: tickets[pk] for alert, pk in joined.items()}
+    incidents = {pk: state_of(row) for pk, row in IncidentRow.objects.in_bulk(set(joined.values())).items()}
+    return {alert: incidents[pk] for alert, pk in joined.items()}
 
 
-def ticket_numbers(ids: Sequence[str]) -> dict[str, int]:
-    """As `tickets_of`, by number."""
+def incident_numbers(ids: Sequence[str]) -> dict[str, int]:
+    """As `incidents_of`, by number."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT member.alert::text, number FROM incident_alert AS member JOIN incident ON incident.id = incident_id"

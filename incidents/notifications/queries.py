@@ -55,12 +55,12 @@ def recent_notifications(person: str, most: int) -> list[RecentNotification]:
     found = list(rows.order_by("-notification__made_at", "place")[:most])
     lost = Notification.objects.filter(person=person, outcome="given_up", deliveries=None)
     failed = list(lost.order_by("-made_at")[:most])
-    tickets = IncidentRow.objects.in_bulk(
+    incidents = IncidentRow.objects.in_bulk(
         {one.incident for one in (*failed, *(s.notification for s in found))}
     )
     sent = [
         RecentNotification(
-            number=ticket.number if (ticket := tickets.get(one.notification.incident)) else None,
+            number=incident.number if (incident := incidents.get(one.notification.incident)) else None,
             label=one.label,
             at=one.ended_at or one.notification.made_at,
             words=_words(one),
@@ -69,7 +69,7 @@ def recent_notifications(person: str, most: int) -> list[RecentNotification]:
     ]
     unsent = [
         RecentNotification(
-            number=ticket.number if (ticket := tickets.get(one.incident)) else None,
+            number=incident.number if (incident := incidents.get(one.incident)) else None,
             label="–",
             at=one.ended_at or one.made_at,
             words=f"not delivered: {one.ended_why}",

@@ -23,9 +23,9 @@ from incidents.domain.notifications.delivery import (
     Kind,
     Line,
     Method,
+    NotifiedIncident,
     Send,
     Stop,
-    Ticket,
     Wait,
     judge,
     steps,
@@ -76,11 +76,11 @@ def _plan(now: datetime, limit: int) -> int:
     new = Notification.objects.filter(state="new").order_by("made_at")[:limit]
     rows = list(new.select_for_update(skip_locked=True))
     known = people(row.person for row in rows if row.person is not None)
-    tickets = _incidents(rows)
+    incidents = _incidents(rows)
     fresh, ended, notes = list[NotificationDelivery](), list[Notification](), Notes()
-    for row in sorted(rows, key=lambda row: _number(tickets, row)):
-        ticket = tickets.get(row.incident)
-        made, problem = _planned(row, ticket, known)
+    for row in sorted(rows, key=lambda row: _number(incidents, row)):
+        incident = incidents.get(row.incident)
+        made, problem = _planned(row, incident, known)
         fresh += made
         if made:
             row.state = "going"
@@ -96,13 +96,13 @@ def _plan(now: datetime, limit: int) -> int:
 
 
 def _planned(
-    row: Notification, ticket: IncidentBrief | None, known: Mapping[str, Reachable]
+    row: Notification, incident: IncidentBrief | None, known: Mapping[str, Reachable]
 ) -> tuple[list[NotificationDelivery], str]:
-    if ticket is None:
+    if incident is None:
         return [], "no such incident"
     if row.about == OVER:
         return _as_before(row), "the contact method was removed"
-    return _addressed(row) if row.person is None else _called(row, ticket, known.get(row.person))
+    return _addressed(row) if row.person is None else _called(row, incident, known.get(row.person))
 
 
 def _incidents(rows: Iterable[Notification]) -> dict[UUID, IncidentBrief]:
@@ -111,17 +111,17 @@ def _incidents(rows: Iterable[Notification]) -> dict[UUID, IncidentBrief]:
     return {pk: IncidentBrief(number, severity) for pk, number, severity in pairs}  # type: ignore[arg-type]
 
 
-def _number(tickets: Mapping[UUID, IncidentBrief], row: Notification) -> int:
-    ticket = tickets.get(row.incident)
-    return 0 if ticket is None else ticket.number
+def _number(incidents: Mapping[UUID, IncidentBrief], row: Notification) -> int:
+    incident = incidents.get(row.incident)
+    return 0 if incident is None else incident.number
 
 
 def _called(
-    row: Notification, ticket: IncidentBrief, known: Reachable | None
+    row: Notification, incident: IncidentBrief, known: Reachable | None
 ) -> tuple[list[NotificationDelivery], str]:
     if known is None:
         return [], f"no active account {row.person}"
-    found = steps(known.person, ticket.severity, row.urgent, row.made_at)
+    found = steps(known.person, incident.severity, row.urgent, row.made_at)
     return planned(row, found, known), NO_METHOD
 
 
@@ -244,16 +244,16 @@ _FREE = Q(state="waiting") & Q(lease_until__isnull=True)
 
 @transaction.atomic
 def _stop_answered(now: datetime) -> int:
-    ticket = IncidentRow.objects.filter(pk=OuterRef("notification__incident"))
+    incident = IncidentRow.objects.filter(pk=OuterRef("notification__incident"))
     made = OuterRef("notification__made_at")
     over = (
         Q(state__in=("resolved", "snoozed", "acknowledged"))
         | Q(merged_into__isnull=False)
         | Q(team_since__gt=made)
     )
-    elsewhere = Exists(ticket.exclude(team=OuterRef("notification__team"))) & ~Q(notification__team="")
+    elsewhere = Exists(incident.exclude(team=OuterRef("notification__team"))) & ~Q(notification__team="")
     waiting = NotificationDelivery.objects.filter(_FREE, next_at__gt=now, notification__about=CALL)
-    answered = waiting.filter(Exists(ticket.filter(over)) | elsewhere)
+    answered = waiting.filter(Exists(incident.filter(over)) | elsewhere)
     return len(_Judging(_locked(answered.order_by("next_at")), now).stop())
 
 
@@ -276,7 +276,7 @@ class _Judging:
     def __init__(self, due: Sequence[NotificationDelivery], now: datetime) -> None:
         self.due, self.now, self.notes = due, now, Notes()
         self.calls = {one.notification_id: one.notification for one in due}
-        self.tickets = _tickets(call.incident for call in self.calls.values())
+        self.incidents = _known_incidents(call.incident for call in self.calls.values())
         self.people = people(row.person for row in self.calls.values() if row.person is not None)
         self.rows = ContactMethod.objects.in_bulk({one.method_id for one in due if one.method_id is not None})
         self.methods = {one.pk: self._method(one) for one in due}
@@ -316,8 +316,8 @@ class _Judging:
         return [one for one, _ in ended]
 
     def _judge(self, one: NotificationDelivery) -> Send | Stop | Wait:
-        row, ticket = one.notification, self.tickets.get(one.notification.incident)
-        if ticket is None:
+        row, incident = one.notification, self.incidents.get(one.notification.incident)
+        if incident is None:
             return Stop("no such incident")
         person = self._reachable(row)
         if row.person is not None and person is None:
@@ -333,7 +333,7 @@ class _Judging:
             over=row.about == OVER,
         )
         line = self.lines.get(target_of(one), Line())
-        return judge(due, ticket.ticket, None if person is None else person.person, line, self.now)
+        return judge(due, incident.incident, None if person is None else person.person, line, self.now)
 
     def _reachable(self, row: Notification) -> Reachable | None:
         return None if row.person is None else self.people.get(row.person)
@@ -396,11 +396,11 @@ class _Judging:
         return row.address, push_private_key() if row.kind == "push" else row.secret
 
     def _message_line(self, one: NotificationDelivery) -> MessageLine:
-        ticket_text = self.tickets[one.notification.incident].line
-        url = f"{settings.PUBLIC_URL}/incidents/{ticket_text['number']}"
+        line = self.incidents[one.notification.incident].line
+        url = f"{settings.PUBLIC_URL}/incidents/{line['number']}"
         over = one.notification.about == OVER
         link = link_of(one.notification)
-        return MessageLine(**ticket_text, reason=one.notification.why, url=url, over=over, answer_url=link)
+        return MessageLine(**line, reason=one.notification.why, url=url, over=over, answer_url=link)
 
 
 def target_of(one: NotificationDelivery) -> Target:
@@ -412,11 +412,11 @@ def target_of(one: NotificationDelivery) -> Target:
 class _Known:
     """Of an incident, whose row is wide: columns of the decision and of the message."""
 
-    ticket: Ticket
+    incident: NotifiedIncident
     line: Mapping[str, Any]
 
 
-_DECIDES = tuple(field.name for field in fields(Ticket))
+_DECIDES = tuple(field.name for field in fields(NotifiedIncident))
 _TELLS = tuple(
     field.name
     for field in fields(MessageLine)
@@ -424,13 +424,13 @@ _TELLS = tuple(
 )
 
 
-def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:
+def _known_incidents(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:
     """Those that there are."""
     names = ("id", *dict.fromkeys((*_DECIDES, *_TELLS)))
     rows = IncidentRow.objects.filter(pk__in=set(ids)).values(*names)
     return {
         row["id"]: _Known(
-            Ticket(**{name: row[name] for name in _DECIDES}),
+            NotifiedIncident(**{name: row[name] for name in _DECIDES}),
             {"id": str(row["id"]), **{name: row[name] for name in _TELLS}},
         )
         for row in rows

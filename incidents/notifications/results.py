@@ -176,15 +176,15 @@ class Notes:
     def record(self) -> None:
         """In the caller's transaction. Raises StreamVersionError: try all of it again."""
         left = {pk: list(reversed(found)) for pk, found in self._of_incident.items()}
-        tickets = IncidentRow.objects.filter(pk__in=left).order_by("number")
-        rows = list(tickets.select_for_update())
+        incidents = IncidentRow.objects.filter(pk__in=left).order_by("number")
+        rows = list(incidents.select_for_update())
         for lost in left.keys() - {row.pk for row in rows}:
             log.warning("no such incident", notification=left.pop(lost)[0][0].key, incident=str(lost))
         while rows:
             taken = [(row, *left[row.pk].pop()) for row in rows]
             record_together([LockedCommand(row, command, _context(call)) for row, call, command in taken])
             further = [pk for pk, found in left.items() if found]
-            rows = list(tickets.filter(pk__in=further)) if further else []
+            rows = list(incidents.filter(pk__in=further)) if further else []
         self._of_incident.clear()
 
 
@@ -263,8 +263,8 @@ def in_order(
 
 def numbers_of(rows: Iterable[Notification]) -> dict[UUID, int]:
     """By incident, of those that there are: an incident's row is wide, and seldom wanted whole."""
-    tickets = IncidentRow.objects.filter(pk__in={row.incident for row in rows})
-    return dict(tickets.values_list("pk", "number"))
+    incidents = IncidentRow.objects.filter(pk__in={row.incident for row in rows})
+    return dict(incidents.values_list("pk", "number"))
 
 
 def _record_end(

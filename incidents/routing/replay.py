@@ -71,7 +71,7 @@ def explain_alert(id: str, table: RoutingTable) -> Explained:
         integration=alert.integration,
         at=alert.changed_at,
     )
-    return Explained(explain(subject, table), queries.ticket_numbers([id]).get(id))
+    return Explained(explain(subject, table), queries.incident_numbers([id]).get(id))
 
 
 @dataclass(frozen=True, slots=True)

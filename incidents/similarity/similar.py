@@ -34,17 +34,17 @@ LEAST: Final = 0.4
 class Similarity:
     """TF-IDF over described incidents, each known by an id; of those that are equally like the later wins."""
 
-    def __init__(self, ids: Sequence[UUID], tickets: Sequence[Described]) -> None:
+    def __init__(self, ids: Sequence[UUID], incidents: Sequence[Described]) -> None:
         self._ids = ids
         self._vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, dtype=np.float32)
         # A vocabulary without a word is refused; an incident without one has nothing to be compared by.
-        self._matrix: Any = self._vectorizer.fit_transform(tickets) if any(map(words, tickets)) else None
+        self._matrix: Any = self._vectorizer.fit_transform(incidents) if any(map(words, incidents)) else None
 
-    def nearest(self, ticket: Described, most: int) -> list[tuple[UUID, float]]:
+    def nearest(self, incident: Described, most: int) -> list[tuple[UUID, float]]:
         """At most so many, each with its cosine, which is at least LEAST."""
         if self._matrix is None:
             return []
-        scores = np.round((self._matrix @ self._vectorizer.transform([ticket]).T).toarray().ravel(), 4)
+        scores = np.round((self._matrix @ self._vectorizer.transform([incident]).T).toarray().ravel(), 4)
         order = np.lexsort((-np.arange(len(scores)), -scores))[:most]
         return [
             (self._ids[place], round(float(scores[place]), 4)) for place in order if scores[place] >= LEAST

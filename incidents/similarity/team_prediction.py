@@ -60,24 +60,24 @@ class Suggestion:
 class Suggesting:
     """Model of incidents and the teams that resolved them, the first resolved one first."""
 
-    def __init__(self, tickets: Sequence[Described], teams: Sequence[str]) -> None:
+    def __init__(self, incidents: Sequence[Described], teams: Sequence[str]) -> None:
         self._curve: Curve | None = None
         self._record = Record(0, 0, 0)
-        self._known = len(tickets)
+        self._known = len(incidents)
         self._teams = np.array(sorted(set(teams)))
-        if len(tickets) <= LEARNS or len(self._teams) < 2:
+        if len(incidents) <= LEARNS or len(self._teams) < 2:
             return
-        bare = [_bare(one) for one in tickets]
+        bare = [_bare(one) for one in incidents]
         self._vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
         matrix = self._vectorizer.fit_transform(bare)
         self._learned, sure, right = _in_order(matrix, np.array(teams), self._teams)
         self._curve = fitted(sure, right)
         self._record = _record(sure, right)
 
-    def suggest(self, ticket: Described) -> Suggestion:
+    def suggest(self, incident: Described) -> Suggestion:
         if self._curve is None:
             return Suggestion(None, None, self._record, self._too_little())
-        row = self._vectorizer.transform([_bare(ticket)])
+        row = self._vectorizer.transform([_bare(incident)])
         if row.nnz == 0:
             return Suggestion(None, None, self._record, "no resolved incident shares a word with this one")
         likely = self._learned.predict_proba(row)[0]
@@ -97,8 +97,8 @@ class Suggesting:
         return f"too little to learn from: {resolved} resolved with a cause, and at least {least} are needed"
 
 
-def _bare(ticket: Described) -> Described:
-    return Described(ticket.title, ticket.component, ticket.labels)
+def _bare(incident: Described) -> Described:
+    return Described(incident.title, incident.component, incident.labels)
 
 
 def _in_order(

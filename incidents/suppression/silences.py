@@ -402,7 +402,7 @@ def preview(matchers: object) -> SilencePreview:
             for matcher in wanted
         )
     ]
-    numbers = sorted(set(queries.ticket_numbers([id_ for id_, _ in found]).values()))
+    numbers = sorted(set(queries.incident_numbers([id_ for id_, _ in found]).values()))
     titles = dict.fromkeys(title for _, title in found)
     return SilencePreview(wanted, len(found), tuple(titles)[:MOST_LISTED], tuple(numbers))
 

@@ -24,7 +24,7 @@ from incidents.domain.incident import commands as c
 from incidents.domain.routing.rules import route
 from incidents.domain.values import rfc3339
 from incidents.escalation.models import EscalationPolicy, EscalationRow
-from incidents.incident.backfill import OF_THE_PAST, PastTicket, record_past
+from incidents.incident.backfill import OF_THE_PAST, PastIncident, record_past
 from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild_incidents
 from incidents.incident.repository import next_number, record_opening
@@ -283,7 +283,9 @@ def test_nobody_is_called_for_a_ticket_of_the_past() -> None:
     people("alice")
     policy()
     opened = datetime.now(UTC) - timedelta(days=3)
-    past = record_past(PastTicket(Report("Disks failed", component="storage_cluster/s7"), opened), MONITORING)
+    past = record_past(
+        PastIncident(Report("Disks failed", component="storage_cluster/s7"), opened), MONITORING
+    )
     assert stands(past.id).due_at is None
     assert told(past.id)[-1] == f"no one is paged: {OF_THE_PAST}"
     assert IncidentRow.objects.get(pk=past.id).state == "open"

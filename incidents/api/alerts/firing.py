@@ -72,7 +72,7 @@ def grouped(wanted: AlertFilter, silences: Sequence[Silence], table: RoutingTabl
     """
     groups: dict[tuple[str, str], list[bytes]] = {}
     for part in _chosen(wanted, silences, table, now):
-        numbers = queries.ticket_numbers([one.alert.id for one in part])
+        numbers = queries.incident_numbers([one.alert.id for one in part])
         for one in part:
             number = str(numbers.get(one.alert.id, ""))
             groups.setdefault((one.receiver, number), []).append(_written(one.shape()))

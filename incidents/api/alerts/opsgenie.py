@@ -154,7 +154,7 @@ def _note(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
 def _notes(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
     found = _existing(request, identifier, key)
     limit, order = _number(request, "limit", MOST, MOST), _direction(request)
-    number = queries.ticket_numbers([found.id]).get(found.id)
+    number = queries.incident_numbers([found.id]).get(found.id)
     events = [] if number is None else queries.incident_events(str(number))
     comments = [event for event in events if event.type == "incident.commented"]
     chosen = comments[:limit] if order == "asc" else comments[::-1][:limit]
@@ -172,7 +172,7 @@ def _notes(request: HttpRequest, key: Key, identifier: str) -> HttpResponse:
 
 
 def _incident_of(found: CurrentAlert) -> Incident:
-    number = queries.ticket_numbers([found.id]).get(found.id)
+    number = queries.incident_numbers([found.id]).get(found.id)
     if number is None:
         if found.status == "resolved":
             raise RequestRefusedError(
@@ -231,7 +231,7 @@ def _same_as_alert(found: CurrentAlert, action: str, body: Body) -> bool:
     right after the alert, and the incident opens with them."""
     alert = found.alert
     same = {"message": alert.title, "description": alert.description}.get(action)
-    if same is None or queries.ticket_numbers([found.id]):
+    if same is None or queries.incident_numbers([found.id]):
         return False
     return " ".join(opsgenie.text_of(body, action).split()) == " ".join(same.split())
 

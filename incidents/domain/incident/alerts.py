@@ -3,7 +3,7 @@
 - An alert joins the open incident that it is a member of already.
 - Else the open incident of a finding that names its component: the alert is a symptom of that cause.
 - Else the open incident of its group: the alerts of one rule for one team, or the grouping of its route.
-- Else it opens an incident; in a storm, when an integration has just opened STORM_TICKETS of the same severity or
+- Else it opens an incident; in a storm, when an integration has just opened STORM_INCIDENTS of the same severity or
   worse, one incident for the rest.
 
 A component fails with what contains it, with what it depends on, and with what lies on its path. The search goes
@@ -39,7 +39,7 @@ from incidents.domain.values import SEVERITIES, TEXT_LIMIT, TITLE_LIMIT, Severit
 # ----------------------------------------------------------------------------------------------------------
 STORM_KEY: Final = "storm:"
 """Beginning of the dedup key of an incident that collects a storm."""
-STORM_TICKETS: Final = 100
+STORM_INCIDENTS: Final = 100
 STORM_SPAN: Final = timedelta(minutes=5)
 """An integration that opened so many incidents within so long is in a storm."""
 
@@ -214,7 +214,7 @@ def _within(why: str, grouping: Grouping) -> str:
 def storm_place(integration: str, team: str) -> Place:
     """Incident in a storm for an alert that has none yet."""
     within = f"within {_minutes(STORM_SPAN)}, of at least this severity"
-    why = f"storm: {integration} opened more than {STORM_TICKETS} incidents {within}"
+    why = f"storm: {integration} opened more than {STORM_INCIDENTS} incidents {within}"
     return Place(f"{STORM_KEY}{integration}:{team}", why)
 
 
@@ -272,9 +272,9 @@ MANY: Final = 50
 SPAN: Final = STORM_SPAN
 
 
-FEW_NAMES: Final = STORM_TICKETS // 2
+FEW_NAMES: Final = STORM_INCIDENTS // 2
 """A storm of fewer names (rules, checks) than that is about these; an alert of another name is no part of it."""
-MOST_TICKETS: Final = 2 * STORM_TICKETS
+MOST_INCIDENTS: Final = 2 * STORM_INCIDENTS
 """Incidents of an integration within `SPAN`, as severe or worse, above which another name is no reason for one more."""
 
 
@@ -290,13 +290,13 @@ def is_storming(opened: Collection[Opened], rank: int, name: str) -> bool:
     """Whether an alert of that severity and name joins the incident of the storm and opens none of its own.
 
     Only incidents that are as severe or worse count, so that no number of lesser ones hides a critical alert; and a
-    storm of few names hides no other name. At most MOST_TICKETS open for each severity.
+    storm of few names hides no other name. At most MOST_INCIDENTS open for each severity.
     """
     as_severe = [one for one in opened if one.rank <= rank]
-    if len(as_severe) < STORM_TICKETS:
+    if len(as_severe) < STORM_INCIDENTS:
         return False
     names = {one.name for one in as_severe}
-    return name in names or len(names) >= FEW_NAMES or len(as_severe) >= MOST_TICKETS
+    return name in names or len(names) >= FEW_NAMES or len(as_severe) >= MOST_INCIDENTS
 
 
 def place_without_incident(
@@ -491,7 +491,7 @@ def explains(state: Incident) -> bool:
 # Symptoms
 # ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class IncidentReference:
     """An incident as another one's events name it."""
 
     id: str
@@ -515,7 +515,7 @@ class JoinSymptoms:
     """Alerts that the cause of this open incident explains; `source` is the incident that they were in, if any."""
 
     symptoms: tuple[Symptom, ...]
-    source: Ticket | None = None
+    source: IncidentReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,14 +525,14 @@ class RemoveAlerts:
     alerts: tuple[str, ...]
     firing: int
     why: str
-    target: Ticket | None = None
+    target: IncidentReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LinkToCause:
     """Another incident's cause explains `alerts` of this one, which stays as it is because of `reason`."""
 
-    by: Ticket
+    by: IncidentReference
     explanation: Explanation
     alerts: int
     reason: str

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from incidents.domain.incident.alerts import Member, Ticket, worst
+from incidents.domain.incident.alerts import IncidentReference, Member, worst
 from incidents.domain.incident.state import Bodies, Fact, Incident, opening, refuse_resolved, replace
 from incidents.domain.routing.rules import Routing
 from incidents.domain.values import TITLE_LIMIT, CommandRefusedError, check_line, check_text
@@ -48,7 +48,7 @@ class SplitAlertsOff:
 
     alerts: tuple[str, ...]
     firing: int
-    target: Ticket
+    target: IncidentReference
     reason: str = ""
 
 
@@ -76,7 +76,7 @@ def open_split_off(command: OpenSplitOff) -> Bodies:
         "why": f"split off #{source.number}",
     }
     body = {
-        "source": Ticket(source.id, source.number, source.title).as_json(),
+        "source": IncidentReference(source.id, source.number, source.title).as_json(),
         "alerts": [member.alert for member in command.members],
         "resolved": list(command.resolved),
         "title": command.members[-1].title,

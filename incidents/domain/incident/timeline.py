@@ -232,11 +232,11 @@ def _hand_over_undone(name: str, body: Mapping[str, Any]) -> str:
 
 
 def _merged(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} merged this incident into {_ticket(body['into'])}{_because(body['reason'])}"
+    return f"{name} merged this incident into {_reference(body['into'])}{_because(body['reason'])}"
 
 
 def _absorbed(name: str, body: Mapping[str, Any]) -> str:
-    taken = f"{_ticket(body['incident'])} into this incident{_firing(len(body['alerts']))}"
+    taken = f"{_reference(body['incident'])} into this incident{_firing(len(body['alerts']))}"
     return f"{name} merged {taken}{_because(body['reason'])}"
 
 
@@ -249,7 +249,7 @@ def _separated(name: str, body: Mapping[str, Any]) -> str:
     return f"{name} undid the merge of #{body['incident']['number']}{_firing(body['firing'])}{_because(body['reason'])}"
 
 
-def _ticket(reference: Mapping[str, Any]) -> str:
+def _reference(reference: Mapping[str, Any]) -> str:
     return f"#{reference['number']} “{reference['title']}”"
 
 

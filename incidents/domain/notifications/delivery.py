@@ -245,7 +245,7 @@ DeliveryState = Literal["waiting", "sent", "stopped", "given_up"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class NotifiedIncident:
     """The part of an incident that decides whether somebody is still to be told."""
 
     state: str
@@ -259,29 +259,29 @@ class Ticket:
     merged_number: int | None = None
 
 
-def ticket_of(incident: Incident) -> Ticket:
-    return Ticket(**{name: getattr(incident, name) for name in Ticket.__slots__})
+def notified(incident: Incident) -> NotifiedIncident:
+    return NotifiedIncident(**{name: getattr(incident, name) for name in NotifiedIncident.__slots__})
 
 
-def answered(ticket: Ticket, made_at: datetime, team: str = "") -> str | None:
+def answered(incident: NotifiedIncident, made_at: datetime, team: str = "") -> str | None:
     """Reason why nobody has to be notified any more; None while somebody has to. `team` had the incident when the
     call was made.
 
     Nobody is called for what is acknowledged, so an acknowledgement counts whatever the clocks say: two that meet are
     of two processes. A hand-over from before the call was known to whoever called.
     """
-    if ticket.merged_number is not None:
-        return f"merged into #{ticket.merged_number}"
-    if ticket.state == "resolved":
-        return f"resolved by {ticket.resolved_by}"
-    if ticket.state == "snoozed":
-        return "alerts silenced" if ticket.silence else f"snoozed by {ticket.snoozed_by}"
-    if ticket.state == "acknowledged":
-        return f"acknowledged by {ticket.acknowledged_by}"
-    if ticket.team_since > made_at:
-        return f"handed over to {ticket.team}"
-    if team not in ("", ticket.team):  # a hand-over that was taken back: as if it had never left
-        return f"back with {ticket.team}"
+    if incident.merged_number is not None:
+        return f"merged into #{incident.merged_number}"
+    if incident.state == "resolved":
+        return f"resolved by {incident.resolved_by}"
+    if incident.state == "snoozed":
+        return "alerts silenced" if incident.silence else f"snoozed by {incident.snoozed_by}"
+    if incident.state == "acknowledged":
+        return f"acknowledged by {incident.acknowledged_by}"
+    if incident.team_since > made_at:
+        return f"handed over to {incident.team}"
+    if team not in ("", incident.team):  # a hand-over that was taken back: as if it had never left
+        return f"back with {incident.team}"
     return None
 
 
@@ -329,16 +329,18 @@ class Wait:
     bundling: bool = False
 
 
-def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: datetime) -> Send | Stop | Wait:
+def judge(
+    due: Due, incident: NotifiedIncident, person: Person | None, line: Line, now: datetime
+) -> Send | Stop | Wait:
     """Decision on a step now. `person` is None for an address without one."""
     if due.over:
-        if ticket.state != "resolved":
+        if incident.state != "resolved":
             return Stop("reopened")
-    elif (why := answered(ticket, due.made_at, due.team)) is not None:
+    elif (why := answered(incident, due.made_at, due.team)) is not None:
         return Stop(why)
     if due.attempts:  # it was let through before
         return Send()
-    critical = ticket.severity == "critical" and not due.over
+    critical = incident.severity == "critical" and not due.over
     quiet = None if person is None or due.urgent or critical else person.quiet
     if quiet is not None and (end := quiet.until(now)) is not None:
         return Wait(end, f"{QUIET} {end.astimezone(ZoneInfo(quiet.zone)):%H:%M} ({quiet.zone})")

@@ -70,14 +70,14 @@ class Message:
 
 def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
     """`entries` is not empty. The worst incident is first; `id` is that of the message, also when it is sent again."""
-    tickets = sorted(entries, key=lambda one: (one.over, SEVERITIES.index(one.severity), one.number))
-    first, others = tickets[0], len(tickets) - 1
+    incidents = sorted(entries, key=lambda one: (one.over, SEVERITIES.index(one.severity), one.number))
+    first, others = incidents[0], len(incidents) - 1
     more = f" and {others} more" if others else ""
     word = "resolved" if first.over else first.severity
     subject = _cut(f"[{word}] #{first.number} {first.title}", SUBJECT_LIMIT - len(more)) + more
     link = base_url if others else first.answer_url or first.url
-    hidden = len(tickets) - MOST_SHOWN
-    parts = [_described(one) for one in tickets[:MOST_SHOWN]]
+    hidden = len(incidents) - MOST_SHOWN
+    parts = [_described(one) for one in incidents[:MOST_SHOWN]]
     if hidden > 0:
         parts.append(f"And {hidden} more: {base_url}\n")
     return Message(
@@ -89,11 +89,12 @@ def compose(id: str, entries: Sequence[MessageLine], base_url: str) -> Message:
             "id": id,
             "type": "notification",
             "text": subject,
-            "incidents": [_as_json(one) for one in tickets[:MOST_SHOWN]],
+            "incidents": [_as_json(one) for one in incidents[:MOST_SHOWN]],
             "others": [
-                {"id": one.id, "number": one.number, "severity": one.severity} for one in tickets[MOST_SHOWN:]
+                {"id": one.id, "number": one.number, "severity": one.severity}
+                for one in incidents[MOST_SHOWN:]
             ],
-            "total": len(tickets),
+            "total": len(incidents),
         },
         link=link,
     )

@@ -32,18 +32,18 @@ class Described:
     cause: str | None = None
 
 
-def words(ticket: Described) -> list[str]:
+def words(incident: Described) -> list[str]:
     """Words of the incident, each with its field. The order is that of the incident; words may come twice."""
-    title = _WORD.findall(ticket.title[:LONGEST].lower())
+    title = _WORD.findall(incident.title[:LONGEST].lower())
     found = [f"word:{_DIGITS.sub('0', one)}" for one in title]
     found += [f"piece:{piece}" for one in title for piece in _pieces(one)]
-    if ticket.component is not None:
-        found += _named("component", ticket.component)
-    if ticket.cause is not None and "/" in ticket.cause:
-        found += _named("cause", ticket.cause)
-    elif ticket.cause is not None and is_class(ticket.cause):
-        found.append(f"cause:{ticket.cause}")
-    for name, value in sorted(ticket.labels.items())[:MOST_LABELS]:
+    if incident.component is not None:
+        found += _named("component", incident.component)
+    if incident.cause is not None and "/" in incident.cause:
+        found += _named("cause", incident.cause)
+    elif incident.cause is not None and is_class(incident.cause):
+        found.append(f"cause:{incident.cause}")
+    for name, value in sorted(incident.labels.items())[:MOST_LABELS]:
         found.append(f"label:{name}={value[:200].lower()}")
     return found
 

@@ -18,12 +18,12 @@ from incidents.api.config.replay import configuration_in_force, past_incidents, 
 from incidents.commands import Report
 from incidents.domain.configuration_replay import compare
 from incidents.domain.escalation.policy import steps_from
-from incidents.domain.incident.alerts import STORM_SPAN, STORM_TICKETS
+from incidents.domain.incident.alerts import STORM_INCIDENTS, STORM_SPAN
 from incidents.escalation.models import EscalationPolicy
 from incidents.incident.models import IncidentRow
 from incidents.routing.replay import Openings
 from incidents.teams.models import Route, Silence, Team
-from incidents.timers import OF_TICKETS
+from incidents.timers import OF_INCIDENTS
 from ingest.api import keys
 from ingest.integrations.normalized import Alert, Status
 from ingest.queries import Context, now_utc
@@ -259,7 +259,7 @@ def test_alerts_that_began_before_the_span_are_replayed() -> None:
     send(rack_alert("s1", "NodeDown", "acknowledged"), rack_alert("s3", "DiskFull", "resolved"))
     start = now_utc()
     Silence.objects.update(ends_at=start)
-    assert OF_TICKETS["suppressed alerts"](now_utc()) == 1
+    assert OF_INCIDENTS["suppressed alerts"](now_utc()) == 1
     opened = IncidentRow.objects.get(number=3)
     send(rack_alert("s1", "NodeDown", "resolved"))
     openings = Openings(start, now_utc())
@@ -273,7 +273,7 @@ def test_alerts_that_began_before_the_span_are_replayed() -> None:
     assert {one.number: one.since for one in past_incidents(openings)} == {1: start, 2: start, 3: None}
 
 
-STORM = 3 * STORM_TICKETS // 2
+STORM = 3 * STORM_INCIDENTS // 2
 BY_RACK = """\
 routes:
 - {name: disks, pattern: "storage_cluster/*", team: %s, grouping: {by: [rack]}}
@@ -291,19 +291,19 @@ def test_a_recorded_storm_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixt
     policy({"person": "alice"})
     for first in range(0, STORM, STORM // 3):
         send(*(disk_alert(n, "r1" if n % 2 else "r2") for n in range(first, first + STORM // 3)))
-    assert IncidentRow.objects.count() == STORM_TICKETS + 1
+    assert IncidentRow.objects.count() == STORM_INCIDENTS + 1
     call_command("config", "export", str(tmp_path / "in-force.yaml"))
 
     same = diff(capsys, tmp_path, (tmp_path / "in-force.yaml").read_text())
     assert same["changes"] == []
-    assert (same["incidents"], same["calls"]["before"]) == (STORM_TICKETS + 1, STORM_TICKETS + 1)
+    assert (same["incidents"], same["calls"]["before"]) == (STORM_INCIDENTS + 1, STORM_INCIDENTS + 1)
     assert (same["never_opened"], same["opened_anew"]) == (0, 0)
     assert (same["calls"]["more"], same["calls"]["fewer"], same["calls"]["net"]["value"]) == (0, 0, 0)
     assert "storms" not in same["left_out"]
 
     grouped = diff(capsys, tmp_path, BY_RACK % Team.objects.get(is_default=True).slug)
-    assert (grouped["calls"]["before"], grouped["calls"]["after"]) == (STORM_TICKETS + 1, 2)
-    assert (grouped["never_opened"], grouped["opened_anew"]) == (STORM_TICKETS - 1, 0)
+    assert (grouped["calls"]["before"], grouped["calls"]["after"]) == (STORM_INCIDENTS + 1, 2)
+    assert (grouped["never_opened"], grouped["opened_anew"]) == (STORM_INCIDENTS - 1, 0)
 
 
 @pytest.mark.parametrize("read_before", [STORM_SPAN, timedelta(0)])

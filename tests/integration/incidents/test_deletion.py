@@ -29,7 +29,7 @@ from incidents.reports.models import ReportSchedule
 from incidents.saved_views.models import SavedView
 from incidents.suppression.models import MaintenanceWindow
 from incidents.teams.models import Membership, Team
-from incidents.timers import OF_TICKETS
+from incidents.timers import OF_INCIDENTS
 from incidents.webhooks.models import Webhook
 from ingest.queries import Context, Position, configured
 
@@ -155,7 +155,7 @@ def test_a_ticket_that_opens_again_under_a_removed_team_goes_to_the_default_with
     commands.merge(id_, other, "", ALICE)
     remove(TeamsView, "lamps")
     commands.split(id_, "", ALICE)
-    assert [OF_TICKETS["orphaned incidents"](timezone.now()) for _ in range(2)] == [1, 0]
+    assert [OF_INCIDENTS["orphaned incidents"](timezone.now()) for _ in range(2)] == [1, 0]
     default = Team.objects.get(is_default=True).slug
     assert IncidentRow.objects.get(pk=id_).team == default
     why = incident_events(id_)[-1].body["reason"]

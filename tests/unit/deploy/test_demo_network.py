@@ -61,20 +61,20 @@ def test_no_story_has_a_component_of_another(demo: Demo) -> None:
 
 
 def test_last_weeks_tickets_are_resolved_in_order_of_time_before_today() -> None:
-    for ticket in (trouble.ticket for trouble in draw(START, 7)):
+    for ticket in (trouble.incident for trouble in draw(START, 7)):
         times = [ticket.opened_at, *(at for at, _ in ticket.steps)]
         assert times == sorted(times)
         assert times[-1] < START
 
 
 def test_some_of_last_weeks_tickets_were_passed_on() -> None:
-    assert any(len(trouble.ticket.steps) > 2 for trouble in draw(START, 7))
+    assert any(len(trouble.incident.steps) > 2 for trouble in draw(START, 7))
 
 
 def test_the_truth_is_told_of_the_stories_tickets_and_not_of_last_weeks(demo: Demo) -> None:
     out = StringIO()
     witness = Witness(Sender("http://localhost", "key", threading.Event()), Screen(out), demo)
-    last_week = [told(n, trouble.ticket.opened_at) for n, trouble in enumerate(draw(START, demo.seed))]
+    last_week = [told(n, trouble.incident.opened_at) for n, trouble in enumerate(draw(START, demo.seed))]
     witness.look([told(900, START + timedelta(hours=3)), told(901, START), *last_week])
     said = [line for line in out.getvalue().splitlines() if "Incident" in line]
     assert [line.split()[1] for line in said] == ["#901", "#900"]

@@ -22,7 +22,7 @@ from incidents.domain.configuration_replay import (
     with_silence,
 )
 from incidents.domain.escalation.policy import Action, Policy, policy_from
-from incidents.domain.incident.alerts import STORM_TICKETS, Reported
+from incidents.domain.incident.alerts import STORM_INCIDENTS, Reported
 from incidents.domain.oncall.rotations import Rotation, Schedule, begun_before
 from incidents.domain.past_placement import PastAlert
 from incidents.domain.routing.rules import EACH_ALONE, Grouping, RoutingTable, Subject, Team
@@ -263,9 +263,10 @@ def grouped(*by: str) -> Configuration:
     return replace(known, table=replace(known.table, rules=(Route("all", grouping=Grouping(by)),)))
 
 
-def storm(size: int = 3 * STORM_TICKETS // 2) -> list[PastIncident]:
-    """A storm as it is recorded: STORM_TICKETS incidents of one alert, and one of the rest. The first half is muted by
-    INHIBITION."""
+def storm(size: int = 3 * STORM_INCIDENTS // 2) -> list[PastIncident]:
+    """A storm as it is recorded: an incident for each of the first alerts, and one for the rest. INHIBITION mutes the
+    first half.
+    """
     alerts = [
         unplaced(
             "DiskSlow" if n < size // 2 else "LinkDown",
@@ -275,13 +276,13 @@ def storm(size: int = 3 * STORM_TICKETS // 2) -> list[PastIncident]:
         )
         for n in range(size)
     ]
-    alone = [incident(n, alerts=[one], team=None) for n, one in enumerate(alerts[:STORM_TICKETS])]
-    return [*alone, incident(STORM_TICKETS, alerts=alerts[STORM_TICKETS:], team=None, opened_at=NOW)]
+    alone = [incident(n, alerts=[one], team=None) for n, one in enumerate(alerts[:STORM_INCIDENTS])]
+    return [*alone, incident(STORM_INCIDENTS, alerts=alerts[STORM_INCIDENTS:], team=None, opened_at=NOW)]
 
 
 def test_a_storm_under_the_same_configuration_calls_as_it_did() -> None:
     found = compare(recorded(storm()), configuration(), configuration())
-    assert (found.incidents, found.calls_before) == (STORM_TICKETS + 1, STORM_TICKETS + 1)
+    assert (found.incidents, found.calls_before) == (STORM_INCIDENTS + 1, STORM_INCIDENTS + 1)
     assert (found.never, found.anew, found.more, found.fewer, found.net.value) == (0, 0, 0, 0, 0)
 
 
@@ -290,23 +291,27 @@ def test_alerts_that_are_too_few_for_a_storm_without_the_muted_ones_open_inciden
     found = compare(
         recorded([node, *storm()]), configuration(), under(Suppressions(inhibitions=(INHIBITION,)))
     )
-    muted = rest = 3 * STORM_TICKETS // 4
-    assert (found.calls_before, found.calls_after) == (1 + STORM_TICKETS + 1, 1 + rest)
+    muted = rest = 3 * STORM_INCIDENTS // 4
+    assert (found.calls_before, found.calls_after) == (1 + STORM_INCIDENTS + 1, 1 + rest)
     assert found.never == muted
-    assert found.anew == rest - (STORM_TICKETS - muted) - 1
+    assert found.anew == rest - (STORM_INCIDENTS - muted) - 1
 
 
 def test_a_route_that_groups_a_storm_by_a_label_opens_one_incident_for_each_value() -> None:
     found = compare(recorded(storm()), configuration(), grouped("alertname"))
-    assert (found.calls_before, found.calls_after, found.never) == (STORM_TICKETS + 1, 2, STORM_TICKETS - 1)
+    assert (found.calls_before, found.calls_after, found.never) == (
+        STORM_INCIDENTS + 1,
+        2,
+        STORM_INCIDENTS - 1,
+    )
 
 
 def test_a_route_that_lets_each_alert_stand_alone_ends_in_a_storm() -> None:
-    alerts = [unplaced("DiskSlow", NOW + n * timedelta(seconds=1)) for n in range(2 * STORM_TICKETS)]
+    alerts = [unplaced("DiskSlow", NOW + n * timedelta(seconds=1)) for n in range(2 * STORM_INCIDENTS)]
     for n, one in enumerate(alerts):
         alerts[n] = replace(one, reported=replace(one.reported, key=str(n)))
     found = compare(recorded([incident(1, alerts=alerts)]), configuration(), grouped(*EACH_ALONE))
-    assert (found.calls_before, found.calls_after, found.anew) == (1, STORM_TICKETS + 1, STORM_TICKETS)
+    assert (found.calls_before, found.calls_after, found.anew) == (1, STORM_INCIDENTS + 1, STORM_INCIDENTS)
 
 
 def test_an_incident_whose_alerts_join_one_that_calls_is_not_missed() -> None:
@@ -346,5 +351,5 @@ def test_a_symptom_stays_with_its_cause_however_alerts_are_grouped() -> None:
 
 
 def test_only_the_chosen_incidents_are_counted() -> None:
-    found = compare(recorded(storm()), configuration(), silenced("DiskSlow"), {0, STORM_TICKETS})
+    found = compare(recorded(storm()), configuration(), silenced("DiskSlow"), {0, STORM_INCIDENTS})
     assert (found.incidents, found.calls_before) == (2, 2)

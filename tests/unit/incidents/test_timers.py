@@ -51,6 +51,6 @@ def test_a_look_that_fails_leaves_the_others_alone(monkeypatch: pytest.MonkeyPat
         return None if name == "a" else 1
 
     monkeypatch.setattr(timers, "sweep_once", sweep)
-    monkeypatch.setattr(timers, "OF_TICKETS", dict.fromkeys("ab"))
+    monkeypatch.setattr(timers, "OF_INCIDENTS", dict.fromkeys("ab"))
     assert timers.look(ReachabilityGuard(Clock()), NOON) == 1 + len(timers.OF_SILENCE)
     assert done == ["a", "b", *timers.OF_SILENCE]

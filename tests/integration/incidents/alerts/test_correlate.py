@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from incidents import commands, queries
 from incidents.alerts.correlate import place_unsuppressed, unsuppressed_alerts
-from incidents.domain.incident.alerts import STORM_TICKETS
+from incidents.domain.incident.alerts import STORM_INCIDENTS
 from incidents.domain.incident.flapping import QUIET
 from incidents.domain.incident.state import UNKNOWN
 from incidents.follower import follower
@@ -20,7 +20,7 @@ from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild
 from incidents.suppression.suppressor import firing_suppressed
 from incidents.teams.models import Silence
-from incidents.timers import OF_TICKETS
+from incidents.timers import OF_INCIDENTS
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.integrations.normalized import Alert, Parsed
@@ -50,7 +50,7 @@ def ticket(number: int = 1) -> queries.View:
 
 @transaction.atomic
 def tidy(now: datetime) -> int:
-    return OF_TICKETS["flapping incidents"](now)
+    return OF_INCIDENTS["flapping incidents"](now)
 
 
 def texts(number: int = 1) -> list[str]:
@@ -143,10 +143,10 @@ def test_an_alert_on_the_component_of_a_finding_joins_its_ticket() -> None:
 
 
 def test_a_storm_of_many_rules_is_one_more_ticket() -> None:
-    send(*(alert(f"k{n}", group=f"rule {n}") for n in range(STORM_TICKETS + 40)))
+    send(*(alert(f"k{n}", group=f"rule {n}") for n in range(STORM_INCIDENTS + 40)))
     send(*(alert(f"more {n}", group=f"rule more {n}") for n in range(30)))
     found = tickets()
-    assert len(found) == STORM_TICKETS + 1
+    assert len(found) == STORM_INCIDENTS + 1
     assert max(view.incident.alerts for view in found) == 70
     assert any(
         "storm: prometheus opened more than 100 incidents" in text for text in texts(found[0].incident.number)
@@ -154,11 +154,11 @@ def test_a_storm_of_many_rules_is_one_more_ticket() -> None:
 
 
 def test_a_storm_of_alerts_without_rules_joins_together() -> None:
-    send(*(alert(f"k{n}", group="") for n in range(STORM_TICKETS + 40)))
+    send(*(alert(f"k{n}", group="") for n in range(STORM_INCIDENTS + 40)))
     send(*(alert(f"more {n}", group="") for n in range(400)))
     assert storm().incident.alerts == 440
     assert len(queries.incident_events(storm().incident.id)) < 10
-    send(*(alert(f"k{n}", "resolved", group="") for n in range(STORM_TICKETS)))
+    send(*(alert(f"k{n}", "resolved", group="") for n in range(STORM_INCIDENTS)))
     send(alert("k0", group=""))
     assert [view.incident.alerts for view in tickets() if view.incident.state == "open"] == [441]
 
@@ -168,14 +168,16 @@ def titles() -> list[str]:
 
 
 def test_a_storm_does_not_hide_an_alert_of_higher_severity() -> None:
-    send(*(alert(f"node {n}", group="", severity="info") for n in range(STORM_TICKETS + 31)))
+    send(*(alert(f"node {n}", group="", severity="info") for n in range(STORM_INCIDENTS + 31)))
     send(alert("payment", group="", severity="critical", title="Payment is down"))
     assert titles().count("Payment is down") == 1
     assert storm().incident.severity == "info"
 
 
 def test_a_storm_of_one_name_does_not_hide_an_alert_of_another() -> None:
-    send(*(alert(f"node {n}", group="", labels={"alertname": "NodeDown"}) for n in range(STORM_TICKETS + 31)))
+    send(
+        *(alert(f"node {n}", group="", labels={"alertname": "NodeDown"}) for n in range(STORM_INCIDENTS + 31))
+    )
     send(alert("payment", title="Payment is down", group="PaymentDown"))
     send(alert("node again", group="", labels={"alertname": "NodeDown"}))
     assert titles().count("Payment is down") == 1
@@ -183,9 +185,9 @@ def test_a_storm_of_one_name_does_not_hide_an_alert_of_another() -> None:
 
 
 def test_a_storm_of_critical_alerts_is_bounded_beside_one_of_information() -> None:
-    send(*(alert(f"node {n}", group="", severity="info") for n in range(STORM_TICKETS + 40)))
-    send(*(alert(f"db {n}", group="", severity="critical") for n in range(STORM_TICKETS + 40)))
-    assert IncidentRow.objects.count() == 2 * STORM_TICKETS + 1
+    send(*(alert(f"node {n}", group="", severity="info") for n in range(STORM_INCIDENTS + 40)))
+    send(*(alert(f"db {n}", group="", severity="critical") for n in range(STORM_INCIDENTS + 40)))
+    assert IncidentRow.objects.count() == 2 * STORM_INCIDENTS + 1
 
 
 def storm() -> queries.View:
@@ -193,7 +195,7 @@ def storm() -> queries.View:
 
 
 def test_the_title_of_a_storm_says_how_large_it_is_and_what_on() -> None:
-    send(*(alert(f"k{n}", group=f"rule {n}") for n in range(STORM_TICKETS)))
+    send(*(alert(f"k{n}", group=f"rule {n}") for n in range(STORM_INCIDENTS)))
     send(*(alert(f"a{n}", group=f"rule a{n}", component=f"tor/t{n}") for n in range(12)))
     assert storm().incident.title == "Storm from prometheus: 10+ alerts on 10+ components of the kind tor"
     send(*(alert(f"b{n}", group=f"rule b{n}", component=f"tor/u{n}") for n in range(40)))
@@ -206,7 +208,7 @@ def test_the_title_of_a_storm_says_how_large_it_is_and_what_on() -> None:
 
 
 def test_the_title_that_a_person_gave_a_storm_stays() -> None:
-    send(*(alert(f"k{n}", group=f"rule {n}") for n in range(STORM_TICKETS + 5)))
+    send(*(alert(f"k{n}", group=f"rule {n}") for n in range(STORM_INCIDENTS + 5)))
     commands.set_title(storm().incident.id, "The cooling of hall 2", ALICE)
     send(*(alert(f"more {n}", group=f"rule more {n}") for n in range(30)))
     assert storm().incident.title == "The cooling of hall 2"
@@ -268,9 +270,9 @@ def test_an_alert_that_outlives_its_silence_gets_a_ticket(silence: Callable[...,
     until = silence("rack", "r1").ends_at
     send(alert(labels={"rack": "r1"}), alert("over", labels={"rack": "r1"}))
     send(alert("over", "resolved"))
-    assert OF_TICKETS["suppressed alerts"](until - timedelta(seconds=1)) == 0
+    assert OF_INCIDENTS["suppressed alerts"](until - timedelta(seconds=1)) == 0
     Silence.objects.update(ends_at=timezone.now())
-    assert OF_TICKETS["suppressed alerts"](timezone.now()) == 1
+    assert OF_INCIDENTS["suppressed alerts"](timezone.now()) == 1
     assert [view.incident.title for view in tickets()] == ["disk7 is slow"]
     assert not firing_suppressed().exists()
 
@@ -282,9 +284,9 @@ def test_an_alert_that_outlives_one_silence_and_not_another_is_held_by_that(
     send(alert(labels={"rack": "r1", "row": "7"}))
     second = silence("row", "7")
     Silence.objects.filter(pk=first.pk).update(ends_at=timezone.now())
-    assert OF_TICKETS["suppressed alerts"](timezone.now()) == 1
+    assert OF_INCIDENTS["suppressed alerts"](timezone.now()) == 1
     assert firing_suppressed().get().silence == second.pk
-    assert (tickets(), OF_TICKETS["suppressed alerts"](timezone.now())) == ([], 0)
+    assert (tickets(), OF_INCIDENTS["suppressed alerts"](timezone.now())) == ([], 0)
 
 
 def test_what_outlives_its_silence_gets_its_ticket_in_parts(silence: Callable[..., Silence]) -> None:

@@ -35,7 +35,7 @@ from incidents.notifications.dispatcher import deliver_due
 from incidents.notifications.models import ContactMethod, Notification, NotificationDelivery, Preferences
 from incidents.notifications.queue import claim, plan_new
 from incidents.teams.models import Team
-from incidents.timers import OF_TICKETS
+from incidents.timers import OF_INCIDENTS
 from ingest.commands import Backoff
 from ingest.queries import Context, Event, open_alerts, read_stream
 from tests.following import follow_to_the_end
@@ -168,7 +168,7 @@ class World:
         pending_resolutions.sweep(self.now)
 
     def wake(self, _: int) -> None:
-        OF_TICKETS["due snoozes"](self.now)
+        OF_INCIDENTS["due snoozes"](self.now)
 
     def deliver(self, _: int) -> None:
         deliver_due(self.now)

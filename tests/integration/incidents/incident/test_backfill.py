@@ -11,7 +11,7 @@ from incidents import queries
 from incidents.commands import Report
 from incidents.domain.incident import commands as c
 from incidents.domain.values import InvalidValueError
-from incidents.incident.backfill import PastTicket, record_past
+from incidents.incident.backfill import PastIncident, record_past
 from incidents.scorecards.queries import scorecard
 from ingest.queries import Context
 
@@ -20,10 +20,12 @@ ALICE = Context("user:alice")
 pytestmark = pytest.mark.usefixtures("log_database")
 
 
-def past(*minutes: int) -> PastTicket:
+def past(*minutes: int) -> PastIncident:
     commands = (c.Acknowledge(), c.HandOver("compute", "theirs"), c.Resolve("tor/t1", ""))
     times = (OPENED + timedelta(minutes=minute) for minute in minutes)
-    return PastTicket(Report("Packets are lost", "tor/t1"), OPENED, tuple(zip(times, commands, strict=False)))
+    return PastIncident(
+        Report("Packets are lost", "tor/t1"), OPENED, tuple(zip(times, commands, strict=False))
+    )
 
 
 def test_a_past_ticket_has_its_own_times() -> None:

@@ -12,7 +12,7 @@ from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.values import rfc3339
 from incidents.incident.models import IncidentRow
-from incidents.timers import OF_TICKETS
+from incidents.timers import OF_INCIDENTS
 from tests.integration.incidents.alerts.test_correlate import ALICE, alert, send, texts, ticket
 from tests.integration.incidents.incident.test_api import Call, caller, opened
 
@@ -29,7 +29,7 @@ def snoozed_alert(until: datetime | None) -> None:
 
 
 def swept(now: datetime) -> int:
-    return OF_TICKETS["due snoozes"](now)
+    return OF_INCIDENTS["due snoozes"](now)
 
 
 def test_the_sweep_wakes_what_is_due_once_and_nothing_else() -> None:

@@ -53,7 +53,7 @@ def send(*alerts: Alert, integration: str = "prometheus") -> None:
     follow_to_the_end(follower())
 
 
-def tickets_of(service: str) -> list[queries.Incident]:
+def incidents_of(service: str) -> list[queries.Incident]:
     found = queries.list_incidents(queries.parse_filters({"service": [service]}), limit=200).items
     return [view.incident for view in found]
 
@@ -184,7 +184,7 @@ def test_a_rule_decides_severity_policy_and_service_of_an_alert(api: Call) -> No
     rule = {"team": "compute", "service": "dim", "severity": "info", "policy": "in-the-morning"}
     made(api, "routes", name="dim", pattern="lamp/dim-*", **rule)
     send(alert("dim-1", component="lamp/dim-1", severity="critical"))
-    (one,) = tickets_of("dim")
+    (one,) = incidents_of("dim")
     assert (one.severity, one.policy, one.team) == ("info", "in-the-morning", "compute")
 
 
@@ -193,7 +193,7 @@ def test_an_alert_that_gets_worse_is_as_bad_as_its_rule_says(api: Call) -> None:
     made(api, "routes", name="calm", pattern="lamp/calm-*", service="calm", severity="info")
     for severity in ("warning", "critical"):
         send(alert("calm-1", component="lamp/calm-1", severity=severity))
-    assert [one.severity for one in tickets_of("calm")] == ["info"]
+    assert [one.severity for one in incidents_of("calm")] == ["info"]
 
 
 def test_a_rule_groups_by_labels_whatever_rule_or_integration_fired(api: Call) -> None:
@@ -201,7 +201,7 @@ def test_a_rule_groups_by_labels_whatever_rule_or_integration_fired(api: Call) -
     made(api, "routes", name="racks", pattern="lamp/r-*", service="racks", grouping={"by": ["rack"]})
     send(alert("r-1", component="lamp/r-1", labels={"rack": "r1"}), alert("r-2", component="lamp/r-2"))
     send(alert("r-3", component="lamp/r-3", group="Hot", labels={"rack": "r1"}), integration="grafana")
-    assert sorted(one.alerts for one in tickets_of("racks")) == [1, 2]
+    assert sorted(one.alerts for one in incidents_of("racks")) == [1, 2]
 
 
 def test_after_its_window_a_group_opens_a_new_ticket(api: Call) -> None:
@@ -210,10 +210,10 @@ def test_after_its_window_a_group_opens_a_new_ticket(api: Call) -> None:
     made(api, "routes", name="windows", pattern="lamp/w-*", service="windows", grouping=grouping)
     send(alert("w-1", component="lamp/w-1"))
     send(alert("w-2", component="lamp/w-2"))
-    (first,) = tickets_of("windows")
+    (first,) = incidents_of("windows")
     IncidentRow.objects.filter(pk=first.id).update(opened_at=timezone.now() - timedelta(minutes=61))
     send(alert("w-3", component="lamp/w-3"))
-    assert [one.alerts for one in tickets_of("windows")] == [1, 2]
+    assert [one.alerts for one in incidents_of("windows")] == [1, 2]
 
 
 def test_a_group_whose_ticket_is_resolved_opens_a_new_one(api: Call) -> None:
@@ -221,9 +221,9 @@ def test_a_group_whose_ticket_is_resolved_opens_a_new_one(api: Call) -> None:
     grouping = {"by": None, "window_seconds": 3600}
     made(api, "routes", name="done", pattern="lamp/d-*", service="done", grouping=grouping)
     send(alert("d-1", component="lamp/d-1"))
-    commands.resolve(tickets_of("done")[0].id, "none", "", Context("user:alice"))
+    commands.resolve(incidents_of("done")[0].id, "none", "", Context("user:alice"))
     send(alert("d-2", component="lamp/d-2"))
-    assert [one.state for one in tickets_of("done")] == ["open", "resolved"]
+    assert [one.state for one in incidents_of("done")] == ["open", "resolved"]
 
 
 def test_an_alert_of_a_group_goes_where_its_ticket_was_merged_into(api: Call) -> None:
@@ -233,7 +233,7 @@ def test_an_alert_of_a_group_goes_where_its_ticket_was_merged_into(api: Call) ->
         alert("m-1", component="lamp/m-1", labels={"row": "1"}),
         alert("m-2", component="lamp/m-2", labels={"row": "2"}),
     )
-    two, one = tickets_of("mg")
+    two, one = incidents_of("mg")
     commands.merge(two.id, one.id, "", Context("user:alice"))
     send(alert("m-3", component="lamp/m-3", labels={"row": "2"}))
     assert queries.get(one.id).incident.alerts == 3
@@ -248,7 +248,7 @@ def test_labels_as_long_as_they_come_still_group(api: Call) -> None:
         alert("long-1", component="lamp/long-1", labels=labels),
         alert("long-2", component="lamp/long-2", labels=labels),
     )
-    assert [one.alerts for one in tickets_of("long")] == [2]
+    assert [one.alerts for one in incidents_of("long")] == [2]
 
 
 def test_a_rebuild_gives_tickets_what_their_routes_decided(api: Call) -> None:
@@ -264,7 +264,7 @@ def test_a_rebuild_gives_tickets_what_their_routes_decided(api: Call) -> None:
     )
     send(alert("a-1", component="lamp/a-1", labels={"rack": "r1"}))
     assert rebuild().differed == ()
-    assert [one.policy for one in tickets_of("again")] == ["p"]
+    assert [one.policy for one in incidents_of("again")] == ["p"]
 
 
 def test_two_who_put_each_ones_rule_beneath_the_others_leave_a_tree() -> None:

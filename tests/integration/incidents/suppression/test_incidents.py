@@ -18,7 +18,7 @@ from incidents.incident.rebuild import rebuild
 from incidents.incident.view import failure_shown
 from incidents.suppression import silences, suppressor
 from incidents.teams.models import Silence
-from incidents.timers import OF_TICKETS
+from incidents.timers import OF_INCIDENTS
 from tests.integration.frontend.test_pages import signed_in
 from tests.integration.incidents.alerts.test_correlate import alert, send, ticket
 from tests.integration.incidents.escalation.cases import ALICE, Clock, calls, member, people, policy, told
@@ -56,7 +56,7 @@ def fired(*alerts: Any) -> str:
 
 
 def time_passes(seconds: float = 5) -> None:
-    for do in OF_TICKETS.values():
+    for do in OF_INCIDENTS.values():
         do(timezone.now() + timedelta(seconds=seconds))
 
 

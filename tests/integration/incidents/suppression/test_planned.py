@@ -14,7 +14,7 @@ from incidents import queries, timers
 from incidents.suppression.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
 from incidents.suppression.suppressor import firing_suppressed
 from incidents.teams.models import Service
-from incidents.timers import OF_TICKETS
+from incidents.timers import OF_INCIDENTS
 from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.incidents.alerts.test_correlate import alert, send, texts, ticket, tickets
@@ -51,11 +51,11 @@ def window(**more: Any) -> dict[str, Any]:
 
 
 def later(at: datetime) -> int:
-    return OF_TICKETS["suppressed alerts"](at)
+    return OF_INCIDENTS["suppressed alerts"](at)
 
 
 def time_passes(at: datetime) -> int:
-    return sum(do(at) for do in OF_TICKETS.values())
+    return sum(do(at) for do in OF_INCIDENTS.values())
 
 
 def held() -> list[str]:
@@ -202,7 +202,7 @@ def test_in_a_quiet_window_tickets_sleep_until_it_ends() -> None:
     one = ticket().incident
     assert (one.state, one.snoozed_by) == ("snoozed", "system:incidents")
     assert "in the maintenance window row-3" in texts()[-1]
-    OF_TICKETS["due snoozes"](timezone.now() + 2 * HOUR)
+    OF_INCIDENTS["due snoozes"](timezone.now() + 2 * HOUR)
     assert ticket().incident.state == "open"
 
 

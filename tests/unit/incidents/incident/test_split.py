@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.alerts import Member, Ticket
+from incidents.domain.incident.alerts import IncidentReference, Member
 from incidents.domain.incident.decide import CommandRefusedError, decide
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import InvalidValueError
@@ -15,7 +15,7 @@ from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, op
 
 A, B, C = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "abc")
 NEW_ID = "33333333-3333-4333-8333-333333333333"
-NEW = Ticket(NEW_ID, 2, "Disk b is slow")
+NEW = IncidentReference(NEW_ID, 2, "Disk b is slow")
 
 
 def with_alerts(*more: c.Command, first: c.Command | None = None) -> Incident:

@@ -7,8 +7,8 @@ import pytest
 from incidents.domain.incident.alerts import (
     FEW_NAMES,
     MANY,
-    MOST_TICKETS,
-    STORM_TICKETS,
+    MOST_INCIDENTS,
+    STORM_INCIDENTS,
     Opened,
     Storming,
     at_least,
@@ -81,13 +81,13 @@ def test_the_title_of_a_storm_fits() -> None:
 @pytest.mark.parametrize(
     ("opened", "rank", "name", "joins"),
     [
-        ([Opened(3, "NodeDown")] * STORM_TICKETS, 3, "NodeDown", True),
-        ([Opened(3, "NodeDown")] * (STORM_TICKETS - 1), 3, "NodeDown", False),
-        ([Opened(3, "NodeDown")] * STORM_TICKETS, 2, "NodeDown", False),
-        ([Opened(1, "NodeDown")] * STORM_TICKETS, 3, "NodeDown", True),
-        ([Opened(3, "NodeDown")] * STORM_TICKETS, 3, "PaymentDown", False),
-        ([Opened(3, "NodeDown")] * MOST_TICKETS, 3, "PaymentDown", True),
-        ([Opened(3, f"rule {n % FEW_NAMES}") for n in range(STORM_TICKETS)], 3, "PaymentDown", True),
+        ([Opened(3, "NodeDown")] * STORM_INCIDENTS, 3, "NodeDown", True),
+        ([Opened(3, "NodeDown")] * (STORM_INCIDENTS - 1), 3, "NodeDown", False),
+        ([Opened(3, "NodeDown")] * STORM_INCIDENTS, 2, "NodeDown", False),
+        ([Opened(1, "NodeDown")] * STORM_INCIDENTS, 3, "NodeDown", True),
+        ([Opened(3, "NodeDown")] * STORM_INCIDENTS, 3, "PaymentDown", False),
+        ([Opened(3, "NodeDown")] * MOST_INCIDENTS, 3, "PaymentDown", True),
+        ([Opened(3, f"rule {n % FEW_NAMES}") for n in range(STORM_INCIDENTS)], 3, "PaymentDown", True),
     ],
 )
 def test_a_storm_takes_its_own_names_and_no_higher_severity(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.alerts import Explanation, Member, Symptom, Ticket, whys_of
+from incidents.domain.incident.alerts import Explanation, IncidentReference, Member, Symptom, whys_of
 from incidents.domain.incident.decide import decide
 from incidents.domain.incident.timeline import sentence
 from tests.unit.incidents.incident.cases import NOON, Recorded, after, blamed, finding, opened
 
 T12 = "tor/t12"
-OTHER = Ticket("22222222-2222-4222-8222-222222222222", 2, "h1 is slow")
+OTHER = IncidentReference("22222222-2222-4222-8222-222222222222", 2, "h1 is slow")
 
 
 def symptom(alert: str, host: str = "host/h1", severity: str = "warning") -> Symptom:

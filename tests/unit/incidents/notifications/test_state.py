@@ -18,14 +18,17 @@ PHONE = Method("phone", "apprise", most=2, span=timedelta(minutes=15))
 MAIL = Method("mail", "email")
 ALICE = Person("alice", (PHONE, MAIL))
 NIGHT = QuietHours("UTC", NOON.time().replace(hour=11), NOON.time().replace(hour=13))
-OPEN = d.Ticket("open", "error", "storage", NOON - timedelta(hours=1))
+OPEN = d.NotifiedIncident("open", "error", "storage", NOON - timedelta(hours=1))
 DUE = d.Due(PHONE, NOON, NOON, urgent=False, first=True)
 BUSY = d.Line((NOON - timedelta(minutes=10), NOON - timedelta(minutes=5)), NOON - timedelta(minutes=5))
 REPLIES = st.sampled_from([Reply("taken"), Reply("passing", "busy"), Reply("refused", "no such number")])
 
 
 def judged(
-    due: d.Due = DUE, ticket: d.Ticket = OPEN, person: Person | None = ALICE, line: d.Line | None = None
+    due: d.Due = DUE,
+    ticket: d.NotifiedIncident = OPEN,
+    person: Person | None = ALICE,
+    line: d.Line | None = None,
 ) -> d.Send | d.Stop | d.Wait:
     return d.judge(due, ticket, person, line or d.Line(), NOON)
 
@@ -44,7 +47,7 @@ def test_a_ticket_that_waits_for_somebody_is_told() -> None:
     ],
 )
 def test_whatever_answers_a_ticket_stops_its_messages(command: c.Command, why: str) -> None:
-    ticket = d.ticket_of(after(command, state=after(opened()), now=NOON))
+    ticket = d.notified(after(command, state=after(opened()), now=NOON))
     assert judged(replace(DUE, made_at=NOON - timedelta(minutes=1)), ticket) == d.Stop(why)
 
 
@@ -80,7 +83,9 @@ def test_quiet_hours_hold_what_is_not_urgent_until_they_end() -> None:
 @pytest.mark.parametrize(
     ("due", "ticket"), [(replace(DUE, urgent=True), OPEN), (DUE, replace(OPEN, severity="critical"))]
 )
-def test_what_is_urgent_or_critical_breaks_through_quiet_hours(due: d.Due, ticket: d.Ticket) -> None:
+def test_what_is_urgent_or_critical_breaks_through_quiet_hours(
+    due: d.Due, ticket: d.NotifiedIncident
+) -> None:
     assert judged(due, ticket, replace(ALICE, quiet=NIGHT)) == d.Send()
 
 
@@ -158,7 +163,7 @@ class Call:
         self.sent: list[tuple[str, object]] = []
         self.reasons: list[str] = []
 
-    def ticket(self, now: object) -> d.Ticket:
+    def ticket(self, now: object) -> d.NotifiedIncident:
         over = self.answered_at is not None and now >= self.answered_at  # type: ignore[operator]
         return OPEN if not over else replace(OPEN, state="resolved", resolved_by="bob")
 
