@@ -136,6 +136,11 @@ class PageStatus:
     """Names of services by key."""
 
     @property
+    def title(self) -> str:
+        """The name with the word "status", once."""
+        return self.name if "status" in self.name.lower().split() else f"{self.name} status"
+
+    @property
     def words(self) -> str:
         return overall_words(self.state)
 

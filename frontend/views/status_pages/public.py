@@ -101,7 +101,7 @@ def _json(slug: str, now: datetime) -> Body:
 def _feed(slug: str, now: datetime) -> Body:
     status, url = _status(slug, now), _url(slug)
     feed = Atom1Feed(
-        title=f"{status.name} status",
+        title=status.title,
         link=url,
         description=status.description,
         feed_url=settings.PUBLIC_URL + reverse("status_feed", args=[slug]),

@@ -412,6 +412,15 @@ def test_an_empty_page_says_so_and_an_unknown_one_is_not_found() -> None:
     assert Client().post("/status/new").status_code == 405
 
 
+@pytest.mark.parametrize("name", ["Acme", "Acme status", "Acme Status"])
+def test_the_title_has_the_word_status_once(name: str) -> None:
+    StatusPage.objects.create(slug="acme", name=name, public=True)
+    shown = [Client().get(f"/status/acme{rest}").content.decode().lower() for rest in ("", "/feed")]
+    assert "<h1>acme status</h1>" in shown[0]
+    assert "<title>acme status: " in shown[0]
+    assert "<title>acme status</title>" in shown[1]
+
+
 def test_an_internal_page_is_shown_after_signing_in_only(cloud: StatusPage, staff: Client) -> None:
     cloud.public = False
     cloud.save()
