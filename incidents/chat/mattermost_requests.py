@@ -47,8 +47,10 @@ def answer(name: str, content_type: str, body: bytes) -> ChatReply:
         form = None if content_type.startswith("application/json") else dict(parse_qsl(body.decode()))
         request = mattermost.read_request(form, body)
     except UnicodeDecodeError:
+        note_refusal(workspace, "malformed")
         raise ChatRequestRefusedError(400, "The request is not UTF-8.") from None
-    except InvalidValueError as error:
+    except InvalidValueError as error:  # without `user_id`, for one
+        note_refusal(workspace, "malformed")
         raise ChatRequestRefusedError(400, f"The {error.field} {error.reason}.") from None
     if isinstance(request, Command):
         _check_token(workspace, request)

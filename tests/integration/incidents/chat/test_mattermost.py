@@ -393,9 +393,19 @@ def test_a_command_is_carried_out_once() -> None:
     ("body", "kind"),
     [(b"", FORM), (b"text=a", FORM), (b"{}", "application/json"), (b"nonsense", "application/json")],
 )
-def test_nonsense_is_a_clear_error(body: bytes, kind: str) -> None:
+def test_nonsense_is_a_clear_error_and_on_the_audit(body: bytes, kind: str) -> None:
     answer = Client().post("/chat/mattermost/acme", body, content_type=kind)
     assert (answer.status_code, b"is not a request of Mattermost" in answer.content) == (400, True)
+    assert refusals("malformed") == ["refused: malformed"]
+
+
+def test_a_command_of_nobody_is_refused_and_on_the_audit() -> None:
+    row = opened()
+    answer = command(f"ack {row.number}", user="")
+    assert (answer.status_code, b"user_id" in answer.content) == (400, True)
+    row.refresh_from_db()
+    assert row.state == "open"
+    assert refusals("malformed") == ["refused: malformed"]
 
 
 def test_a_body_that_is_not_utf_8_is_a_clear_error() -> None:
