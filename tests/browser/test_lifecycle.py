@@ -50,7 +50,10 @@ def test_a_ticket_is_merged_and_the_merge_is_undone(console: Console) -> None:
     page = console.open(f"/incidents/{source}")
     page.keyboard.press("m")
     page.get_by_label("Merge into incident").fill(str(target))
-    page.get_by_role("button", name="Merge", exact=True).click()
+    page.locator(
+        "#into-found [role=option]"
+    ).first.wait_for()  # offers that close while the button is pressed must not move it
+    page.get_by_role("button", name="Merge", exact=True).click(delay=400)
     expect(page.locator(".verdict .pill:not([data-failure])")).to_have_text("Merged")
     toast = page.locator(".toast").filter(has_text=f"Merged #{source}")
     toast.get_by_role("button", name="Undo").click()

@@ -4,6 +4,11 @@ import { onPart } from "./parts.js";
 
 const isNumber = (text) => /^\s*#?\d*\s*$/.test(text);
 const known = new WeakSet();
+const SETTLED = 200; // milliseconds from a touch to its click, at most
+
+let pressed = false;
+addEventListener("pointerdown", () => { pressed = true; }, true);
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => { pressed = false; }, true);
 
 export function startFinding(root) {
   root.querySelectorAll("input[data-find]:not([role])").forEach((field) => {
@@ -20,7 +25,12 @@ export function startFinding(root) {
         offers.close();
       },
     });
-    field.addEventListener("blur", () => offers.close());
+    // Not at once: without the offers the panel is shorter, and the button that is being pressed would slip away.
+    const close = () => setTimeout(() => {
+      if (pressed) close();
+      else if (document.activeElement !== field) offers.close();
+    }, SETTLED);
+    field.addEventListener("blur", () => { if (place.hidden) offers.close(); else close(); });
   });
 }
 onPart(startFinding);

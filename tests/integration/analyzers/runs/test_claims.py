@@ -17,6 +17,7 @@ from analyzers.runs import execution
 from analyzers.runs.models import Run, Schedule, State, TelemetryCursor
 from analyzers.runs.scheduler import claim_due, send
 from ingest.commands import lease
+from tests.integration.incidents.notifications.cases import until
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -46,12 +47,14 @@ def hourly(**changes: object) -> Schedule:
 
 def at_once(work: Callable[[], object], times: int = 8) -> None:
     """Do the same in so many threads, each with a connection of its own, begun together; what a session locks stays
-    locked until all are done."""
-    gate = threading.Barrier(times)
+    locked until all are done. Returns when the server has ended the sessions, too: a busy one does so a moment later.
+    """
+    gate, sessions = threading.Barrier(times), []
 
     def one() -> None:
         try:
             connection.ensure_connection()
+            sessions.append(connection.connection.info.backend_pid)
             gate.wait()
             work()
         finally:
@@ -69,6 +72,13 @@ def at_once(work: Callable[[], object], times: int = 8) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    until(lambda: not _there(sessions))
+
+
+def _there(sessions: list[int]) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ANY(%s))", (sessions,))
+        return bool(cursor.fetchone()[0])
 
 
 def test_eight_ticks_at_once_claim_one_window() -> None:
