@@ -179,6 +179,7 @@ def caller_of(workspace: ChatWorkspace, chat_user: str, request: str) -> ChatCal
     rows = ChatAccount.objects.select_related("user").filter(workspace=workspace, chat_user=chat_user)
     found = rows.filter(user__is_active=True).first()
     if found is None:
+        note_refusal(workspace, "account not linked")
         raise NotLinkedError
     context = Context(f"user:{found.user.get_username()}", trace=trace_of(workspace, request))
     return ChatCaller(workspace, chat_user, context)

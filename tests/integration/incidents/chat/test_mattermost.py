@@ -356,6 +356,7 @@ def test_a_typed_silence_matches_what_the_firing_alerts_share() -> None:
 def test_the_typed_link_is_of_the_account_that_typed_it() -> None:
     assert "/chat/link/" in typed("link", user="u7")
     assert "not linked" in typed("list", user="u7")
+    assert refusals("account not linked") == ["refused: account not linked"]
 
 
 @pytest.mark.parametrize(

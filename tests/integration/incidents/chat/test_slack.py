@@ -221,6 +221,8 @@ def test_an_account_that_is_not_linked_is_told_how_and_does_nothing(
     assert slack.private == [
         "Your chat account is not linked to an account in Dossier. Type `/dossier link`."
     ]
+    (event,) = configured("chat_request", f"{workspace.name}/account not linked")
+    assert event.body["after"]["outcome"] == "refused: account not linked"
 
 
 def test_a_button_of_one_message_acts_on_no_other_incident(
