@@ -17,7 +17,7 @@ from analyzers.runs import execution
 from analyzers.runs.models import Run, Schedule, State, TelemetryCursor
 from analyzers.runs.scheduler import claim_due, send
 from ingest.commands import lease
-from tests.integration.incidents.notifications.cases import until
+from tests.integration.incidents.notifications.cases import is_there, until
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -72,13 +72,7 @@ def at_once(work: Callable[[], object], times: int = 8) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    until(lambda: not _there(sessions))
-
-
-def _there(sessions: list[int]) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ANY(%s))", (sessions,))
-        return bool(cursor.fetchone()[0])
+    until(lambda: not is_there(sessions))
 
 
 def test_eight_ticks_at_once_claim_one_window() -> None:

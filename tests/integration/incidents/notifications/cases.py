@@ -8,7 +8,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
@@ -20,6 +20,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import override_settings
 
 from incidents import commands
@@ -194,6 +195,13 @@ def later(seconds: float) -> datetime:
 def deliver(*after: float) -> int:
     """Deliver what is due after so many seconds, each time."""
     return sum(deliver_due(later(seconds)) for seconds in after or (0.0,))
+
+
+def is_there(processes: Sequence[int]) -> bool:
+    """Whether a session of these is left: a server that is busy ends one, with its locks, a moment later."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ANY(%s))", (list(processes),))
+        return bool(cursor.fetchone()[0])
 
 
 def until(done: Callable[[], bool], patience: float = 20.0) -> None:

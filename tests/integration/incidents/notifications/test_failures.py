@@ -25,6 +25,7 @@ from tests.integration.incidents.notifications.cases import (
     deliver,
     ended,
     hook,
+    is_there,
     later,
     outcomes,
     person,
@@ -121,14 +122,7 @@ def session() -> Iterator[BaseDatabaseWrapper]:
         (process,) = cursor.fetchone()
     yield one
     one.close()
-    # A server that is busy ends the session, with its locks, a moment later.
-    until(lambda: not _is_there(process))
-
-
-def _is_there(process: int) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %s)", (process,))
-        return bool(cursor.fetchone()[0])
+    until(lambda: not is_there([process]))
 
 
 def test_what_a_process_claimed_whose_session_ended_is_taken_over_by_another(
