@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import cast
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from ingest.db import database
 from ingest.log import append, read, source
@@ -62,7 +63,9 @@ def _seal_next(mark: Position, actor: str) -> Event | None:
     newest = newest_seal()
     begin = Position.parse(newest.body["upto"]) if newest else Position.START
     found = list(links(begin, mark, COVER))
-    if all(stream == STREAM for stream, *_ in found):
+    # Seals of a long stretch stand in a row, so as many of them as one seal covers are covered, too: else it would end
+    # there for ever.
+    if len(found) < COVER and all(stream == STREAM for stream, *_ in found):
         return None
     cover = Cover(newest.body["root"] if newest else "")
     cover.add(found)
@@ -84,15 +87,14 @@ def newest_seal() -> Event | None:
 def unsealed_since() -> datetime | None:
     """Time of the record of the oldest event that no seal covers; None where all are covered."""
     newest = newest_seal()
-    upto = Position.parse(newest.body["upto"]) if newest else Position.START
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND stream <> %s"
-            f" {source.IN_ORDER} LIMIT 1",
-            (upto.epoch, str(upto.txid), upto.seq, STREAM),
-        )
-        row = cursor.fetchone()
-    return row[0] if row else None
+    after = Position.parse(newest.body["upto"]) if newest else Position.START
+    columns = ("stream", "recorded_at", "epoch", "txid", "seq")
+    while rows := source.in_order(columns, source.Query(after=after), COVER):
+        for stream, recorded_at, *_ in rows:
+            if stream != STREAM:
+                return cast(datetime, recorded_at)
+        after = source.position_of(rows[-1])
+    return None
 
 
 def links(after: Position, upto: Position, limit: int) -> Iterator[Link]:

@@ -158,6 +158,17 @@ def test_a_long_stretch_is_cut_into_several_seals(monkeypatch: pytest.MonkeyPatc
     assert verify().seals == 3
 
 
+def test_seals_of_a_long_stretch_do_not_hide_the_events_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seals, "COVER", 3)
+    say("talk/1", *range(9))
+    assert len(seals.seal()) == 3
+    (late,) = say("talk/1", "late")
+    assert seals.unsealed_since() == late.recorded_at
+    assert [event.body["events"] for event in seals.seal()] == [3, 1]
+    assert seals.unsealed_since() is None
+    assert verify().seals == 5
+
+
 def test_each_seal_begins_where_the_one_before_ends(talks: list[Event]) -> None:
     first, second = read.read_stream("log")
     assert second.body["from"] == first.body["upto"] == str(talks[9].position)
