@@ -8,10 +8,11 @@ latest windows of each schedule, from `analysis.recorded`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from django.db import connection, models
 
 from incidents.domain.incident.evolve import evolve
@@ -263,8 +264,7 @@ _ELSEWHERE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A line of the timeline: the event `version`, or `count` like findings up to `last_version`."""
 
     version: int
@@ -280,7 +280,7 @@ class Entry:
     position: str
 
 
-_ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
+_ENTRY_FIELDS = Entry.__struct_fields__
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,13 +319,17 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
         position=str(event.position),
     )
     if last is not None and _is_of(last, event):
-        return replace(last, last_version=event.version, last_at=event.occurred_at, position=entry.position)
+        return msgspec.structs.replace(
+            last, last_version=event.version, last_at=event.occurred_at, position=entry.position
+        )
     if last is None or last.type != event.type or event.type not in COUNTED:
         return entry
     if _source(last.type, last.actor, last.body) != _source(event.type, event.actor, event.body):
         return entry
     count = last.count + 1
-    return replace(entry, version=last.version, at=last.at, count=count, text=repeated(event, count))
+    return msgspec.structs.replace(
+        entry, version=last.version, at=last.at, count=count, text=repeated(event, count)
+    )
 
 
 def _is_of(last: Entry, event: Event) -> bool:

@@ -311,6 +311,10 @@ def _copied(field: models.Field[Any, Any], values: list[Any]) -> list[str]:
         return [_NULL if value is None else _escaped(_array(value)) for value in values]
     if isinstance(field, models.CharField | models.TextField):
         return [_NULL if value is None else _escaped(value) for value in values]
+    if isinstance(field, models.DateTimeField):
+        # In a tenth of the time that str() takes.
+        encode = msgspec.json.Encoder().encode
+        return [_NULL if value is None else encode(value)[1:-1].decode() for value in values]
     return [_NULL if value is None else str(value) for value in values]
 
 

@@ -301,7 +301,7 @@ class EvidenceView(IncidentAPI):
 
 
 def _entry(incident_id: str, entry: Entry) -> dict[str, Any]:
-    body = {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
+    body = {name: getattr(entry, name) for name in Entry.__struct_fields__}
     body |= {"at": rfc3339(entry.at), "last_at": rfc3339(entry.last_at)}
     return {"id": f"incident/{incident_id}@{entry.version}", **body}
 
