@@ -88,7 +88,7 @@ def _short_term(
     for at in range(slices):
         new = seen.features[:, at]
         ready = np.flatnonzero(enough[:, at] & (filled > NEIGHBOURS))
-        middle = np.nanmedian(retained[ready][:, :, [MEAN, P75]], axis=1)
+        middle = _median(retained[ready][:, :, [MEAN, P75]])
         moved = np.max(new[ready][:, [MEAN, P75]] - middle, axis=1, initial=-np.inf)
         shift = moved - _common(moved, _layers(seen)[ready])
         requested = shift >= effect
@@ -104,6 +104,15 @@ def _short_term(
         retained[accepted, filled[accepted] % LOOK_BACK] = new[accepted]
         filled[accepted] += 1
     return late, retained, ratio, factor
+
+
+def _median(values: Floats) -> Floats:
+    """The median over the second axis of what is no NaN. As `np.nanmedian`, which takes several times as long for many
+    short rows."""
+    count = np.count_nonzero(~np.isnan(values), axis=1)[:, None]
+    ordered = np.sort(values, axis=1)
+    low, high = (np.take_along_axis(ordered, at, axis=1)[:, 0] for at in ((count - 1) // 2, count // 2))
+    return np.asarray((low + high) / 2)
 
 
 def _scatter(features: Floats) -> Floats:

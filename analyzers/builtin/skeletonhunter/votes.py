@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -159,22 +160,23 @@ def _extended(
     more = {pair: tuple(_of_pair(pair, endpoints, switch)) for pair in set(pairs)}
     names = tuple(sorted({*hops.names, *(name for one in more.values() for name in one)}))
     place = {name: at for at, name in enumerate(names)}
-    renamed = np.array([place[name] for name in hops.names], dtype=np.int64)
-    ends = {pair: np.array([place[name] for name in one], dtype=np.int64) for pair, one in more.items()}
-    known: dict[tuple[Pair, bytes], int] = {}
-    group, first = np.zeros(len(rows), dtype=np.int64), list[int]()
-    sets: list[Ints] = []
+    renamed = [place[name] for name in hops.names]
+    ends = {pair: [place[name] for name in one] for pair, one in more.items()}
+    known: dict[tuple[Pair, tuple[int, ...]], int] = {}
+    group, first = list[int](), list[int]()
+    sets: list[list[int]] = []
+    # Lists: a path is a few components, for which an array takes ten times as long.
+    steps, bounds = hops.indices.tolist(), hops.indptr.tolist()
     for at, (row, pair) in enumerate(zip(rows.tolist(), pairs, strict=True)):
-        passed = hops.indices[hops.indptr[row] : hops.indptr[row + 1]]
-        key = pair, passed.tobytes()
-        if key not in known:
-            known[key] = len(sets)
+        passed = tuple(steps[bounds[row] : bounds[row + 1]])
+        number = known.setdefault((pair, passed), len(sets))
+        if number == len(sets):
             first.append(at)
-            sets.append(np.unique(np.concatenate([renamed[passed], ends[pair]])))
-        group[at] = known[key]
+            sets.append(sorted({*(renamed[one] for one in passed), *ends[pair]}))
+        group.append(number)
     indptr = np.concatenate([[0], np.cumsum([len(one) for one in sets])]).astype(np.int64)
-    indices = np.concatenate([*sets, np.zeros(0, dtype=np.int64)]).astype(np.int32)
-    return Paths(names, indptr, indices), np.array(first, dtype=np.int64), group
+    indices = np.array(list(chain.from_iterable(sets)), dtype=np.int32)
+    return Paths(names, indptr, indices), np.array(first, dtype=np.int64), np.array(group, dtype=np.int64)
 
 
 def _of_pair(pair: Pair, endpoints: dict[str, Endpoint], switch: Switch) -> list[str]:
