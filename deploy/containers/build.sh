@@ -47,8 +47,11 @@ if [ $status != 0 ]; then
     tail -n 30 "$log" >&2
     exit 1
 fi
-buildah run "$(buildah from "$name")" -- /opt/dossier/.venv/bin/python manage.py --version >"$log" 2>&1 || {
+made=$(buildah from "$name")
+buildah run "$made" -- /opt/dossier/.venv/bin/python manage.py --version >"$log" 2>&1 || {
     tail -n 30 "$log" >&2
     exit 1
 }
-echo "Image $name built: Dossier's command ran in it (Django $(tail -n 1 "$log"))."
+version=$(tail -n 1 "$log")
+buildah rm "$made" >"$log" 2>&1 || true
+echo "Image $name built: Dossier's command ran in it (Django $version)."
