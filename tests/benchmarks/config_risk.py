@@ -4,8 +4,8 @@ python -m tests.benchmarks.config_risk [--trials N] [--first SEED]
 
 Learnt from the first seven tenths of each history, as known when the rest begins, and asked of the rest. The regression
 reads the same columns, standardised, with the ridge of least log loss in the same time-ordered folds. Intervals are
-those of a mean over histories. `simulator` is `analyzers.simulators.changes.risk`, the others are cases of the second
-generator, on which nothing was tuned.
+those of a mean over histories; those of stated probabilities come from drawing whole histories again. `simulator` is
+`analyzers.simulators.changes.risk`, the others are cases of the second generator, on which nothing was tuned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from analyzers.builtin.config_risk.model import Model, TooLittleHistoryError, fi
 from analyzers.builtin.config_risk.records import HOUR, changes_in, settled
 from analyzers.builtin.stats.calibration import log_loss
 from analyzers.builtin.stats.intervals import microseconds
-from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Window
 from analyzers.offline import choose_input, windows
 from analyzers.simulators.changes.risk import FIRST_REPORTING_SEED, history
@@ -42,6 +41,7 @@ HORIZON = 48 * HOUR
 RIDGES = (0.003, 0.03, 0.3, 3.0)
 METHODS = ("config_risk", "logistic regression", "usual share", "always no")
 WORLD_SEED = 4100
+RESAMPLED = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,7 @@ def precision_area(said: Floats, bad: Floats) -> float:
 
 
 def figures(trials: int, first: int) -> Iterator[Row]:
+    second: list[Sequence[tuple[float, bool]]] = []
     for case in (SIMULATOR, *CASES):
         start = first if case == SIMULATOR else WORLD_SEED
         results = spread(run_trial, [Job(case, start + n) for n in range(trials)])
@@ -140,18 +141,34 @@ def figures(trials: int, first: int) -> Iterator[Row]:
             area = np.array([one.area[name] for one in found])
             yield _mean(f"{case}: PR-AUC, {name}", area[np.isfinite(area)])
             yield _mean(f"{case}: Brier, {name}", np.array([one.brier[name] for one in found]))
-        yield from _kept_word(case, [pair for one in found for pair in one.stated])
+        yield from _kept_word(case, [one.stated for one in found])
+        if case != SIMULATOR:
+            second += [one.stated for one in found]
+    if second:
+        yield from _kept_word("second generator", second)
 
 
-def _kept_word(case: str, stated: Sequence[tuple[float, bool]]) -> Iterator[Row]:
+def _kept_word(case: str, histories: Sequence[Sequence[tuple[float, bool]]]) -> Iterator[Row]:
+    """Share that happened by what was stated. Changes of one history share its tree and its rules, so whole histories
+    are drawn again for the intervals: of the share, and of the share less what was stated."""
     for low, high in ((0.0, 0.05), (0.05, 0.2), (0.2, 1.01)):
-        part = [pair for pair in stated if low <= pair[0] < high]
-        if part:
-            hits = sum(bad for _, bad in part)
-            mean = sum(said for said, _ in part) / len(part)
-            name = f"{case}: happened where {low:g} to {min(high, 1):g} was stated"
-            note = f"{hits} of {len(part)}, stated {mean:.3f} in the mean"
-            yield _row(name, hits / len(part), wilson(hits, len(part)), note)
+        parts = [[pair for pair in one if low <= pair[0] < high] for one in histories]
+        sums = np.array(
+            [[len(part), sum(p for p, _ in part), sum(bad for _, bad in part)] for part in parts if part]
+        )
+        if not len(sums):
+            continue
+        count, said, hits = sums.sum(axis=0)
+        drawn = np.random.default_rng(0).integers(len(sums), size=(RESAMPLED, len(sums)))
+        counts, saids, hit = sums[drawn].sum(axis=1).T
+        share = np.quantile(hit / counts, [0.025, 0.975])
+        apart = np.quantile((hit - saids) / counts, [0.025, 0.975])
+        name = f"{case}: happened where {low:g} to {min(high, 1):g} was stated"
+        note = (
+            f"{hits:.0f} of {count:.0f} in {len(sums)} histories, stated {said / count:.3f} in the mean; happened less "
+            f"stated {(hits - said) / count:+.3f} [{apart[0]:+.3f}, {apart[1]:+.3f}]"
+        )
+        yield _row(name, hits / count, (float(share[0]), float(share[1])), note)
 
 
 def _mean(name: str, values: Floats) -> Row:
