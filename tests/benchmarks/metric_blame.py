@@ -1,29 +1,19 @@
-"""Accuracy of `metric_blame` on simulated applications and on PetShop, beside BARO.
+"""Accuracy of `metric_blame` on simulated applications and on recordings, beside BARO.
 
 python -m tests.benchmarks.metric_blame [--trials N] [--first SEED] [--calibrate]
 
-With PETSHOP_DIR (the directory `low_traffic` of amazon-science/petshop-root-cause-analysis) the recorded issues are
-judged too: windows of 25 minutes, five hours of the recording without issues before each, per metric of the symptom.
-The eight issues of `train` were looked at while the method was made; those of `test` were not. Twins are windows of the
-recording without issues, with the five hours before. Figures use seeds from `FIRST_REPORTING_SEED` on; `--calibrate`
-prints the score table from others.
+`PETSHOP_DIR` and `TRACES_DIR` add the recordings of `metric_blame_recorded`. Figures use seeds from
+`FIRST_REPORTING_SEED` on; `--calibrate` prints the score table from others.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,9 +23,7 @@ from analyzers.builtin.metric_blame.analysis import evidence_of
 from analyzers.builtin.metric_blame.blame import judge
 from analyzers.builtin.metric_blame.change import changes
 from analyzers.builtin.metric_blame.series import observe
-from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Window, check_params
-from analyzers.offline import choose_input
 from analyzers.simulators.services.application import (
     EVENTS,
     FAULTS,
@@ -47,8 +35,7 @@ from analyzers.simulators.services.application import (
     run,
     window_of,
 )
-from ingest.integrations import metric_columns
-from ingest.telemetry.windows.offline import read_file, reduce
+from tests.benchmarks import metric_blame_recorded as recorded
 from tests.benchmarks.metric_blame_rivals import BASELINES
 from tests.benchmarks.scoring import spread
 from tests.benchmarks.worlds import reliability
@@ -56,9 +43,6 @@ from tests.benchmarks.worlds import reliability
 Row = dict[str, Any]
 
 SIZES = (10, 16, 32)
-PETSHOP = "PETSHOP_DIR"
-LENGTH = timedelta(minutes=25)
-READINGS, PAST = 5, 12
 PARAMS = check_params(ANALYZER, {})
 
 
@@ -141,25 +125,20 @@ def figures(trials: int, first: int = FIRST_REPORTING_SEED) -> Iterator[Row]:
         stated += [(one.score, one.named == one.truth) for one in found if one.named]
         if not jobs[0].kind:
             accused = sum(bool(one.named) for one in found)
-            yield _share(f"metric_blame: windows that name somebody, {name}", accused, len(found), "<= 0.05")
+            yield recorded.share(
+                f"metric_blame: windows that name somebody, {name}", accused, len(found), "<= 0.05"
+            )
             continue
         named = [one for one in found if one.named]
         right = sum(one.named == one.truth for one in found)
-        yield _share(f"metric_blame: {name}, precision", right, len(named))
-        yield _share(f"metric_blame: {name}, recall", right, len(found), note=_beside(found))
+        yield recorded.share(f"metric_blame: {name}, precision", right, len(named))
+        yield recorded.share(f"metric_blame: {name}, recall", right, len(found), note=_beside(found))
     yield from reliability("metric_blame, simulator", stated, of="metric_blame")
 
 
 def _beside(found: Sequence[Result]) -> str:
     counts = Counter(name for one in found for name, right in one.beside.items() if right)
     return "; ".join(f"{name} {counts[name]} of {len(found)}" for name in BASELINES)
-
-
-def _share(name: str, hits: int, of: int, bar: str | None = None, note: str = "") -> Row:
-    low, high = wilson(hits, of)
-    said = f"[{low:.3f}, {high:.3f}], {hits} of {of}" + (f"; {note}" if note else "")
-    value = round(hits / of, 4) if of else 0.0
-    return {"name": name, "value": value, "unit": "", "bar": bar, "interval": [low, high], "note": said}
 
 
 def calibration(trials: int) -> list[tuple[float, float]]:
@@ -196,75 +175,6 @@ def _doubt(job: Job) -> tuple[float, bool] | None:
     return evidence_of(outcome, most), outcome.candidates[0].component.name == truth
 
 
-def petshop(directory: Path) -> Iterator[Row]:
-    normal = metric_columns.parse(gzip.decompress((directory / "noissue/metrics.csv.gz").read_bytes()))
-    calls = _calls(directory)
-    found: dict[tuple[str, str], list[Result]] = {}
-    took: list[float] = []
-    for part in ("train", "test"):
-        for issue in sorted((directory / part).iterdir()):
-            target = json.loads((issue / "target.json").read_text())
-            window = _window(metric_columns.parse((issue / "metrics.csv").read_bytes()), normal, calls)
-            began = time.process_time()
-            result = _judged(window, _named(target["root_cause"]["node"]))
-            took.append(time.process_time() - began)
-            found.setdefault((part, target["target"]["metric"]), []).append(result)
-    for (part, metric), results in found.items():
-        right = sum(one.named == one.truth for one in results)
-        name = f"metric_blame: PetShop low_traffic, {part}, {metric}, top-1"
-        yield _share(name, right, len(results), note=_beside(results))
-    twins = [_judged(window, "") for window in _twins(normal, calls)]
-    accused = sum(bool(one.named) for one in twins)
-    yield _share("metric_blame: PetShop low_traffic, change-free twins accused", accused, len(twins))
-
-
-def _twins(normal: metric_columns.Table, calls: Sequence[Row]) -> Iterator[Window]:
-    for at in range(PAST * READINGS, len(normal.times) - READINGS + 1, READINGS):
-        now = replace(normal, times=normal.times[at : at + READINGS], cells=normal.cells[at : at + READINGS])
-        past = replace(normal, times=normal.times[:at], cells=normal.cells[:at])
-        yield _window(now, past, calls)
-
-
-def _window(now: metric_columns.Table, past: metric_columns.Table, calls: Sequence[Row]) -> Window:
-    """Five readings with the last sixty of `past`, moved to just before them."""
-    kept = replace(past, times=past.times[-PAST * READINGS :], cells=past.cells[-PAST * READINGS :])
-    shift = timedelta(microseconds=(min(now.times) - max(kept.times)) // 1000) - timedelta(minutes=5)
-    rows = [*metric_columns.rows(kept, shift), *metric_columns.rows(now)]
-    for row in rows:
-        row["labels"] = {**row["labels"], "service": row["labels"]["service"].replace(" ", "_")}
-    tables = {"metric": _read("metric", rows), "topology": _read("topology", calls)}
-    one = choose_input(ANALYZER, tables)
-    start = datetime.fromtimestamp(min(now.times) // 10**9, UTC)
-    windows = []
-    for back in range(PAST, -1, -1):
-        begin = start - back * LENGTH
-        windows.append(
-            Window(begin, begin + LENGTH, "petshop", one.name, reduce(one, tables, begin, begin + LENGTH))
-        )
-    return replace(windows[-1], history=tuple(windows[:-1]))
-
-
-def _read(kind: str, rows: Sequence[Row]) -> Any:
-    return read_file(kind, "-", BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
-
-
-def _named(node: str) -> str:
-    return "service/" + node.replace(" ", "_")
-
-
-def _calls(directory: Path) -> list[Row]:
-    with (directory / "graph.csv").open() as file:
-        header, *lines = list(csv.reader(file))
-    return [
-        {
-            "time": 0,
-            "component": _named(line[0]),
-            "depends_on": [_named(to) for to, on in zip(header[1:], line[1:], strict=True) if float(on)],
-        }
-        for line in lines
-    ]
-
-
 def speed() -> Row:
     """CPU milliseconds of a diagnosis of 63 services with eight series each and twelve windows of history."""
     rng = np.random.default_rng(FIRST_REPORTING_SEED)
@@ -286,10 +196,7 @@ def speed() -> Row:
 
 
 def main(trials: int = 60) -> list[Row]:
-    rows = [*figures(trials), speed()]
-    if os.environ.get(PETSHOP):
-        rows += petshop(Path(os.environ[PETSHOP]))
-    return rows
+    return [*figures(trials), speed(), *recorded.rows()]
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 BARO (Pham et al., FSE 2024), RobustScorer:
 
 Each series is scaled by the median and the interquartile range of its history; its score is the largest scaled value in
-the window, and a service has that of its best series. Availability counts as what is missing, and `no load` leaves out
-counts of requests: both are kinder to it than its own code, which looks for rises of raw columns.
+the window, and a service has that of its best series. Availability counts as what is missing, series that
+`metric_blame.indicators` does not judge are left out, and `no load` leaves out counts of requests: kinder to it than
+its own code, which looks for rises of raw columns.
 
 PRISM (Pham, arXiv 2601.21359), of which we found no code: a root cause changes in what is internal (its resources) and
 in what its callers see (external), an affected component in the latter alone. Series are scaled as above, either way; a

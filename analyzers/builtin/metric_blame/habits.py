@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.metric_blame.indicators import EXTERNAL
+from analyzers.builtin.metric_blame.indicators import EXTERNAL, words_of_name
 from analyzers.builtin.metric_blame.series import Identity
-from analyzers.builtin.nodes.samples import words_given, words_of
+from analyzers.builtin.nodes.samples import words_given
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -56,7 +56,7 @@ def _failing(one: Identity, value: float, requests: float) -> float:
     """The share of requests that fail: of a share, a percentage, or a count beside the requests."""
     if value <= _SHARE:
         return value
-    if one.sort == "availability" or not _PERCENT.isdisjoint(words_of(one.name)):
+    if one.sort == "availability" or not _PERCENT.isdisjoint(words_of_name(one.name)):
         return value / 100
     return value / requests if requests > 0 else math.inf
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Literal
@@ -30,6 +31,8 @@ _INTERNAL = words_given(
     " fds handles load1 load5 network receive transmit rx tx bytes packets retransmits saturation throttled throttling"
     " throttle queue connections pool util utilization utilisation usage restarts oom gpu power temperature"
 )
+_OUTGOING = words_given("client outbound")
+"""Calls that a component makes, whose latency and errors are those of what it calls: `http_client_request_duration`."""
 _TIMES = words_given("seconds milliseconds ms us time times")
 _CODES = (
     "code",
@@ -40,6 +43,7 @@ _CODES = (
     "http.response.status_code",
     "http_response_status_code",
 )
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z0-9])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
 _SKIPPED = ("_bucket", "_created", "_info")
 
 
@@ -53,11 +57,13 @@ def sort_of(name: str, labels: Mapping[str, str], internal: str = "", external: 
 
 @cache
 def _sort_of_name(name: str, internal: str, external: str) -> Sort:
-    words = frozenset(words_of(name))
+    words = words_of_name(name)
     if not words.isdisjoint(words_given(internal)):
         return "internal"
     if not words.isdisjoint(words_given(external)):
         return "latency"
+    if not words.isdisjoint(_OUTGOING) and not words.isdisjoint(_LATENCY | _ERRORS | _AVAILABILITY):
+        return "none"
     if not words.isdisjoint(_AVAILABILITY):
         return "availability"
     if not words.isdisjoint(_ERRORS):
@@ -69,6 +75,11 @@ def _sort_of_name(name: str, internal: str, external: str) -> Sort:
     if not words.isdisjoint(_LOAD):
         return "latency" if not words.isdisjoint(_TIMES) and not name.endswith("_total") else "load"
     return "other"
+
+
+def words_of_name(name: str) -> frozenset[str]:
+    """Words of a metric in lower case; `PodServerLatencyP90` has those of `pod_server_latency_p90` too."""
+    return frozenset((*words_of(name), *words_of(_CAMEL.sub(" ", name))))
 
 
 def _is_error_code(labels: Mapping[str, str]) -> bool:

@@ -137,6 +137,15 @@ def test_a_component_is_the_one_of_the_topology_with_that_name() -> None:
         ("request_errors", {}, "errors"),
         ("http_request_duration_seconds_bucket", {"le": "1"}, "none"),
         ("orders_open", {}, "other"),
+        ("PodServerLatencyP90(s)", {}, "latency"),
+        ("CPUUtilization", {}, "internal"),
+        ("TargetResponseTime", {}, "latency"),
+        ("HTTPCode_Target_5XX_Count", {}, "errors"),
+        ("RequestCount", {}, "load"),
+        ("GFLOPs", {}, "other"),
+        ("http_client_request_duration_seconds", {}, "none"),
+        ("PodClientLatencyP99(s)", {}, "none"),
+        ("redis_connected_clients", {}, "other"),
     ],
 )
 def test_the_words_of_a_metric_tell_its_sort(name: str, labels: dict[str, str], sort: str) -> None:
