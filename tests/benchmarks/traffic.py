@@ -2,14 +2,15 @@
 
 Requests come to a real server at the moments that `analyzers.simulators.traffic` draws, whatever it does meanwhile (an
 open loop), at `UTILISATION` of the rate that a closed loop reached just before: alerts as Alertmanager posts them,
-alerts of any JSON, and samples of remote write. Both kinds have the same clients and sizes, and take turns. A delay
-counts from the moment at which the request was due. Takes about a minute and a half.
+alerts of any JSON, samples of remote write, and points of OTLP. Both kinds have the same clients and sizes, and take
+turns. A delay counts from the moment at which the request was due. Takes about two minutes; `--door` runs one
+integration.
 
 Beside it, on hours of arrivals and without a clock: the wait and the backlog of a single server that is 70 % busy, and
 the requests that the rate limit of a key (the real one, `ingest.api.admission`) refuses where each client has a key and
 the limit is `HEADROOM` times the mean rate of the heaviest.
 
-    python -m tests.benchmarks.traffic [--seconds S]
+    python -m tests.benchmarks.traffic [--seconds S] [--door NAME]
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ import numpy as np
 
 from analyzers.simulators.traffic import Arrivals, Plan, composed, poisson, queued
 from ingest.api.admission import Intake, OverloadedError
+from ingest.integrations.otlp.messages import PROTOBUF
 from tests.benchmarks.ingest import _manage, stack
-from tests.benchmarks.points import moment, remote_load
+from tests.benchmarks.points import Load, moment, otlp_load, remote_load
 
 UTILISATION = 0.5
 BUSY, HEADROOM = 0.7, 2.0
@@ -67,8 +69,8 @@ class Door:
 def doors(secret: str) -> list[Door]:
     bearer = {"Authorization": f"Bearer {secret}"}
     as_json = {**bearer, "Content-Type": "application/json"}
-    samples = {2**k: remote_load(f"{2**k}", 8 * 2**k, "1.0") for k in range(11)}
-    written = samples[1]
+    written = [remote_load(f"{2**k}", 8 * 2**k, "1.0") for k in range(11)]
+    exported = [otlp_load(f"{2**k}", 8 * 2**k, PROTOBUF) for k in range(11)]
 
     def alertmanager(client: int, number: int, size: int) -> bytes:
         labels = [
@@ -83,14 +85,14 @@ def doors(secret: str) -> list[Door]:
             [{"title": f"Load on {one}", "key": one, "status": "firing"} for one in named]
         ).encode()
 
-    def remote_write(client: int, number: int, size: int) -> bytes:
-        del client, number
-        return samples[2 ** min(10, (size - 1).bit_length())].make(moment())
+    def measured(loads: list[Load]) -> Callable[[int, int, int], bytes]:
+        return lambda _client, _number, size: loads[min(10, (size - 1).bit_length())].make(moment())
 
     return [
         Door("Alertmanager", "/api/v2/alerts", as_json, alertmanager),
         Door("generic alerts", f"/integrations/generic/{secret}", as_json, generic),
-        Door("remote write", written.path, {**bearer, **written.headers}, remote_write),
+        Door("remote write", written[0].path, {**bearer, **written[0].headers}, measured(written)),
+        Door("OTLP", exported[0].path, {**bearer, **exported[0].headers}, measured(exported)),
     ]
 
 
@@ -229,12 +231,14 @@ def main(seconds: float = 4.0) -> list[Row]:
     return [*without_a_clock(), *on_a_server(seconds)]
 
 
-def on_a_server(seconds: float) -> Iterator[Row]:
+def on_a_server(seconds: float, only: str = "") -> Iterator[Row]:
     with stack("traffic", DOSSIER_INGEST_RATE_PER_KEY="1000000") as (home, port, _):
         environment = {**os.environ, "DATABASE_URL": home.database_url, "DOSSIER_HOME": str(home.root)}
         scopes = ("--scope", "alerts", "--scope", "telemetry")
         secret = _manage(environment, "create_key", "senders", *scopes).strip()
         for place, door in enumerate(doors(secret)):
+            if only not in ("", door.name):
+                continue
             yield from _of_door(port, door, seconds, place)
 
 
@@ -292,5 +296,8 @@ if __name__ == "__main__":
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=4.0)
-    for row in main(parser.parse_args().seconds):
+    parser.add_argument("--door", default="", help="name of the only integration, such as OTLP")
+    arguments = parser.parse_args()
+    found = on_a_server(arguments.seconds, arguments.door) if arguments.door else main(arguments.seconds)
+    for row in found:
         print(line(row), flush=True)
