@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from . import __version__, actions, settings
 from .completion import SHELLS, completion
-from .errors import ClientError
+from .errors import USAGE, ClientError
 from .server import Server
 from .tail import tail
 from .text import Screen, clean
@@ -35,7 +36,14 @@ exit codes:
 """
 INTERRUPTED = 130
 
-Parser = argparse.ArgumentParser
+
+class Parser(argparse.ArgumentParser):
+    """Arguments of one command; a wrong one is one line on stderr."""
+
+    def error(self, message: str) -> NoReturn:
+        # The line of an unknown command would list all of them.
+        reason = re.sub(r"^(argument COMMAND: invalid choice: .*) \(choose from .*\)$", r"\1", message)
+        self.exit(USAGE, f"dossier: {clean(reason)}; see {self.prog} --help\n")
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

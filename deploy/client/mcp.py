@@ -7,9 +7,9 @@ and nothing else. Every answer has `citations`: runs with their window, events w
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from . import __version__
 from .actions import UNRESOLVED, finished_run
-from .errors import ClientError, RunNotFinishedError
+from .errors import NOT_FOUND, ClientError, RunNotFinishedError
 from .server import Server, incident_path
 from .text import MOST_ALERTS, MOST_LINES, MOST_ROWS
 
@@ -218,7 +218,7 @@ class Tools:
     ) -> Answer:
         """Read a run: window, parameters, verdict with suspects and evidence, and hashes of window and verdict."""
         api = self._connect(ctx)
-        return _run_answer(api, api.get(f"runs/{quote(run, safe='')}"))
+        return _run_answer(api, _run(api, run))
 
     def run_analysis(
         self,
@@ -250,7 +250,7 @@ class Tools:
         """Judge the window of a run again with other parameters and compare the suspects. `same_window` says whether
         both saw the same telemetry. The new run opens and joins no incident. Needs the scope incidents:write."""
         api = self._connect(ctx)
-        before = api.get(f"runs/{quote(run, safe='')}")
+        before = _run(api, run)
         body = {
             **{name: before[name] for name in ("analyzer", "region", "window")},
             "input": before["input"] or "",
@@ -328,6 +328,15 @@ class Tools:
 
 
 # Answers
+
+
+def _run(api: Server, id: str) -> Any:
+    """The run. Raises ClientError, also for an id that no run can have."""
+    try:
+        known = uuid.UUID(id)
+    except ValueError:
+        raise ClientError(f"there is no run {id}", NOT_FOUND) from None
+    return api.get(f"runs/{known}")
 
 
 def _waited(api: Server, run: Any, wait: float) -> Any:

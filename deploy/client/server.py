@@ -169,7 +169,7 @@ def problem_text(body: bytes) -> str:
 def _field_errors(errors: Mapping[str, Any]) -> Iterator[str]:
     for name, reasons in errors.items():
         texts = reasons if isinstance(reasons, list) else [reasons]
-        yield f"{name} {', '.join(map(str, texts))}"
+        yield f"{name}: {', '.join(map(str, texts))}"
 
 
 def _headers(accept: str) -> dict[str, str]:

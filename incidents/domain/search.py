@@ -106,7 +106,7 @@ def _term(written: str) -> Term | str:
     field = named[1].lower()
     if field not in FIELDS:
         near = get_close_matches(field, FIELDS, 1)
-        hint = f"did you mean {near[0]}:?" if near else f"fields are {', '.join(FIELDS)}"
+        hint = f"did you mean {near[0]}:?" if near else f"fields are {', '.join(FIELDS)}."
         return f'is not a field; {hint} To search for it as text, use quotes: "{_bare(word)}"'
     values = tuple(value for piece in _PIECE.findall(named[2]) if (value := _bare(piece)))
     return (

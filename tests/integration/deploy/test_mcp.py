@@ -147,7 +147,7 @@ def test_an_assistant_reads_incidents_and_runs_with_what_they_rest_on(url: str) 
         async with Client(over_stdio(url, key)) as client:
             assert (await call(client, "list_incidents"))["incidents"][0]["number"] == opened.number
             assert http.tools == (await client.list_tools()).tools
-            assert "what is not a run" in await refused(client, "read_run", run="what is not a run")
+            assert await refused(client, "read_run", run="yesterday") == "there is no run yesterday"
 
     anyio.run(both)
     assert queries.get("1").incident.team == "network"

@@ -116,11 +116,26 @@ def test_me_needs_a_login() -> None:
 
 def test_a_problem_is_one_line_and_other_bodies_are_none() -> None:
     fields = {"detail": "Wrong.", "errors": {"severity": ["must be one of a, b"], "team": ["is required"]}}
-    assert problem_text(json.dumps(fields).encode()) == "severity must be one of a, b; team is required"
+    assert problem_text(json.dumps(fields).encode()) == "severity: must be one of a, b; team: is required"
     assert problem_text(b'{"detail": "The key lacks the scope incidents:write."}').endswith(
         "incidents:write."
     )
     assert [problem_text(one) for one in (b"<html>", b"[]", b"")] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[], ["bogus"], ["show"], ["list", "--order", "none"], ["list", "--limit", "0"], ["ack", "1", "--no"]],
+)
+def test_wrong_arguments_are_one_line_and_exit_with_2(
+    given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(given)
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dossier: ") and line.endswith(" --help")
+    assert len(line) < 160
 
 
 def test_messages_of_a_stream_are_read_past_comments() -> None:
