@@ -42,7 +42,7 @@ from incidents.incident.repository import IncidentNotFoundError
 from incidents.oncall.models import OnCallSchedule
 from incidents.oncall.queries import ScheduleNotFoundError, find_schedule, on_call_status
 from incidents.security.refusals import record_refusal
-from incidents.suppression.silences import create_silence, matchers_in_common
+from incidents.suppression.silences import create_silence, matchers_in_common, nothing_in_common
 from incidents.teams.models import Team
 from ingest.queries import Context, now_utc
 
@@ -300,7 +300,9 @@ def _person(workspace: ChatWorkspace, chat_user: str) -> str:
 def _matchers(incident_id: str) -> str:
     """Matchers of the labels that its firing alerts share, one a line."""
     if not (found := matchers_in_common(incident_id)):
-        raise InvalidValueError("silence", "needs a label common to all firing alerts; these share no label")
+        raise InvalidValueError(
+            "silence", f"needs a label common to all firing alerts: {nothing_in_common(incident_id)}"
+        )
     return found
 
 

@@ -60,6 +60,13 @@ def fallback(it: Incident) -> str:
     return cut(f"#{it.number} {it.title} ({it.severity}, {_state(it)})", TEXT_LIMIT)
 
 
+def likelihood(it: Incident) -> str:
+    """Probability that the component is at fault, after a verdict that does not state it."""
+    if it.confidence is None or "likely at fault" in (it.verdict or ""):
+        return ""
+    return f" ({percent(it.confidence)} likely at fault)"
+
+
 def message(it: Incident, url: str) -> list[Block]:
     """The blocks of an incident as it stands, with the buttons that fit its state."""
     blocks: list[Block] = [
@@ -70,8 +77,7 @@ def message(it: Incident, url: str) -> list[Block]:
         {"type": "section", "fields": [_field(name, value) for name, value in facts(it)]},
     ]
     if it.verdict:
-        sure = "" if it.confidence is None else f" ({percent(it.confidence)} likely at fault)"
-        blocks.append(_section(f"*Verdict* {escaped(it.verdict)}{sure}"))
+        blocks.append(_section(f"*Verdict* {escaped(it.verdict)}{likelihood(it)}"))
     elif it.description:
         blocks.append(_section(escaped(it.description)))
     blocks.append({"type": "actions", "elements": _buttons(it, url)})

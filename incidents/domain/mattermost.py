@@ -28,8 +28,8 @@ from incidents.domain.chat import (
     cut,
     facts,
     fallback,
+    likelihood,
 )
-from incidents.domain.incident.finding import percent
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import InvalidValueError
 
@@ -61,8 +61,7 @@ def attachment(it: Incident, url: str, teams: Sequence[tuple[str, str]]) -> dict
     `integration` (`with_integrations`). `teams`: slug and name of those it can be handed over to."""
     text = ""
     if it.verdict:
-        sure = "" if it.confidence is None else f" ({percent(it.confidence)} likely at fault)"
-        text = f"**Verdict** {escaped(it.verdict)}{sure}"
+        text = f"**Verdict** {escaped(it.verdict)}{likelihood(it)}"
     elif it.description:
         text = escaped(it.description)
     return {

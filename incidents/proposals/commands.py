@@ -13,7 +13,6 @@ from typing import Any
 
 from django.db import transaction
 
-from incidents import queries
 from incidents.domain.incident.commands import AcceptProposal, DeclineProposal, ProposeAction
 from incidents.domain.incident.proposals import open_proposal
 from incidents.domain.permissions import ForbiddenError
@@ -24,7 +23,7 @@ from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
 from incidents.incident.repository import CommandResult, IncidentNotFoundError, record
 from incidents.people.permissions import actor_name, allow
-from incidents.suppression.silences import create_silence, matchers_in_common
+from incidents.suppression.silences import create_silence, matchers_in_common, nothing_in_common
 from incidents.teams.models import Team
 from ingest.commands import retrying
 from ingest.queries import Context, now_utc
@@ -52,10 +51,7 @@ def propose_silence(
     """`matchers`: text, or a list as Alertmanager has it; None: the labels that the firing alerts share."""
     allow("comment", context, incident_id)
     if matchers is None and not (matchers := matchers_in_common(incident_id)):
-        found, _ = queries.members(incident_id, 500)
-        firing = any(one.status != "resolved" for one in found)
-        reason = "the firing alerts share no label" if firing else "the incident has no firing alert"
-        raise InvalidValueError("matchers", f"is required: {reason}")
+        raise InvalidValueError("matchers", f"is required: {nothing_in_common(incident_id)}")
     held = matchers_from(read_matchers(matchers) if isinstance(matchers, str) else matchers)
     shown = tuple(one.as_json() for one in held)
     command = ProposeAction(_id(), "silence", reason, None, shown, minutes, tuple(cites))

@@ -77,9 +77,8 @@ def target(url: str) -> Target:
     except ValueError as error:
         raise AddressRefusedError(f"{url[:100]!r} is not a URL: {error}") from error
     if parts.scheme not in _PORTS:
-        raise AddressRefusedError(
-            f"the URL begins with {parts.scheme or 'no scheme'!r}; it must begin with http:// or https://"
-        )
+        begins = f"begins with {parts.scheme!r}" if parts.scheme else "has no scheme"
+        raise AddressRefusedError(f"the URL {begins}; it must begin with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise AddressRefusedError("the URL contains credentials, which would be visible in the configuration")
     port = _PORTS[parts.scheme] if port is None else port

@@ -373,6 +373,13 @@ def silence_incident(reference: str, ends_at: datetime, comment: object, context
     )
 
 
+def nothing_in_common(reference: str) -> str:
+    """Reason why `matchers_in_common` is empty. Raises IncidentNotFoundError."""
+    found, _ = queries.members(reference, 500)
+    firing = any(one.status != "resolved" for one in found)
+    return "the firing alerts share no label" if firing else "the incident has no firing alert"
+
+
 NOTHING_IN_COMMON: Final = (
     "its firing alerts have no label, component or dedup key in common; snooze it instead"
 )

@@ -118,6 +118,8 @@ def test_a_wrong_proposal_is_refused_by_its_field() -> None:
     ):
         answer = propose(client, 1, reason="because", **body)
         assert (answer.status_code, list(answer.data["errors"])) == (400, [field]), body
+    unmatched = propose(client, 1, reason="because", action="silence", minutes=5).data["errors"]["matchers"]
+    assert unmatched == ["is required: the incident has no firing alert"]
     assert propose(client, 1, action="hand_over", team="network", reason="because").status_code == 409
     assert propose(client, 99, action="hand_over", team="storage", reason="because").status_code == 404
     reader = asker("incidents:read")
