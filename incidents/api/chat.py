@@ -27,7 +27,7 @@ from incidents.chat import commands, mattermost_requests, requests
 from incidents.chat.errors import ChatError
 from incidents.chat.models import ChatWorkspace
 from incidents.chat.queries import lag_of
-from incidents.domain.config.secrets import MissingVariableError, reference, resolved
+from incidents.domain.config.secrets import reference
 from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.security.outbound import AddressRefusedError, check_literal
 from ingest.api.authentication import HasScope
@@ -36,7 +36,6 @@ from ingest.api.problem_details import problem
 
 SECRETS = {"token": "CHAT_TOKEN", "signing_secret": "CHAT_SIGNING_SECRET"}
 """Prefixes of the variables that a file of configuration names for them."""
-
 
 PLATFORM = ChatWorkspace.Platform
 FORMS: dict[str, dict[str, tuple[re.Pattern[str], str]]] = {
@@ -67,6 +66,11 @@ FORMS: dict[str, dict[str, tuple[re.Pattern[str], str]]] = {
     },
 }
 """By platform and field what a value must look like, and what would be right."""
+STAND_INS: dict[str, dict[str, str]] = {
+    PLATFORM.SLACK: {"token": f"xoxb-{'0' * 10}", "signing_secret": "0" * 32},
+    PLATFORM.MATTERMOST: dict.fromkeys(SECRETS, "0" * 26),
+}
+"""Secrets in the preview of a configuration without them; stored nowhere."""
 
 
 class ChatWorkspaceSerializer(Strict, s.ModelSerializer[ChatWorkspace]):
@@ -248,12 +252,10 @@ class ChatWorkspaceFileSerializer(ChatWorkspaceSerializer):
         return self._secret("signing_secret", text)
 
     def _secret(self, name: str, text: str) -> str:
-        try:
-            given = resolved(text, self.context["view"].environment)
-        except MissingVariableError as lacking:
-            if self.instance is not None:
-                return str(getattr(self.instance, name))
-            raise s.ValidationError(f"set {lacking} in the environment: with the value to use here") from None
+        stored = "" if self.instance is None else str(getattr(self.instance, name))
+        platform = self.initial_data.get("platform", PLATFORM.SLACK)
+        stand_in = STAND_INS.get(platform, {}).get(name, text)
+        given: str = self.context["view"].filed_secret(name, text, stored, stand_in)
         return given
 
 

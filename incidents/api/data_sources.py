@@ -13,7 +13,7 @@ from rest_framework.serializers import BaseSerializer
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
 from incidents.data_sources.models import DataSource
-from incidents.domain.config.secrets import MissingVariableError, reference, resolved
+from incidents.domain.config.secrets import reference
 from incidents.security.outbound import AddressRefusedError, check_literal
 from ingest.api.authentication import HasScope
 from ingest.api.pagination import Pages
@@ -104,12 +104,9 @@ class DataSourceFileSerializer(DataSourceSerializer):
         return {**super().to_representation(row), "authorization": hidden}
 
     def validate_authorization(self, text: str | None) -> str:
-        try:
-            return super().validate_authorization(resolved(text or "", self.context["view"].environment))
-        except MissingVariableError as lacking:
-            if isinstance(self.instance, DataSource) and self.instance.authorization:
-                return self.instance.authorization
-            raise s.ValidationError(f"set {lacking} in the environment: with the value to use here") from None
+        stored = self.instance.authorization if isinstance(self.instance, DataSource) else ""
+        given = self.context["view"].filed_secret("authorization", text or "", stored, "Bearer unset")
+        return stored if given and given == stored else super().validate_authorization(given)
 
 
 class DataSourcesFile(DataSourcesView):

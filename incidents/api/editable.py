@@ -16,6 +16,7 @@ from rest_framework.serializers import BaseSerializer
 from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
 from incidents.api.permissions import MayConfigure
+from incidents.domain.config.secrets import MissingVariableError, resolved
 from incidents.domain.permissions import ForbiddenError
 from incidents.people.permissions import allow_configuring
 from incidents.teams.references import hold_names
@@ -38,6 +39,8 @@ class Catalog(viewsets.ModelViewSet[Any]):
     """Actor of changes outside of a request."""
     environment: Mapping[str, str] = {}
     """Secrets that a file of configuration refers to."""
+    unset: Mapping[str, str] = {}
+    """By field of the entry of a file, the variables that the environment lacks."""
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
 
     def get_permissions(self) -> list[BasePermission]:
@@ -47,6 +50,17 @@ class Catalog(viewsets.ModelViewSet[Any]):
     def by_team(self) -> bool:
         """Whether what is configured here belongs to a team, whose managers then may."""
         return "team" in getattr(self.get_serializer_class()(), "fields", ())
+
+    def filed_secret(self, field: str, text: str, stored: str, stand_in: str) -> str:
+        """Value of a secret in a file: of its variable, else the stored one. Without both a stand-in, and the variable
+        is in `unset`: a preview shows the change, and nothing is applied."""
+        try:
+            return resolved(text, self.environment)
+        except MissingVariableError as lacking:
+            if stored:
+                return stored
+            self.unset = {**self.unset, field: str(lacking)}
+            return stand_in
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, IntegrityError | StreamVersionError):

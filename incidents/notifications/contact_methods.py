@@ -248,6 +248,17 @@ def _known_kind(given: object) -> Kind:
     raise InvalidValueError("kind", f"must be one of {', '.join(KINDS)}")
 
 
+STAND_INS: Final[Mapping[str, str]] = {
+    "email": "unset@example.com",
+    "webhook": "https://example.com/unset",
+    "teams": "https://example.com/unset",
+    "apprise": "json://example.com/unset",
+    "sms": "+15005550006",
+    "voice": "+15005550006",
+}
+"""Address by kind in the preview of a configuration without the secret; stored nowhere."""
+
+
 def check_address(kind: Kind, given: object) -> str:
     """Raises InvalidValueError, without the address in it."""
     address = check_line("address", given, ADDRESS_LIMIT)

@@ -80,6 +80,8 @@ class Command(BaseCommand):
         for change in changes:
             self.stdout.write(_change_line(change))
         self.stdout.write(_summary(len(changes), dry))
+        if unset := list(dict.fromkeys(name for change in changes for name in change.unset)):
+            self.stdout.write(f"Set before `config apply`: {', '.join(unset)}.")
         if dry and changes:
             sys.exit(1)
 

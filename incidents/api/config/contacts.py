@@ -12,7 +12,7 @@ from rest_framework.serializers import BaseSerializer
 
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
-from incidents.domain.config.secrets import MissingVariableError, reference, resolved
+from incidents.domain.config.secrets import reference
 from incidents.domain.notifications.delivery import DEFAULT_BUNDLE, KINDS
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod, Preferences
@@ -69,16 +69,12 @@ class ChannelsFile(Catalog):
     def _given(self, body: Mapping[str, Any], row: ContactMethod | None) -> dict[str, Any]:
         """With what the variables hold; what is there and has none stays."""
         given = dict(body)
+        kind = given.get("kind") or (row.kind if row else "")
         for name in ("address", "secret"):
-            if not isinstance(text := given.get(name), str):
-                continue
-            try:
-                given[name] = resolved(text, self.environment)
-            except MissingVariableError as lacking:
-                if row is None or not getattr(row, name):
-                    reason = f"set {lacking} in the environment: with the value to use here"
-                    raise s.ValidationError({name: [reason]}) from None
-                del given[name]
+            if isinstance(text := given.get(name), str):
+                stored = getattr(row, name) if row else ""
+                stand_in = contact_methods.STAND_INS.get(kind, text) if name == "address" else "unset"
+                given[name] = self.filed_secret(name, text, stored, stand_in)
         return given
 
 

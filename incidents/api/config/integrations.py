@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from rest_framework import serializers as s
 from rest_framework.serializers import BaseSerializer
 
 from analyzers.api import schedules
@@ -16,7 +15,7 @@ from analyzers.queries import Schedule
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
-from incidents.domain.config.secrets import MissingVariableError, reference, resolved
+from incidents.domain.config.secrets import reference
 from incidents.domain.values import InvalidValueError
 from incidents.webhooks.models import Webhook
 from ingest.api import keys
@@ -74,13 +73,9 @@ class WebhookFileSerializer(WebhookSerializer):
         return {**super().to_representation(row), "url": f"{hidden}{changed}"}
 
     def validate_url(self, url: str) -> str:
-        try:
-            return super().validate_url(resolved(url, self.context["view"].environment))
-        except MissingVariableError as lacking:
-            if isinstance(self.instance, Webhook):
-                return self.instance.url
-            reason = f"set {lacking} in the environment: with the value to use here"
-            raise s.ValidationError(reason) from None
+        stored = self.instance.url if isinstance(self.instance, Webhook) else ""
+        given = self.context["view"].filed_secret("url", url, stored, "https://example.com/unset")
+        return stored if given == stored else super().validate_url(given)
 
 
 class WebhooksFile(WebhooksView):

@@ -36,6 +36,8 @@ class Change:
     key: str
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
+    unset: tuple[str, ...] = ()
+    """Variables of secrets that the environment lacks; only in a dry run."""
 
 
 class _RollbackError(Exception):
@@ -62,7 +64,8 @@ def apply(
 ) -> list[Change]:
     """Make it so, all of it or nothing; `dry` says what would change. Raises InvalidConfigurationError.
 
-    `environment` holds the secrets that the document only names. `look` is called once it is so, also in a dry run.
+    `environment` holds the secrets that the document only names; a dry run goes on without them. `look` is called once
+    it is so, also in a dry run.
     """
     done: list[Change] = []
     views = {kind: catalogs[kind].acting_for(context) for kind in document.items}
@@ -70,7 +73,9 @@ def apply(
         view.environment = environment or {}
     try:
         with transaction.atomic():
-            _carry_out(document, views, prune, done)
+            unset = _carry_out(document, views, prune, done)
+            if unset and not dry:
+                raise InvalidConfigurationError(unset)
             look()
             if dry:
                 raise _RollbackError
@@ -79,14 +84,16 @@ def apply(
     return done
 
 
-def _carry_out(document: Document, views: Views, prune: bool, done: list[Change]) -> None:
+def _carry_out(document: Document, views: Views, prune: bool, done: list[Change]) -> list[Fault]:
+    """Variables of secrets that the environment lacks, as faults. Raises InvalidConfigurationError."""
+    unset: list[Fault] = []
     faults = list(_doubled(document, views))
     # Things name each other, also of their own kind: whatever cannot be done yet is tried again while others can.
     left = [item for items in document.items.values() for item in items]
     while left and not faults:
         waiting: dict[int, tuple[Item, list[Fault]]] = {}
         for item in left:
-            if found := _set(document, views[item.kind], item, done):
+            if found := _set(document, views[item.kind], item, done, unset):
                 waiting[id(item)] = item, found
         if len(waiting) == len(left):
             faults = [fault for _, found in waiting.values() for fault in found]
@@ -95,6 +102,7 @@ def _carry_out(document: Document, views: Views, prune: bool, done: list[Change]
         raise InvalidConfigurationError(faults)
     if prune:
         _prune(document, views, done)
+    return unset
 
 
 def _doubled(document: Document, views: Views) -> Iterator[Fault]:
@@ -124,9 +132,12 @@ def _called(key: Key) -> str:
     return "/".join(key)
 
 
-def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> list[Fault]:
+def _set(
+    document: Document, view: Catalog, item: Item, done: list[Change], unset: list[Fault]
+) -> list[Fault]:
     """Create or change one; what is wrong with it."""
     key, path = _key(view, item.values), (item.kind, item.place)
+    view.unset = {}
     try:
         with transaction.atomic():
             row = view.find(key)
@@ -143,7 +154,11 @@ def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> l
     except (APIException, IntegrityError, CommandRefusedError, ForbiddenError) as error:
         return [document.fault(path, _why(error) or "already exists")]
     if before != after:
-        done.append(Change(item.kind, _called(key), before, after))
+        done.append(Change(item.kind, _called(key), before, after, tuple(view.unset.values())))
+    unset += [
+        document.fault((*path, field), f"set {variable} in the environment: with the value to use here")
+        for field, variable in view.unset.items()
+    ]
     return []
 
 

@@ -134,7 +134,8 @@ def test_wrong_arguments_are_one_line_and_exit_with_2(
         main.main(given)
     assert ended.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("dossier: ") and line.endswith(" --help")
+    assert line.startswith("dossier: ")
+    assert line.endswith(" --help")
     assert len(line) < 160
 
 

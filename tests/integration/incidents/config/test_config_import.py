@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from incidents.domain.routing.rules import Subject, route
+from incidents.notifications.models import ContactMethod
 from incidents.teams.models import Route, routing_table
 from tests.unit.incidents.config.test_importers import POLICIES, SCHEDULES, USERS
 
@@ -105,6 +107,22 @@ def test_alerts_go_where_the_alertmanager_sent_them(tmp_path: Path, monkeypatch:
         for labels in sets[::5]
     ]  # fmt: skip
     assert ours[::5] == theirs
+
+
+def test_a_diff_is_read_before_the_secrets_are_set(tmp_path: Path) -> None:
+    source, file = tmp_path / "alertmanager.yml", tmp_path / "dossier.yaml"
+    source.write_text(ALERTMANAGER)
+    imported("alertmanager", str(source), "--out", str(file))
+    *_, count, unset = diff(file).splitlines()
+    assert count == "15 changes to be made."
+    names = [f"CHANNEL_ADDRESS_{one}" for one in ("OPS_EMAIL", "PAGER_WEBHOOK", "DBA_EMAIL", "CHAT_SLACK")]
+    assert unset == f"Set before `config apply`: {', '.join(names)}."
+    with pytest.raises(CommandError) as refused:
+        call_command("config", "apply", str(file), stdout=StringIO())
+    *lines, nothing = str(refused.value).splitlines()
+    assert [re.search(r"set (\w+) in the environment", line)[1] for line in lines] == names  # type: ignore[index]
+    assert nothing == "Nothing was changed."
+    assert not ContactMethod.objects.exists()
 
 
 def test_an_export_is_applied_to_the_accounts_that_exist(tmp_path: Path) -> None:
