@@ -7,6 +7,10 @@ are. Traffic is uneven, and so is what healthy components lose, so that the numb
 Poisson numbers (negative binomial); where peers have enough failing flows to show how uneven, an exponential tail
 through their quantiles bounds the evidence as well.
 
+Traffic that is uneven shows as evidence, too: a busy host has many of the flows that bad links elsewhere fail. A
+component that fails flows itself fails them on all paths; so those that pass no other blamed component must be more
+than usual.
+
 First a cover, as 007 votes: the component with most failing flows, its flows taken away before the next. Then each
 has the flows that noise and the others do not explain, the usual number is learnt again from what is left, whoever
 does not pass is dropped, the weakest first, and whoever passes now is taken in. Several failing flows of one pair of
@@ -142,22 +146,26 @@ class _Search:
         self.fit()
 
     def _all_pass(self) -> bool:
-        return bool(np.all(self._surplus() >= 0))
+        return bool(np.all(self._surpluses()[1] >= 0))
 
     def prune(self) -> bool:
         """Drop the weakest members that do not pass beside the others, a quarter of them at a time; whether any was."""
-        surplus = self._surplus()
+        joint, surplus = self._surpluses()
         weak = int(np.count_nonzero(surplus < 0))
         if not weak:
             return False
-        strong = np.sort(np.argsort(surplus, kind="stable")[max(1, weak // 4) :])
+        strong = np.sort(np.lexsort((joint, surplus))[max(1, weak // 4) :])
         self.chosen = [self.chosen[at] for at in strong.tolist()]
         self.ratio = self.ratio[strong]
         return True
 
-    def _surplus(self) -> Floats:
-        """Nats that each member has over what it needs beside the others; shape (members,)."""
-        return np.asarray(self._own() - self._bar(len(self.chosen))[self.chosen])
+    def _surpluses(self) -> tuple[Floats, Floats]:
+        """Nats that each member has over what it needs beside the others: of its part of all failing flows, and the
+        least of that and of those on its flows without another member, which need `FURTHER` less; shape (members,).
+        """
+        bar = self._bar(len(self.chosen))[self.chosen]
+        joint = self._own() - bar
+        return joint, np.minimum(joint, self._apart() - bar + FURTHER)
 
     def _bar(self, blamed: int) -> Floats:
         return np.asarray(self.needed - math.log(max(1, blamed)))
@@ -200,6 +208,15 @@ class _Search:
         """Nats of each member beside the others; shape (members,)."""
         votes = self._votes(self._left())
         votes[self.chosen] *= 1 + self.ratio
+        return self._evidence(votes)[self.chosen]
+
+    def _apart(self) -> Floats:
+        """Nats of each member for the failing flows that pass no other member; shape (members,)."""
+        members = np.zeros(self.seen.failing.rows)
+        for component in self.chosen:
+            members[self._rows(component)] += 1
+        votes, lone = self._votes(self._left()), self._votes(np.where(members == 1, self.weight, 0.0))
+        votes[self.chosen] = lone[self.chosen]
         return self._evidence(votes)[self.chosen]
 
     def _without(self, at: int) -> Floats:

@@ -290,3 +290,24 @@ def test_where_only_failing_flows_are_known_most_of_a_kind_are_what_is_usual() -
             rows.append((hops, f"host/{rack}-{rng.integers(9)}", f"host/{other}-{rng.integers(9)}", 100, 1))
     verdict = verdict_on(window_of([*rows, *(([], "host/a", "host/b", 10**6, 0),)]))
     assert set(named(verdict)) == {"tor/0", "tor/1"}
+
+
+def failing_flows_to_a_busy_host(besides: int) -> list[Row]:
+    """Failing flows of four bad uplinks, half of them to one host, and such to it over `besides` good uplinks."""
+    rows: list[Row] = []
+    for link in range(4 + besides):
+        for i in range(14 if link < 4 else 1):
+            to = 0 if i < 7 else 1 + (i + 3 * link) % 12
+            hops = [f"link/from-{link}-{i}", f"link/up-{link}", f"link/down-{to}"]
+            rows.append((hops, f"host/{link}-{i}", f"host/to-{to}", 60, 2))
+    return rows
+
+
+def test_the_link_of_a_busy_host_is_not_blamed_for_what_bad_links_elsewhere_fail() -> None:
+    named = {one["component"] for one in verdict_on(window_of(failing_flows_to_a_busy_host(0)))["suspects"]}
+    assert named == {f"link/up-{link}" for link in range(4)}
+
+
+def test_the_link_of_a_busy_host_is_blamed_if_flows_fail_on_it_that_pass_no_bad_link() -> None:
+    named = {one["component"] for one in verdict_on(window_of(failing_flows_to_a_busy_host(12)))["suspects"]}
+    assert named == {"link/down-0", *(f"link/up-{link}" for link in range(4))}
