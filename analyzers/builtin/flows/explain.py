@@ -28,6 +28,10 @@ noise is a rate per link. Rates of link classes cannot be told from one another 
 each class, and names say nothing about classes here; what matters to a component is only how much its paths lose
 anyway. So the rate is kept per profile of path. It enters as its upper bound: a rate taken too low by half costs many
 false blames, one taken too high costs little.
+
+Where hops are missing from a share m of the places on paths (`missing_hops`), a row that does not name the blamed j may
+have passed it: it loses m / (1 - m) P_ij theta_j besides, where P_ij is the largest share of the packets over a
+component of row i that pass j, too. Otherwise the neighbours of j are blamed for these rows.
 """
 
 from __future__ import annotations
@@ -50,6 +54,8 @@ SHORTLIST = 64
 _TRIED = 3  # candidates tried on before the search ends
 _COVER, _INTEREST = 32, 3.0  # how many components the search begins with at most, and the nats that each adds
 _HALF = 0.5
+_DIFFERENT, _DIFFERENT_SHARE, _MISSING = 3, 0.1, 0.3
+"""Rows and their share that name paths of different lengths, from which hops are missing; the most that may be."""
 _HARDLY, _SHORT = (0.0, 0.1, 0.2, 0.3), 4.5
 """Shares of a component's loss, and the nats by which one of them explains its long paths better than all of it."""
 COUNTED = 5.0
@@ -66,12 +72,13 @@ REPLACEABLE = 1.0
 @dataclass(frozen=True, slots=True)
 class Rules:
     """Bars of a component; `margin` in nats over the log of the components of its kind times the kinds, less the log
-    of the number of blamed ones.
+    of the number of blamed ones. `complete`: paths are taken to name all hops.
     """
 
     margin: float
     min_loss: float
     min_flows: int
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +115,9 @@ def explain(seen: Observed, rules: Rules) -> Explained:
             if not search.prune():
                 break
             search.grow()
+        if not rules.complete and (missing := missing_hops(seen)):
+            search.suspect_hidden(missing)
+            search.prune()
     return search.outcome()
 
 
@@ -116,6 +126,24 @@ def thresholds(seen: Observed, margin: float) -> Floats:
     peers = np.bincount(seen.kinds, minlength=1)
     chances = np.maximum(peers[seen.kinds] * np.count_nonzero(peers), 2)
     return np.asarray(np.log(chances) + margin, dtype=np.float64)
+
+
+def missing_hops(seen: Observed) -> float:
+    """The share of the places on paths whose hop is missing, 0 if none seems to be: failing flows of one pair of hosts
+    then name paths of different lengths.
+    """
+    different, several = lengths(seen)
+    if different < _DIFFERENT or different < _DIFFERENT_SHARE * several:
+        return 0.0
+    return min(_MISSING, different / several / float(seen.failing.hops.mean()))
+
+
+def lengths(seen: Observed) -> tuple[int, int]:
+    """Failing rows with fewer hops than the longest one of their pair of hosts, and all rows but one of each pair."""
+    pair, hops = seen.failing.pair, seen.failing.hops
+    longest = np.zeros(int(pair.max(initial=-1)) + 1, dtype=np.int64)
+    np.maximum.at(longest, pair, hops)
+    return int(np.count_nonzero(hops < longest[pair])), len(pair) - len(np.unique(pair))
 
 
 def _by_hops(seen: Observed) -> Floats:
@@ -232,6 +260,22 @@ class _Search:
         for component in self.chosen:
             rows[self.model.rows_of(component)] = False
         return ~self.seen.paths.containing(self.chosen), rows
+
+    def suspect_hidden(self, missing: float) -> None:
+        """Let rows lose what the blamed lose that they may have passed without naming them, by the share of hops that
+        is `missing`.
+        """
+        seen, failing = self.seen, self.seen.failing
+        hidden = np.zeros(failing.rows)
+        for component, theta in zip(self.chosen, self.theta.tolist(), strict=True):
+            both = seen.paths.per_component(seen.paths.attempts * seen.paths.containing([component]))
+            share = both / np.maximum(seen.carried, 1.0)
+            passed = np.zeros(failing.rows)
+            np.maximum.at(passed, failing.row, share[failing.column])
+            passed[self.model.rows_of(component)] = 0.0
+            hidden += missing / (1 - missing) * theta * passed
+        self.model.hidden = hidden
+        self._learn_noise()
 
     def prune(self, *, together: bool = True) -> bool:
         """Drop members that the others make unnecessary, the least needed first, a quarter of these at a time, and say
@@ -394,6 +438,7 @@ class Model:
         order = np.argsort(failing.column, kind="stable")
         self._row = failing.row[order]
         self._start = np.searchsorted(failing.column[order], np.arange(seen.components + 1))
+        self.hidden = np.zeros(failing.rows)
         self.count(bound)
 
     def count(self, bound: Floats, burst: float = 1.0) -> None:
@@ -410,8 +455,8 @@ class Model:
         return self._row[self._start[component] : self._start[component + 1]]
 
     def eta(self, rate: Floats, chosen: list[int], theta: Floats) -> Floats:
-        """Loss per packet of each failing row: noise `rate` of its profile plus the chosen components."""
-        eta = np.maximum(rate[self.seen.failing.profile], 1e-12)
+        """Loss per packet of each failing row: noise `rate` of its profile, `hidden`, and the chosen components."""
+        eta = np.maximum(rate[self.seen.failing.profile], 1e-12) + self.hidden
         for component, value in zip(chosen, theta.tolist(), strict=True):
             eta[self.rows_of(component)] += value
         return eta

@@ -62,12 +62,12 @@ def analyze(window: Window, params: Params) -> Verdict:
     noise = noise_of(seen, found)
     if (biased := only_failing(seen, noise)) is not None:
         return _by_failures(window, seen, params, measures, biased)
-    assumptions = (sampling, noise, topology_of(found))
+    assumptions = (sampling, noise, topology_of(seen, found))
     return verdict_of(window, seen, _explained(seen, found, rules, params), measures, assumptions)
 
 
 def _rules(params: Params) -> Rules:
-    return Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"]))
+    return Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"]), complete=False)
 
 
 def _measures(seen: Observed) -> dict[str, Any]:

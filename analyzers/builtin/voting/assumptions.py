@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from analyzers.builtin.flows.explain import Explained
+from analyzers.builtin.flows.explain import Explained, lengths, missing_hops
 from analyzers.builtin.flows.observed import Observed
 from analyzers.builtin.text import count, percent, so_many
 from analyzers.builtin.voting.failures import Outvoting
@@ -101,8 +101,15 @@ def noise_of(seen: Observed, found: Explained) -> Assumption:
     return Assumption("noise", surely <= LOST, detail)
 
 
-def topology_of(found: Explained) -> Assumption:
+def topology_of(seen: Observed, found: Explained) -> Assumption:
     """The assumption `topology`: paths name all hops."""
+    if missing_hops(seen):
+        different, several = lengths(seen)
+        detail = (
+            f"{different:,} of {several:,} failing flows name fewer hops than others between the same hosts: hops are "
+            "missing from paths."
+        )
+        return Assumption("topology", False, detail)
     if not found.short:
         return Assumption("topology", True, "Long paths lose as short ones over the same components do.")
     detail = (

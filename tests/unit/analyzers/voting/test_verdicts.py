@@ -311,3 +311,28 @@ def test_the_link_of_a_busy_host_is_not_blamed_for_what_bad_links_elsewhere_fail
 def test_the_link_of_a_busy_host_is_blamed_if_flows_fail_on_it_that_pass_no_bad_link() -> None:
     named = {one["component"] for one in verdict_on(window_of(failing_flows_to_a_busy_host(12)))["suspects"]}
     assert named == {"link/down-0", *(f"link/up-{link}" for link in range(4))}
+
+
+def flows_over_a_bad_link(missing: bool) -> list[Row]:
+    """Six hosts behind a good link and one that fails every other flow; some of these flows do not name all hops."""
+    rows: list[Row] = []
+    for host in range(6):
+        for i in range(40):
+            hops = [f"link/up-{(host * 7 + i) % 12}", f"link/{'yx'[i % 2 == 0]}", f"link/down-{host}"]
+            lost = 3 if i % 4 == 0 else 0
+            if missing and i % 8 == 0:
+                hops.remove(hops[2] if host else "link/x")
+            rows.append((hops, f"host/{i % 12}", f"host/to-{host}", 60, lost))
+    return rows
+
+
+def test_a_neighbour_is_not_blamed_for_flows_that_passed_a_bad_link_without_naming_it() -> None:
+    verdict = verdict_on(window_of(flows_over_a_bad_link(missing=True)))
+    assert [one["component"] for one in verdict["suspects"]] == ["link/x"]
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_paths_of_different_lengths_between_the_same_hosts_say_that_hops_are_missing(missing: bool) -> None:
+    assumptions = verdict_on(window_of(flows_over_a_bad_link(missing)))["assumptions"]
+    (topology,) = [one for one in assumptions if one["name"] == "topology"]
+    assert topology["holds"] is not missing
