@@ -380,7 +380,9 @@ def _waiting_rows() -> bool:
 
 
 @pytest.mark.usefixtures("late_node")
-@pytest.mark.parametrize("pauses", [60, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "pauses", [60, pytest.param(1000, marks=[pytest.mark.soak, pytest.mark.timeout(1200)])]
+)
 def test_no_window_misses_a_row_of_which_the_log_tells(pauses: int) -> None:
     assert _read_in(pauses) == [3 * count for count in range(1, pauses + 1)]
 
