@@ -29,7 +29,7 @@ def pieces(window: Window, jobs: Sequence[Judged]) -> tuple[Evidence, ...]:
     several = len(jobs) > 1
     rows = [_row(job, one, several) for job in jobs for one in job.findings][:MOST_ROWS]
     if rows:
-        columns = ("component", "node", "what", "job", "summary", "may as well be")
+        columns = ("component", "node", "what", "job", "summary", "could also be")
         found.append(table("Ranks and connections at fault", columns, tuple(rows)))
     for job in jobs:
         found += _of_job(job)

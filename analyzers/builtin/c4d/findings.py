@@ -85,7 +85,7 @@ def _maybe(alike: Sequence[Place]) -> str:
         return "."
     names = [one.component for one in alike]
     shown = ", ".join(names[:3]) + (f" or {len(names) - 3} others" if len(names) > 3 else "")
-    return f". It may as well be {shown}: the records cannot tell them apart."
+    return f". It could also be {shown}: the records cannot tell them apart."
 
 
 def _of_hang(records: Records, hang: Hang, one: Culprit, now: float) -> Finding:
