@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from django import template
 from django.http import HttpRequest
@@ -268,14 +268,11 @@ register.filter("lead_words", lead_words)
 
 
 @register.filter
-def undo_number(tags: str) -> int:
-    """Of `unacknowledge/12` the number: what the button in a message undoes."""
-    return int(tags.partition("/")[2])
-
-
-@register.filter
-def undo_verb(tags: str) -> str:
-    return tags.partition("/")[0]
+def undo_step(tags: str) -> dict[str, Any]:
+    """Of `assign/12?owner=bob` the verb, the number and the fields: what the button in a message does."""
+    verb, _, rest = tags.partition("/")
+    number, _, fields = rest.partition("?")
+    return {"verb": verb, "number": int(number), "fields": parse_qsl(fields, keep_blank_values=True)}
 
 
 @register.filter

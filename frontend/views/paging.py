@@ -96,16 +96,17 @@ def listed(
     names: Callable[[T], Collection[str]],
     path: str = "",
     carried: Collection[str] = (),
+    limit: int = PAGE,
 ) -> Listed[T]:
-    """Those lines in whose `words` all that was typed occurs, in any case, a page of them; `names` are what `?show=`
+    """Those lines in whose `words` all that was typed occurs, in any case, a page of `limit`; `names` are what `?show=`
     calls one; `path` is that of the list where the request's is another; parameters in `carried` say which list it is.
     Raises InvalidValueError."""
     path = path or request.path
     text = check_line("q", request.GET.get("q", ""), blank=True)
     wanted = text.casefold().split()
     found = [row for row in rows if _fits(words(row), wanted)] if wanted else rows
-    start = min(_first_shown(request, found, names), max(0, len(found) - 1) // PAGE * PAGE)
-    page = page_at(list(found[start : start + PAGE]), start, len(found))
+    start = min(_first_shown(request, found, names, limit), max(0, len(found) - 1) // limit * limit)
+    page = page_at(list(found[start : start + limit]), start, len(found), limit)
     pager = _pager(request, page, path)
     return Listed(
         page.items,
@@ -125,9 +126,11 @@ def _fits(words: str, wanted: Sequence[str]) -> bool:
     return all(one in text for one in wanted)
 
 
-def _first_shown(request: HttpRequest, rows: Sequence[T], names: Callable[[T], Collection[str]]) -> int:
+def _first_shown(
+    request: HttpRequest, rows: Sequence[T], names: Callable[[T], Collection[str]], limit: int
+) -> int:
     if shown := request.GET.get("show"):
-        return next((place for place, row in enumerate(rows) if shown in names(row)), 0) // PAGE * PAGE
+        return next((place for place, row in enumerate(rows) if shown in names(row)), 0) // limit * limit
     return _start(request)
 
 

@@ -111,7 +111,7 @@ class _Board:
         self._closed = closed
         self._routings = routings
         self._groups: dict[str, PlacedIncident] = {}
-        self._recent: dict[str, _Recent] = {}
+        self._recent: dict[str, RecentOpenings] = {}
         self.units = [Placed() for _ in closed]
 
     def place(self, unit: int, alert: PastAlert, at: datetime) -> None:
@@ -129,7 +129,7 @@ class _Board:
         found = self._open(place, at)
         if found is not None:
             return found
-        recent = self._recent.setdefault(alert.reported.integration, _Recent())
+        recent = self._recent.setdefault(alert.reported.integration, RecentOpenings())
         place = recent.place_for(place, routing.team, [alert.reported], at)
         found = self._open(place, at) if is_storm(place.dedup_key) else None
         if found is not None:
@@ -154,7 +154,7 @@ class _Board:
         return closed if whole else min(closed, incident.ends[unit])
 
 
-class _Recent:
+class RecentOpenings:
     """Openings of an integration within the span that makes a storm."""
 
     def __init__(self) -> None:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from incidents.domain.incident.alerts import Reported, place_of, reported_from
+from incidents.domain.incident.alerts import Place, Reported, is_storm, place_of, reported_from
 from incidents.domain.incident.finding import severity_of
+from incidents.domain.past_placement import RecentOpenings
 from incidents.domain.routing.rules import RouteCache, Routing, RoutingTable, Subject
 from incidents.domain.routing.schema import grouping_json
 from incidents.domain.values import DEFAULT_SEVERITY
@@ -24,7 +25,7 @@ JOINED: Final = ("incident.alerts_joined", "incident.symptoms_joined")
 REPLAYED: Final = ("alert.reported", "incident.opened", *JOINED)
 EXAMPLES: Final = 3
 """Of each difference, the first ones."""
-LEFT_OUT: Final = ("storms", "suggested teams", "what people did")
+LEFT_OUT: Final = ("suggested teams", "what people did")
 """Deciders on incidents beside the rules, which are not replayed."""
 COMPARED: Final = ("team", "service", "severity", "policy", "grouping", "follow_suggestion")
 
@@ -128,7 +129,7 @@ class Replay:
     """Of each field, the one that concerns most first."""
     incidents_before: int
     incidents_after: int
-    """Incidents that the others would have opened by their groups alone: without storms and people."""
+    """Incidents that the others would have opened by their groups, storms included: without people."""
 
 
 def replay(recorded: Iterable[RecordedInput | Joined], before: RoutingTable, after: RoutingTable) -> Replay:
@@ -200,12 +201,13 @@ class _Outcomes:
 
 
 class _Board:
-    """The incidents that a table would have opened for alerts, by their groups alone."""
+    """The incidents that a table would have opened for alerts: of groups, and of storms as the live path opens them."""
 
     def __init__(self, table: RoutingTable) -> None:
         self._routes = RouteCache(table)
         self._open: dict[str, tuple[datetime, set[str]]] = {}
         self._group_of: dict[str, str] = {}
+        self._recent: dict[str, RecentOpenings] = {}
         self.incidents = 0
 
     def observe(self, one: RecordedInput) -> Routing | None:
@@ -223,15 +225,31 @@ class _Board:
         if alert.alert in self._group_of:
             return
         place = place_of(alert, routing)
-        key = place.group_key or place.dedup_key
-        opened, members = self._open.get(key, (at, set()))
-        if not members or (place.window is not None and opened <= at - place.window):
+        members = self._members(place, at)
+        if members is None:
+            recent = self._recent.setdefault(alert.integration, RecentOpenings())
+            place = recent.place_for(place, routing.team, [alert], at)
+            members = self._members(place, at) if is_storm(place.dedup_key) else None
+        key = _key(place)
+        if members is None:
             self.incidents += 1
-            opened, members = at, set()
+            members = set()
+            self._open[key] = (at, members)
         members.add(alert.alert)
-        self._open[key], self._group_of[alert.alert] = (opened, members), key
+        self._group_of[alert.alert] = key
+
+    def _members(self, place: Place, at: datetime) -> set[str] | None:
+        """Alerts of the open incident of a place; None where none is open or its window is over."""
+        opened, members = self._open.get(_key(place), (at, set()))
+        if not members or (place.window is not None and opened <= at - place.window):
+            return None
+        return members
 
     def _rest(self, alert: str) -> None:
         key = self._group_of.pop(alert, None)
         if key is not None:
             self._open[key][1].discard(alert)
+
+
+def _key(place: Place) -> str:
+    return place.group_key or place.dedup_key

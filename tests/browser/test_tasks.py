@@ -154,6 +154,7 @@ def test_who_is_on_call_is_answered_in_the_palette(console: Console) -> None:
     expect(hand.page.locator("dialog#palette")).to_be_hidden()
     hand.press("g", "o")
     hand.page.wait_for_url("**/on-call")
+    expect(hand.page.locator("main")).to_be_focused()
 
 
 def test_an_incident_is_acknowledged_and_handed_over_by_its_number_from_any_page(console: Console) -> None:
@@ -399,3 +400,91 @@ def test_whoever_acknowledges_second_is_told_in_words_who_was_first(console: Con
     )
     assert (hand.inputs, one(number).owner) == (1, "bob")
     console.problems.clear()  # the browser logs the answer 409
+
+
+def focus(page: Page) -> str:
+    """Words of what has the focus."""
+    return str(page.evaluate("document.activeElement.innerText?.replace(/\\s+/g, ' ').trim().slice(0, 40)"))
+
+
+def test_every_action_of_an_incident_is_done_and_undone_by_keyboard_and_the_focus_stays_at_the_actions(
+    console: Console,
+) -> None:
+    number = content.open_ticket("Marble fails", component="tor/dc1-t12", severity="error")
+    page = console.open(f"/incidents/{number}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    hand, toast = Hand(page), page.locator(".toast")
+    before = one(number).team
+
+    hand.press("h")
+    hand.type("stor")
+    expect(page.locator("[data-panel=hand_over] input:checked")).to_have_value("storage")
+    hand.press("Tab")
+    hand.type("the disks time out")
+    hand.press("Control+Enter")
+    expect(toast.last).to_contain_text(f"Handed over #{number}")
+    assert (one(number).team, focus(page)) == ("storage", "Hand over")
+    hand.press("Control+z")
+    expect(toast.last).to_contain_text("undone")
+    assert (one(number).team, focus(page)) == (before, "Hand over")
+
+    hand.press("z", "Tab")
+    hand.type("parts are on their way")
+    hand.press("Control+Enter")
+    expect(toast.last).to_contain_text("Snoozed")
+    assert (one(number).state, focus(page)) == ("snoozed", "Snooze")
+    hand.press("Control+z")
+    expect(toast.last).to_contain_text("ended")
+
+    hand.press("v")
+    hand.type("crit")
+    hand.press("Control+Enter")
+    expect(toast.last).to_contain_text("Severity set")
+    assert (one(number).severity, focus(page)) == ("critical", "Severity")
+    hand.press("Control+z")
+    expect(toast.locator("button:not([data-dismiss])")).to_have_count(0)
+    assert one(number).severity == "error"
+
+    hand.press("r")
+    hand.type("fal")
+    hand.press("Control+Enter")
+    expect(toast.last).to_contain_text("Resolved")
+    assert (one(number).state, one(number).confirmed_cause) == ("resolved", "none")
+    assert focus(page) == "Reopen"
+    hand.press("Enter")
+    expect(page.get_by_label("Reason for reopening")).to_be_focused()
+    hand.press("Control+Enter")
+    expect(toast.last).to_contain_text("Reopened")
+    assert (one(number).state, focus(page)) == ("open", "Acknowledge e")
+    hand.press("Control+z")
+    expect(toast.last).to_contain_text("Resolved")
+    assert (one(number).state, one(number).confirmed_cause) == ("resolved", "none")
+
+
+def test_a_letter_in_an_open_panel_is_no_shortcut_and_words_beside_a_choice_choose_it(
+    console: Console,
+) -> None:
+    number = content.open_ticket("Tuff fails", component="tor/dc1-t12")
+    page = console.open(f"/incidents/{number}")
+    page.keyboard.press("r")
+    page.keyboard.type("fea")
+    expect(page.locator("details.act[open]")).to_have_attribute("data-panel", "resolve")
+    page.get_by_label("Other component").fill("firmware")
+    expect(page.locator("[data-panel=resolve] input:checked")).to_have_value("other")
+    assert one(number).state == "open"
+
+
+def test_a_panel_that_was_opened_before_the_last_answer_came_keeps_what_is_typed(console: Console) -> None:
+    number = content.open_ticket("Skarn fails", component="tor/dc1-t12")
+    page = console.open(f"/incidents/{number}")
+    page.route("**/acknowledge*", lambda route: (page.wait_for_timeout(400), route.continue_()))
+    page.keyboard.press("e")
+    page.keyboard.press("z")
+    page.keyboard.press("Tab")
+    page.keyboard.type("wait")
+    expect(page.locator(".toast")).to_contain_text(f"Acknowledged #{number}")
+    page.keyboard.type("ing")
+    expect(page.get_by_label("Reason for the snooze")).to_have_value("waiting")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".toast").last).to_contain_text("Snoozed")
+    assert one(number).state == "snoozed"

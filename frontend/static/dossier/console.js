@@ -67,7 +67,10 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("form textarea")) event.target.form.requestSubmit();
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented) return;
+  if (!event.target.matches("form textarea, form[data-act] :is(input, select)")) return;
+  event.preventDefault(); // some browsers send a form from its inputs by themselves
+  event.target.form.requestSubmit();
 });
 const panel = location.hash.slice(1); // an action that a link or the palette names
 if (/^[a-z_]+$/.test(panel) && openPanel(panel)) history.replaceState(null, "", location.pathname + location.search);

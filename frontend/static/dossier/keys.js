@@ -1,5 +1,5 @@
 // The keyboard: one letter each, never while typing, never with a modifier.
-import { openPanel, send } from "./actions.js";
+import { goTo, openPanel, send } from "./actions.js";
 
 // Rows that can be walked: incidents, and groups that are folded.
 const rows = () => [...document.querySelectorAll("[data-part=rows] tbody:not(.folded) > tr[data-id], [data-part=rows] tbody.folded > tr.group")];
@@ -97,9 +97,10 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") field.blur();
     return;
   }
+  if (event.target.closest("details.act[open] .panel")) return; // a letter is for the form that is being filled in
   if (prefix === "g") {
     prefix = "";
-    if (GO[event.key]) location.href = GO[event.key];
+    if (GO[event.key]) goTo(GO[event.key]);
     return;
   }
   if (event.key === "g") {

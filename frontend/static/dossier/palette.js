@@ -1,6 +1,6 @@
 // Ctrl+K or ⌘K: go anywhere, or act on the incident at hand or on any other, by typing. Actions on the incident at hand
 // are those that the page itself shows.
-import { openPanel, send } from "./actions.js";
+import { goTo, openPanel, send } from "./actions.js";
 import { combobox, fetched } from "./combobox.js";
 import { setTheme } from "./themes.js";
 
@@ -115,7 +115,7 @@ if (dialog) {
       if (option.dataset.post) { post(option.dataset.post); return; }
       remember(option);
       if (event.ctrlKey || event.metaKey) window.open(option.dataset.href);
-      else location.href = option.dataset.href;
+      else goTo(option.dataset.href);
     },
   });
   const open = () => {

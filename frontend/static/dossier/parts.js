@@ -38,7 +38,10 @@ function busy(part) {
   return part.contains(field) && field.matches("textarea, input:not([type=checkbox], [type=radio])") && field.value !== "";
 }
 
-function keepFocus(part) {
+/** Where who acts by keyboard goes on when the button that was pressed is gone. */
+export const firstAction = () => document.querySelector("[data-part=actions] .actions :is(button, summary, a.button)");
+
+function keepFocus(part, acted) {
   const field = document.activeElement;
   if (!part.contains(field)) return () => {};
   const row = field.closest("[data-id]");
@@ -46,7 +49,7 @@ function keepFocus(part) {
   const panel = field.closest("details.act[data-panel]")?.dataset.panel;
   const find = () => row ? document.querySelector(`[data-id="${CSS.escape(row.dataset.id)}"] a.title`)
     : panel ? document.querySelector(`details.act[data-panel="${panel}"] > summary`) : field.id && document.getElementById(field.id);
-  return () => (find() || document.querySelector("main"))?.focus({ preventScroll: true });
+  return () => (find() || (acted && firstAction()) || document.querySelector("main"))?.focus({ preventScroll: true });
 }
 
 // An answer and a live update that were asked for at the same time may both carry the message.
@@ -56,8 +59,9 @@ function say(part, toast) {
 }
 
 /** `whole` replaces also what is otherwise merged. `kind` other than "page" comes beside it, and may fill parts that the
- * page leaves open (data-later), which the page itself never empties again. */
-export function showPage(page, { force = false, whole = false, kind = "page" } = {}) {
+ * page leaves open (data-later), which the page itself never empties again. `done`: the answer to an action that closed its
+ * panel, so that one that is open was opened by the next key. */
+export function showPage(page, { force = false, done = false, whole = false, kind = "page" } = {}) {
   waiting.delete(kind);
   document.title = page.title;
   document.body.dataset.position = page.body.dataset.position || document.body.dataset.position;
@@ -70,8 +74,11 @@ export function showPage(page, { force = false, whole = false, kind = "page" } =
     if (newer?.hasAttribute("data-later") && !part.hasAttribute("data-later")) continue;
     if (newer && !whole && merged.get(part.dataset.part)?.(part, newer)) continue;
     if (!newer || markup(newer) === (shown.get(part) ?? markup(part))) continue;
-    if (!force && busy(part)) { waiting.set(kind, page); continue; }
-    const refocus = keepFocus(part);
+    const next = done && part.querySelector("details.act[open]");
+    const seen = next && newer.querySelector("input[name=seen]")?.value; // one's own action is no news to the next one
+    if (seen) next.querySelectorAll("input[name=seen]").forEach((field) => { field.value = seen; });
+    if (force ? next : busy(part)) { waiting.set(kind, page); continue; }
+    const refocus = keepFocus(part, force);
     const fresh = document.importNode(newer, true);
     shown.set(fresh, markup(fresh));
     part.querySelectorAll("details[id][open]").forEach((one) => fresh.querySelector(`#${CSS.escape(one.id)}`)?.setAttribute("open", ""));

@@ -19,6 +19,8 @@ from incidents.changes.risk import DAYS, ListedChange, risks
 from incidents.domain.values import CommandRefusedError, InvalidValueError
 from ingest.queries import regions
 
+IN_A_PAGE = 20
+"""A change takes some 190 px of a phone."""
 SHOWN = ("", "ahead", "undecided", "bad", "good")
 WORDS = {INCIDENT: "caused an incident", ROLLED_BACK: "rolled back", HARMLESS: "harmless"}
 
@@ -36,7 +38,9 @@ def changes(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     found = risks(region, now) if region else None
     lines = [one for one in found.changes if _is(one, which)] if found else []
-    rows = listed(request, lines, _words, lambda one: (one.change.name,), carried=("region", "outcome"))
+    rows = listed(
+        request, lines, _words, lambda one: (one.change.name,), carried=("region", "outcome"), limit=IN_A_PAGE
+    )
     causes = caused(region, now - timedelta(days=DAYS), now) if region else {}
     context = {
         "risks": found,

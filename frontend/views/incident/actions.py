@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -18,6 +19,7 @@ from frontend.views.incident.incident import Problem, carried, render_incident
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
 from incidents.commands import CommandRefusedError, ConcurrentChangeError, InvalidValueError
+from incidents.domain.incident.bulk import Step, way_back
 from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
 from incidents.proposals import commands as proposals
@@ -97,51 +99,48 @@ def incident_of(form: Form) -> str:
         raise InvalidValueError("into", str(error)) from None
 
 
+UNDOING = "undoing"
+"""Field of the button that undoes an action: the undo of an undo is not offered."""
 HOURS = ("1", "4", "24", "72")
 Verb = Callable[[str, Form, Context], Any]
-VERBS: dict[str, tuple[Verb, str, str]] = {
-    "acknowledge": (lambda i, _, c: commands.acknowledge(i, c), "Acknowledged", "unacknowledge"),
-    "unacknowledge": (lambda i, _, c: commands.unacknowledge(i, c), "Unacknowledged", ""),
-    "assign": (lambda i, f, c: commands.assign(i, f.get("owner", "").strip() or None, c), "Assigned", ""),
+VERBS: dict[str, tuple[Verb, str]] = {
+    "acknowledge": (lambda i, _, c: commands.acknowledge(i, c), "Acknowledged"),
+    "unacknowledge": (lambda i, _, c: commands.unacknowledge(i, c), "Unacknowledged"),
+    "assign": (lambda i, f, c: commands.assign(i, f.get("owner", "").strip() or None, c), "Assigned"),
     "hand_over": (
         lambda i, f, c: commands.hand_over(i, f.get("team", ""), f.get("reason", ""), c),
         "Handed over",
-        "undo",
     ),
-    "accept": (lambda i, _, c: commands.accept(i, c), "Accepted", ""),
-    "bounce": (lambda i, f, c: commands.bounce(i, f.get("reason", ""), c), "Rejected", ""),
+    "accept": (lambda i, _, c: commands.accept(i, c), "Accepted"),
+    "bounce": (lambda i, f, c: commands.bounce(i, f.get("reason", ""), c), "Rejected"),
     "snooze": (
         lambda i, f, c: commands.snooze(i, until_of(f), f.get("reason", ""), c),
         "Snoozed",
-        "undo",
     ),
-    "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated", ""),
-    "merge": (lambda i, f, c: commands.merge(i, incident_of(f), f.get("reason", ""), c), "Merged", "undo"),
-    "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
+    "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated"),
+    "merge": (lambda i, f, c: commands.merge(i, incident_of(f), f.get("reason", ""), c), "Merged"),
+    "split": (lambda i, _, c: commands.split(i, "", c), "Split off"),
     "put_back": (
         lambda i, _, c: commands.undo(i, "split_off", c),
         "Split undone, alerts moved back from",
-        "",
     ),
-    "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),
-    "link": (lambda i, f, c: _linked(i, f, c), "Link added to", ""),
-    "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Undone for", ""),
+    "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for"),
+    "link": (lambda i, f, c: _linked(i, f, c), "Link added to"),
+    "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Undone for"),
     "set_severity": (
         lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c),
         "Severity set for",
-        "",
     ),
-    "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c, _attached(f)), "", ""),
+    "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c, _attached(f)), ""),
     "resolve": (
         lambda i, f, c: commands.resolve(
             i, cause_of(f), f.get("note", ""), c, str(f.get("without_proof", "")).strip()
         ),
         "Resolved",
-        "reopen",
     ),
-    "hand_to_cluster": (lambda i, f, c: _handed_to_cluster(i, f, c), "Handed to the cluster:", ""),
-    "answer_remediation": (lambda i, f, c: _answered(i, f, c), "Recorded for", ""),
-    "request_probe": (lambda i, f, c: questions.request(i, f.get("question", ""), c), "Agents asked for", ""),
+    "hand_to_cluster": (lambda i, f, c: _handed_to_cluster(i, f, c), "Handed to the cluster:"),
+    "answer_remediation": (lambda i, f, c: _answered(i, f, c), "Recorded for"),
+    "request_probe": (lambda i, f, c: questions.request(i, f.get("question", ""), c), "Agents asked for"),
     "answer_question": (
         lambda i, f, c: questions.answer(
             i,
@@ -152,21 +151,18 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
             note=f.get("note", ""),
         ),
         "Answer recorded for",
-        "",
     ),
     "accept_proposal": (
         lambda i, f, c: proposals.accept(i, f.get("proposal", ""), c),
         "Proposal accepted for",
-        "",
     ),
     "decline_proposal": (
         lambda i, f, c: proposals.decline(i, f.get("proposal", ""), f.get("reason", ""), c),
         "Proposal declined for",
-        "",
     ),
-    "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),
+    "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened"),
 }
-"""Verb: the command, what is said when it is done ("" says nothing), and the verb that takes it back."""
+"""Verb: the command, and what is said when it is done ("" says nothing)."""
 
 
 @page
@@ -175,11 +171,12 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
     """Carry out one verb on one incident, then go back to where it was asked."""
     if verb not in VERBS:
         raise Http404(verb)
-    command, done, back = VERBS[verb]
+    command, done = VERBS[verb]
     here = f"{reverse('incident', args=[number])}{carried(request)}"
     target = safe_next(request, here)
     try:
-        made = command(queries.get(str(number)).incident.id, request.POST, context_of(request))
+        before = queries.get(str(number)).incident
+        made = command(before.id, request.POST, context_of(request))
     except (CommandRefusedError, InvalidValueError) as error:
         reason = (
             error.reason
@@ -201,8 +198,15 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
         return render_incident(request, number, Problem(verb, f"{reason}.", typed, others), status)
     if done:
         words = undone_words(made.events, number) if verb == "undo" else f"{done} #{number}"
-        messages.success(request, words, extra_tags=f"{back}/{number}" if back else "")
+        back = None if UNDOING in request.POST else way_back(verb, before)
+        messages.success(request, words, extra_tags=undo_tag(number, back) if back else "")
     return HttpResponseRedirect(target)
+
+
+def undo_tag(number: int, back: Step) -> str:
+    """Tag of a message whose button undoes an action: `snooze` of 12 is undone by `undo/12?what=snooze`."""
+    fields = {name: value or "" for name, value in back.fields.items()}
+    return f"{back.verb}/{number}?{urlencode(fields)}"
 
 
 def undone_words(events: Sequence[Event], number: int) -> str:

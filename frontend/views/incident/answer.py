@@ -40,7 +40,7 @@ def _answered(request: HttpRequest, call: Notification) -> HttpResponse:
     verb = request.POST.get("verb", "")
     if verb not in OFFERED:
         return _page(request, call, "Choose an action.", 400)
-    command, done, _ = VERBS[verb]
+    command, done = VERBS[verb]
     form = {name: str(text).replace("\0", "") for name, text in request.POST.items()}
     try:
         with transaction.atomic():

@@ -136,7 +136,7 @@ class ReplayedShape(s.Serializer[Any]):
         help_text="number of differences among all of these, without `suppressed` and `to_cause`"
     )
     incidents_before = s.IntegerField(
-        help_text="number of incidents opened by the remaining alerts, by grouping alone, without storms"
+        help_text="number of incidents opened by the remaining alerts, by grouping and storms"
     )
     incidents_after = s.IntegerField()
     left_out = s.ListField(

@@ -1,4 +1,4 @@
-"""Bulk actions, and the undo of each: pure."""
+"""Bulk actions, and the undo of each action: pure."""
 
 from __future__ import annotations
 
@@ -47,4 +47,6 @@ def way_back(verb: str, before: Incident, made: str | None = None) -> Step | Non
         return Step("assign", {"owner": before.owner})
     if verb == "set_severity":
         return Step("set_severity", {"severity": before.severity})
+    if verb == "reopen":
+        return Step("resolve", {"cause": before.confirmed_cause, "note": "reopened by mistake"})
     return None

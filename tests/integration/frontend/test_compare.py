@@ -183,3 +183,20 @@ def test_only_staff_compare_the_configuration(alice: Client) -> None:
     start = timezone.now() - timedelta(hours=1)
     assert alice.get(f"/settings/audit/compare?{asked(start)}").status_code == 403
     assert alice.get(f"/api/v1/configuration/compare?{asked(start)}").status_code == 403
+
+
+def test_a_long_comparison_of_an_incident_folds_all_but_the_newest_events_and_first_fields(
+    alice: Client,
+) -> None:
+    before = timezone.now() - timedelta(minutes=1)
+    number, id_ = opened()
+    for place in range(11):
+        commands.comment(id_, f"note {place}", BOB)
+    body = alice.get(f"/incidents/{number}/compare?{asked(before)}").content.decode()
+    shown, _, folded = body.partition(" earlier events</summary>")
+    assert shown.endswith("<summary>4")
+    assert "note 10" in shown
+    assert "note 2<" not in shown
+    assert "note 2<" not in folded.partition("</details>")[2]
+    assert "note 0" in folded
+    assert " more field" in shown

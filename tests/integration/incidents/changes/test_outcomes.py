@@ -162,5 +162,8 @@ def test_the_list_shows_risk_path_and_how_true_earlier_risks_were() -> None:
     assert "sets network.*" in page
     assert page.count("data-change=") == 1
     assert "Stated and happened" in page
+    whole = bob.get("/changes").content.decode()
+    assert whole.count("data-change=") == 20
+    assert "cursor=20" in whole
     assert bob.get("/changes?outcome=never").status_code == 400
     assert bob.get("/changes?region=nowhere").status_code == 400

@@ -84,6 +84,15 @@ def test_other_groups_make_more_or_fewer_tickets() -> None:
     assert (told.incidents_before, told.incidents_after) == (1, 3)
 
 
+def test_a_storm_is_one_incident_as_it_is_live() -> None:
+    racks = [fired(f"{n}", n // 100, labels={"rack": f"r{n}"}) for n in range(300)]
+    by_rack = rule("disks", "disk/*", STORAGE, grouping=Grouping(("rack",)))
+    told = replayed(racks, by_rack)
+    assert (told.incidents_before, told.incidents_after) == (1, 101)
+    slowly = [fired(f"{n}", n, labels={"rack": f"r{n}"}) for n in range(300)]
+    assert replayed(slowly, by_rack).incidents_after == 300
+
+
 def test_a_window_makes_a_ticket_for_each_of_its_lengths() -> None:
     half_hourly = [fired(f"{n}", 30 * n) for n in range(8)]
     window = Grouping(None, timedelta(hours=1))
