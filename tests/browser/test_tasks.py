@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from incidents import commands, queries
 from incidents.escalation.models import EscalationPolicy
@@ -477,11 +477,17 @@ def test_a_letter_in_an_open_panel_is_no_shortcut_and_words_beside_a_choice_choo
 def test_a_panel_that_was_opened_before_the_last_answer_came_keeps_what_is_typed(console: Console) -> None:
     number = content.open_ticket("Skarn fails", component="tor/dc1-t12")
     page = console.open(f"/incidents/{number}")
-    page.route("**/acknowledge*", lambda route: (page.wait_for_timeout(400), route.continue_()))
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/acknowledge*", hold)
     page.keyboard.press("e")
     page.keyboard.press("z")
     page.keyboard.press("Tab")
     page.keyboard.type("wait")
+    held.pop().continue_()
     expect(page.locator(".toast")).to_contain_text(f"Acknowledged #{number}")
     page.keyboard.type("ing")
     expect(page.get_by_label("Reason for the snooze")).to_have_value("waiting")

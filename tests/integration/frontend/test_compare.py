@@ -190,11 +190,13 @@ def test_a_long_comparison_of_an_incident_folds_all_but_the_newest_events_and_fi
 ) -> None:
     before = timezone.now() - timedelta(minutes=1)
     number, id_ = opened()
+    commands.acknowledge(id_, BOB)
+    commands.hand_over(id_, "storage", "the disks time out", BOB)
     for place in range(11):
         commands.comment(id_, f"note {place}", BOB)
     body = alice.get(f"/incidents/{number}/compare?{asked(before)}").content.decode()
     shown, _, folded = body.partition(" earlier events</summary>")
-    assert shown.endswith("<summary>4")
+    assert shown.endswith("<summary>6")
     assert "note 10" in shown
     assert "note 2<" not in shown
     assert "note 2<" not in folded.partition("</details>")[2]
