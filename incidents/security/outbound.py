@@ -393,6 +393,8 @@ def _beginning(answer: urllib3.BaseHTTPResponse, most: int) -> bytes:
 
 
 def _reason(error: BaseException) -> str:
-    inner = error.__cause__ if isinstance(error, urllib3.exceptions.NewConnectionError) else error
+    inner: object = error.__cause__ if isinstance(error, urllib3.exceptions.NewConnectionError) else error
+    if isinstance(inner, urllib3.exceptions.ConnectTimeoutError):
+        inner = inner.args[-1]  # the first is the connection, whose text is an address in memory
     text = str(inner or error)
     return text[:300] or type(error).__name__

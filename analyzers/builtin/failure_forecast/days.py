@@ -130,7 +130,7 @@ class _Table:
         far = np.clip(away / spread, -_MOST, _MOST)
         moved = np.clip(far - _before(far), -_MOST, _MOST)
         self.add(name, far)
-        self.add(f"{name}, change in a week", moved)
+        self.add(f"change of {name} in a week", moved)
         self.add_symptom(f"high {name}", np.nan_to_num(far) > LIMIT)
         self.add_symptom(f"low {name}", np.nan_to_num(far) < -LIMIT)
 

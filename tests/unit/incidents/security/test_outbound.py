@@ -5,7 +5,10 @@ from ipaddress import ip_address, ip_network
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import ConnectTimeoutError
 
+from incidents.security import outbound
 from incidents.security.outbound import AddressRefusedError, check, target
 
 
@@ -115,3 +118,9 @@ def test_every_ipv4_address_that_is_not_global_is_refused_also_when_mapped(numbe
     for shown in (address, ip_address(f"::ffff:{address}")):
         with pytest.raises(AddressRefusedError):
             check(shown)
+
+
+def test_a_connection_that_timed_out_is_reported_without_an_address_in_memory() -> None:
+    connection = HTTPConnection("pager.example.com")
+    error = ConnectTimeoutError(connection, "Connection to pager.example.com timed out.")
+    assert outbound._reason(error) == "Connection to pager.example.com timed out."
