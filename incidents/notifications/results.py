@@ -330,8 +330,12 @@ def _further(row: Notification, steps: Sequence[NotificationDelivery], now: date
     if row.person is None:
         return None
     known = people([row.person]).get(row.person)
-    method = None if known is None else another_way(known.person, [one.label for one in steps])
-    if known is None or method is None:
+    if known is None:
+        return None
+    used = [one.label for one in steps]
+    if row.about == OVER:  # no call only to say that it is over
+        used += [one.name for one in known.person.methods if one.kind == "voice"]
+    if (method := another_way(known.person, used)) is None:
         return None
     made = planned(row, [Step(method, now)], known, after=len(steps))
     insert(NotificationDelivery, [columns(one, SENDING) for one in made])

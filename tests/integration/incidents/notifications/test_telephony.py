@@ -211,6 +211,25 @@ def test_no_phone_rings_only_to_say_that_it_is_over(twilio: TwilioServer) -> Non
     assert (len(twilio.calls), Notification.objects.filter(about=OVER).count()) == (1, 0)
 
 
+def test_no_phone_rings_for_an_end_that_another_method_did_not_deliver(
+    twilio: TwilioServer, other_method: HookSink
+) -> None:
+    row = method("voice", name="z-phone")
+    hook(row.user, other_method.url, "hook")
+    contact_methods.set_preferences(row.user, {"rules": [{"method": "hook"}]}, Context("user:alice"))  # type: ignore[arg-type]
+    call(ticket())
+    deliver()
+    other_method.answers = [(404, {})]
+    commands.resolve(queries.get("1").incident.id, "none", "", Context("user:bob"))
+    notify_ended(datetime.now(UTC))
+    deliver(30, 60)
+    assert (len(other_method.taken), twilio.calls) == (1, [])
+    ends = NotificationDelivery.objects.filter(notification__about=OVER)
+    tried = dict(ends.values_list("label", "state"))
+    assert tried["hook"] == "given_up"
+    assert "z-phone" not in tried
+
+
 # Reports of delivery
 # ----------------------------------------------------------------------------------------------------------
 def report(twilio: TwilioServer, status: str, **more: str) -> Any:
