@@ -56,6 +56,7 @@ def confirm(request: HttpRequest, token: str) -> HttpResponse:
         text = f"Send updates to {address}?"
         return _shown(request, {"title": "Subscribe", "text": text, "button": "Subscribe"})
     if not mail.confirm(page, address, timezone.now()):
+        _refused(request, "confirmation", "subscription deleted")
         return _shown(request, NOT_VALID, 410)
     text = f"{address} gets a mail for each update."
     return _shown(request, {"title": "Subscribed", "text": text, "slug": page})
@@ -77,10 +78,10 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     return _shown(request, {"title": "Unsubscribed", "text": text})
 
 
-def _refused(request: HttpRequest, link: str) -> None:
+def _refused(request: HttpRequest, link: str, reason: str = "link forged or expired") -> None:
     """Looking leaves no entry: scanners of mail shorten and change addresses."""
     if request.method == "POST":
-        record_refusal(mail.KIND, link, "link forged or expired", "system:status_pages")
+        record_refusal(mail.KIND, link, reason, "system:status_pages")
 
 
 def _shown(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -498,6 +498,8 @@ def test_a_reader_subscribes_by_mail_confirms_gets_updates_and_leaves(
     assert "was deleted" in stranger.post(leave).content.decode()
     assert not StatusSubscriber.objects.exists()
     assert stranger.post(confirm).status_code == 410
+    (refused,) = logged("status_subscriber", "confirmation")
+    assert refused.body["after"]["outcome"] == "refused: subscription deleted"
 
 
 def test_a_wrong_address_and_a_forged_link_are_refused(cloud: StatusPage, mails: MailSink) -> None:
