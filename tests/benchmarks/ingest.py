@@ -175,9 +175,11 @@ def _start_web(
             subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log, pass_fds=(number,))
             for _ in range(2)
         ]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180  # a busy machine
     while (home.logs / "web.log").read_text().count("Started worker") < len(web):
         if any(process.poll() is not None for process in web) or time.monotonic() > deadline:
+            for process in web:
+                process.terminate()
             raise RuntimeError((home.logs / "web.log").read_text()[-2000:])
         time.sleep(0.1)
     return web
