@@ -38,7 +38,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     seen = exposure_of(uptimes_of(window.sums["uptimes"]), edges)
     measures = _measures(seen)
     try:
-        found = rate_ratio(seen.strata())
+        found = rate_ratio(seen.strata(), seen.of_units)
     except TooFewCountsError as error:
         shown = pieces(seen, None)
         reason = f"{str(error)[0].upper()}{str(error)[1:]}."
@@ -86,7 +86,8 @@ class Exposure:
     """`days` (unit-days at risk) and `failures` have shape (2, strata), near first; `edges` (strata + 1,).
 
     `by_cause` of shape (2, causes) counts failures, `units` those ever at risk in each class; `untold` is the
-    number of failures of units of which nobody says how far they were placed.
+    number of failures of units of which nobody says how far they were placed. `of_units` is how much more the failures
+    of single units scatter than if all of a class failed equally often.
     """
 
     edges: Ints
@@ -96,6 +97,7 @@ class Exposure:
     by_cause: Ints
     units: tuple[int, int]
     untold: int
+    of_units: float
 
     def strata(self) -> list[Stratum]:
         return [
@@ -130,7 +132,21 @@ def exposure_of(rows: Uptimes, edges: Ints) -> Exposure:
     days = np.stack([_days(pieces, one, edges) for one in risk])
     near_units, far_units = (len(np.unique(pieces.owner[one])) for one in risk)
     untold = int(np.sum(begun & (where == UNTOLD)))
-    return Exposure(edges, days, failures, rows.causes, by_cause, (near_units, far_units), untold)
+    of_units = _scatter(pieces, risk, [found.owner[begun & (where == side)] for side in (NEAR, FAR)])
+    return Exposure(edges, days, failures, rows.causes, by_cause, (near_units, far_units), untold, of_units)
+
+
+def _scatter(pieces: Segments, risk: list[Bools], failed: list[Ints]) -> float:
+    """Squared deviations of the failures of units from those that the rate of their class leads to expect, over the
+    number expected: the variance of a sum over units that differ, over that of independent failures.
+    """
+    units, squares, expected = int(pieces.owner.max(initial=-1)) + 1, 0.0, 0.0
+    for mine, owner in zip(risk, failed, strict=True):
+        time = pieces.time(mine, units)
+        count = np.bincount(owner, minlength=units).astype(np.float64)
+        usual = time * (count.sum() / max(float(time.sum()), 1.0))
+        squares, expected = squares + float(np.sum((count - usual) ** 2)), expected + float(usual.sum())
+    return squares / expected if expected else 1.0
 
 
 def _swept(rows: Uptimes, low: int, high: int) -> tuple[Segments, list[Bools]]:
@@ -195,7 +211,7 @@ def checked(seen: Exposure, found: RateRatio | None) -> tuple[Assumption, ...]:
             Assumption(
                 "noise",
                 found.dispersion < _MOST_SCATTER,
-                f"Strata scatter {found.dispersion:.2g} times as much as independent failures would; the interval is "
+                f"Failures scatter {found.dispersion:.2g} times as much as independent ones would; the interval is "
                 "widened for it.",
             )
         )
@@ -294,7 +310,7 @@ def _account(seen: Exposure, found: RateRatio | None) -> str:
     wide = ""
     if found.dispersion > 1.05:
         wide = (
-            f" The strata scatter {found.dispersion:.2g} times as much as independent failures would; the interval "
+            f" Days and units scatter {found.dispersion:.2g} times as much as independent failures would; the interval "
             "is widened for it."
         )
     return f"{ratio_sentence(found)}{wide} {method}"

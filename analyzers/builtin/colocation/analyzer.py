@@ -17,7 +17,7 @@ PARAMS = (
 
 ANALYZER = Analyzer(
     name="colocation",
-    version="1.1.1",
+    version="1.2.0",
     title="Failure rate of far against near placement, with its confidence interval",
     inputs=(Input("uptime", (UPTIMES,)),),
     params=PARAMS,

@@ -31,8 +31,8 @@ class Stratum:
 class RateRatio:
     """`ratio` is the far rate over the near rate, less one: 0.114 means 11.4 % more failures far than near.
 
-    `low` and `high` are the ends of its 95 % interval. `dispersion` is how much more the strata scatter than
-    independent failures would (1: no more); the interval is widened by its root.
+    `low` and `high` are the ends of its 95 % interval. `dispersion` is how much more the strata, and the units, scatter
+    than independent failures would (1: no more); the interval is widened by its root.
     """
 
     ratio: float
@@ -46,11 +46,12 @@ class RateRatio:
         return self.low > 0 or self.high < 0
 
 
-def rate_ratio(strata: Sequence[Stratum]) -> RateRatio:
+def rate_ratio(strata: Sequence[Stratum], of_units: float = 1.0) -> RateRatio:
     """The rate ratio pooled over strata. Raises TooFewCountsError if a group has no time or no failure in them.
 
     Failures that come in clumps (a cluster that takes fifty disks down) are not independent: the interval
-    uses the dispersion of the strata around the pooled ratio when that is above 1.
+    uses the dispersion of the strata around the pooled ratio when that is above 1, and adds what that `of_units` is
+    above 1: some fail again and again.
     """
     both = [one for one in strata if one.near_time > 0 and one.far_time > 0]
     if not both:
@@ -68,7 +69,7 @@ def rate_ratio(strata: Sequence[Stratum]) -> RateRatio:
         for one in both
     )
     ratio = above / below
-    dispersion = max(1.0, _dispersion(both, ratio))
+    dispersion = max(1.0, _dispersion(both, ratio)) + max(0.0, of_units - 1)
     wide = math.exp(Z95 * math.sqrt(dispersion * spread / (above * below)))
     return RateRatio(ratio - 1, ratio / wide - 1, ratio * wide - 1, dispersion)
 

@@ -122,3 +122,19 @@ def test_failures_of_unknown_placement_are_a_topology_that_does_not_hold() -> No
     parts = [lives("vm/a", "near", [100.0]), lives("vm/b", "far", [100.0]), lives("vm/c", "", [100.0, 500.0])]
     found = {one["name"]: one["holds"] for one in colocation(of(*parts))["assumptions"]}
     assert found["topology"] is False
+
+
+def test_the_interval_is_wider_where_a_few_units_have_all_the_failures() -> None:
+    """The same failures at the same times, of twenty units of each class or of two."""
+
+    def widths(failing: int) -> float:
+        parts = []
+        for placed in ("near", "far"):
+            downs: list[list[float]] = [[] for _ in range(20)]
+            for i in range(20):
+                downs[i % failing].append(100.0 + 130 * i)
+            parts += [lives(f"vm/{placed}-{unit}", placed, one) for unit, one in enumerate(downs)]
+        measures = colocation(of(*parts))["measures"]
+        return float((1 + measures["high"]) / (1 + measures["low"]))
+
+    assert widths(2) > 1.5 * widths(20)
