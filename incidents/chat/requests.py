@@ -162,7 +162,7 @@ def _carried_out(workspace: ChatWorkspace, request: ChatRequest, id_: str) -> Ch
         case EventRequest():
             return _event(workspace, request)
         case TypedRequest():
-            return _private(typed(workspace, _plain(request.text), request, id_))
+            return _private(typed(workspace, chat.plain_text(request.text), request, id_))
         case _ if request.type == "view_submission":
             return _dialog_sent(workspace, request, id_)
         case _ if request.type == "block_actions":
@@ -225,15 +225,17 @@ def _event(workspace: ChatWorkspace, request: EventRequest) -> ChatReply:
         caller = caller_of(workspace, event.user, event.ts)
         with transaction.atomic():  # a request that is sent again after a failure here is carried out then
             if is_new(workspace, f"event {request.event_id or event.ts}"):
-                commands.comment(str(message.incident), _plain(event.text), caller.context)
+                commands.comment(str(message.incident), _typed(workspace, event.text), caller.context)
     except PROBLEMS as error:
         _tell(workspace, event.channel, event.user, f"Not on the timeline. {problem(error)}", event.thread_ts)
     return ChatReply()
 
 
-def _plain(text: str) -> str:
-    """Text as it was typed: the service escapes three characters."""
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+def _typed(workspace: ChatWorkspace, text: str) -> str:
+    """Text of a message, with the names of Dossier for linked accounts."""
+    linked = ChatAccount.objects.filter(workspace=workspace).values_list("chat_user", "user__username")
+    names: dict[str, str] = dict(linked)
+    return chat.plain_text(text, lambda account: names.get(account, account))
 
 
 def _tell(workspace: ChatWorkspace, channel: str, chat_user: str, text: str, thread: str = "") -> None:

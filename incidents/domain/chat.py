@@ -189,6 +189,29 @@ def reply(event: Fact, markup: Markup = SLACK_MARKUP) -> str | None:
     return cut(markup.escaped(text[:1].upper() + text[1:]), TEXT_LIMIT)
 
 
+_MARKED: Final = re.compile(r"<([@#!]?)([^<>|\n]+)(?:\|([^<>\n]*))?>")
+
+
+def plain_text(text: str, person: Callable[[str], str] = str) -> str:
+    """Text as it was typed, of a message in Slack's markup, in which it escapes three characters and marks links,
+    channels and mentions; `person` names a chat account."""
+
+    def typed(found: re.Match[str]) -> str:
+        mark, target, label = found[1], found[2], found[3] or ""
+        match mark:
+            case "@":
+                return "@" + (label or person(target)).removeprefix("@")
+            case "#":
+                return "#" + (label or target)
+            case "!":
+                return label or "@" + target.partition("^")[0]
+        is_address = not label or target.removeprefix("mailto:") == label or target.endswith(f"//{label}")
+        return target.removeprefix("mailto:") if is_address else f"{label} ({target})"
+
+    shown = _MARKED.sub(typed, text)
+    return shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
 # Typed commands
 # ----------------------------------------------------------------------------------------------------------
 Verb = Literal["help", "link", "unlink", "who", "list", "show", "ack", "assign", "handover", "silence"]

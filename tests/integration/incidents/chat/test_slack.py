@@ -287,6 +287,13 @@ def test_a_reply_in_the_thread_is_a_comment_and_is_not_repeated_there(
     assert slack.replies == [(ts, "*charlie*: from the console")]
 
 
+def test_a_mention_in_the_thread_names_the_linked_person(workspace: ChatWorkspace) -> None:
+    row = opened()
+    written_in_thread(shown(workspace).ts, "<@U1> see <https://wiki.example.com/d7>")
+    (event,) = [one for one in queries.incident_events(str(row.pk)) if one.type == "incident.commented"]
+    assert event.body["text"] == "@alice see https://wiki.example.com/d7"
+
+
 def test_messages_of_programs_and_edits_are_no_comments(workspace: ChatWorkspace) -> None:
     row = opened()
     ts = shown(workspace).ts
