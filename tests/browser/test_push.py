@@ -9,13 +9,14 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from playwright.sync_api import CDPSession, Page, Worker, expect
 
 from incidents import queries
 from incidents.domain.notifications.message import MessageLine, compose
 from incidents.domain.notifications.push import push_payload
 from incidents.notifications.answer_links import link_of
-from incidents.notifications.models import ContactMethod, Notification
+from incidents.notifications.models import ContactMethod, Notification, Preferences
 from incidents.notifications.queue import notify
 from incidents.security.push_encryption import new_key, public_key
 from ingest.queries import Context
@@ -26,7 +27,10 @@ from tests.browser.looking import violations
 PAGE = "/settings/notifications"
 SUBSCRIBED = """
 const keys = {p256dh: "%s", auth: "BTBZMqHH6r4Tts7J_aSIgg"}, endpoint = "https://push.example.com/send/1";
-const found = {endpoint, keys, toJSON: () => ({endpoint, expirationTime: null, keys}), unsubscribe: async () => true};
+const found = {endpoint, keys, toJSON: () => ({endpoint, expirationTime: null, keys}), unsubscribe: async () => {
+  sessionStorage.removeItem("subscribed");
+  return true;
+}};
 PushManager.prototype.subscribe = async function (options) {
   if (options.applicationServerKey.length !== 65) throw new TypeError("the key is no point");
   sessionStorage.setItem("subscribed", "yes");
@@ -63,6 +67,17 @@ def test_a_device_is_enabled_known_again_and_removed_with_the_keyboard(page: Pag
     row.get_by_role("button", name="Remove desk").press("Enter")
     expect(page.locator("#device").get_by_role("button", name="Enable push")).to_be_visible()
     assert not ContactMethod.objects.filter(kind="push").exists()
+
+
+def test_a_device_that_a_rule_uses_is_still_subscribed_after_its_removal_was_refused(page: Page) -> None:
+    page.locator("#device").get_by_label("Name of the device").press("Enter")
+    expect(page.locator("#device")).to_contain_text("Enabled as chrome-linux.")
+    rules = [{"method": "chrome-linux", "delay": 0, "severities": [], "urgent": None}]
+    preferences = Preferences.objects.create(user=get_user_model().objects.get(username="alice"), rules=rules)
+    page.get_by_role("button", name="Remove chrome-linux").press("Enter")
+    expect(page.locator(".toasts")).to_contain_text("A rule uses chrome-linux")
+    expect(page.locator("#device")).to_contain_text("Enabled as chrome-linux.")
+    preferences.delete()
 
 
 def test_a_browser_that_blocks_notifications_is_told_what_to_do(console: Console) -> None:

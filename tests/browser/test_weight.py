@@ -92,6 +92,23 @@ def test_the_first_screen_of_a_ticket_answers_what_decides(console: Console) -> 
     expect(page.get_by_role("button", name="Acknowledge")).to_be_in_viewport()
 
 
+def test_a_note_of_missing_permissions_leaves_the_bar_of_a_phone_low(console: Console) -> None:
+    page = console.open("/")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{console.address}/incidents/{content.open_ticket('Racks are dark')}")
+    page.locator(".act-bar .actions").evaluate(
+        """(bar) => {
+          const note = document.createElement("p");
+          note.className = "refused muted small";
+          note.textContent = "Some actions are not available: acknowledge requires the role responder. ".repeat(2);
+          bar.append(note);
+        }"""
+    )
+    bar = page.locator(".act-bar").bounding_box()
+    assert bar
+    assert bar["height"] <= 3 * TARGET
+
+
 def test_a_ticket_of_three_analyzers_is_no_longer_than_others(console: Console) -> None:
     number = content.report_finding()
     cause = str(content.verdict()["suspects"][0]["component"])

@@ -79,13 +79,8 @@ async function start() {
     form.hidden = false;
     return;
   }
-  await keep(subscription);
+  await keep(subscription); // to its end: the server may refuse to forget the device, and others may use it here
   row.querySelector("[data-here]").hidden = false;
   state.textContent = `Enabled as ${row.querySelector("strong").textContent}.`;
-  row.querySelector("form[action$='/remove']").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    await subscription.unsubscribe().catch(() => {}); // the server forgets it in any case
-    event.target.submit();
-  }, {once: true});
 }
 start();

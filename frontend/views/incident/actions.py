@@ -48,7 +48,7 @@ def until_of(form: Form) -> datetime | None:
         except ValueError:
             raise InvalidValueError("time", "must be a date and a time") from None
     if chosen not in HOURS:
-        raise InvalidValueError("for", "choose a duration")
+        raise InvalidValueError("duration", "has to be chosen")
     return timezone.now() + timedelta(hours=int(chosen))
 
 

@@ -79,8 +79,8 @@ def test_a_ticket_is_snoozed_until_a_time_in_utc(alice: Client) -> None:
     [
         ({"for": "time", "time": "soon"}, "Time must be a date and a time"),
         ({"for": "time", "time": "2020-01-01T00:00"}, "Until must be later than now"),
-        ({"for": "9"}, "For choose a duration"),
-        ({}, "For choose a duration"),
+        ({"for": "9"}, "Duration has to be chosen"),
+        ({}, "Duration has to be chosen"),
     ],
 )
 def test_a_snooze_that_makes_no_sense_is_refused_in_words(
