@@ -110,7 +110,7 @@ def _happened(lines: Sequence[Line]) -> str:
         dropped = {id(one) for one in alerts[: len(entries) - MOST_LINES]}
         shown = [one for one in entries if id(one) not in dropped][:MOST_LINES]
         left, entries = len(entries) - len(shown), shown
-    rows = [f"- **{_at(one.at)}** {_plain(one.text)}{_again(one)}" for one in entries]
+    rows = [f"- **{_at(one.at)}** {_sentence(one.text)}{_again(one)}" for one in entries]
     more = [f"- {left} more entries are on the timeline of the incident"] if left else []
     return "\n".join([*rows, *more])
 
@@ -120,7 +120,7 @@ def _again(one: Line) -> str:
 
 
 def _called(lines: Sequence[Line]) -> str:
-    rows = [f"- **{_at(one.at)}** {_plain(one.text)}" for one in lines if one.type in CALLS][:MOST_LINES]
+    rows = [f"- **{_at(one.at)}** {_sentence(one.text)}" for one in lines if one.type in CALLS][:MOST_LINES]
     return "\n".join(rows) or "No one was called."
 
 
@@ -141,6 +141,8 @@ def _cause(it: Incident) -> str:
     named = (
         f"`{it.confirmed_cause}`, confirmed by {_plain(actor_name(it.resolved_by or ''))}."
         if it.confirmed_cause
+        else f"Not confirmed by a person; the repair of `{it.remediation.component}` was proved."
+        if it.state == "resolved" and it.remediation and it.remediation.resolves
         else ""
     )
     return f"{named} _Why did it fail, and why was it not caught before?_".strip()
@@ -156,7 +158,20 @@ def _at(at: datetime | None) -> str:
 
 def _plain(text: str) -> str:
     """On one line, with nothing that Markdown would read as its own."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    return _escaped(" ".join(text.split()))
+
+
+def _sentence(text: str) -> str:
+    """The same for a sentence of the timeline, with code between its backticks, as on the page of the incident."""
+    line = " ".join(text.split())
+    pieces = line.split("`")
+    if len(pieces) % 2 == 0 or not all(pieces[1:-1]):
+        return _escaped(line)
+    return "".join(f"`{piece}`" if place % 2 else _escaped(piece) for place, piece in enumerate(pieces))
+
+
+def _escaped(line: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", line)
 
 
 # Export

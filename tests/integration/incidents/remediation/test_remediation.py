@@ -10,15 +10,17 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.test import Client
 from pytest_django import Settings
 
-from incidents import commands
+from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.incident.remediation import REQUESTED
 from incidents.incident.rebuild import rebuild_incidents
 from incidents.remediation.sweep import judge_returned
+from incidents.reviews.commands import drafted
 from incidents.suppression.models import MaintenanceWindow
 from ingest.api import keys
 from ingest.queries import now_utc
@@ -200,6 +202,15 @@ def test_a_returned_part_is_proved_repaired_by_the_rows_that_come() -> None:
     assert any("proof of repair, " in one["text"] for one in asks.get("/events")["results"])
     assert judge_returned(after + timedelta(minutes=6)) == 1
     assert (asks.get()["state"], asks.get()["resolved_by"]) == ("resolved", "system:incidents")
+    assert asks.get()["confirmed_cause"] is None
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice", is_staff=True))
+    page = alice.get(f"/incidents/{number}").content.decode()
+    assert "Cause not confirmed by a person; the repair of " in page
+    assert "Confirmed cause" not in page
+    assert f"Not confirmed by a person; the repair of `{GPU}` was proved." in drafted(
+        queries.get(str(number)).incident
+    )
     assert asks.post("/reopen", reason="Xid 79 again").status_code == 200
     assert judge_returned(after + timedelta(minutes=7)) == 0
     assert asks.get("/remediation")["left_open"].startswith("Still open: reopened after the proof")

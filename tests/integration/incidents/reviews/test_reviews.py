@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.test import Client
 from pypdf import PdfReader
 
-from incidents import commands
+from incidents import commands, queries
 from incidents.domain.incident.commands import Report
 from incidents.people.commands import set_member
 from incidents.reports.compose import compose
@@ -58,6 +58,18 @@ def test_the_draft_has_what_the_log_knows_and_asks_for_the_rest(number: int) -> 
     assert reviews.begin(str(number), ALICE).text == row.text
     (event,) = configured("review", str(number))
     assert (event.actor, event.body["before"]) == ("user:alice", None)
+
+
+def test_code_in_a_sentence_of_the_timeline_is_code_on_the_page_and_in_the_pdf(number: int) -> None:
+    commands.comment(queries.get(str(number)).incident.id, "`dd` and [it](x) *here*", ALICE)
+    row = reviews.begin(str(number), ALICE)
+    assert "`dd` and \\[it\\](x) \\*here\\*" in row.text
+    client = Client()
+    client.force_login(User.objects.get(username="alice"))
+    page = client.get(f"/incidents/{number}/review").content.decode()
+    assert "<code>dd</code> and [it](x) *here*" in page
+    pdf = PdfReader(BytesIO(client.get(f"/incidents/{number}/review.pdf").content))
+    assert "dd and [it](x) *here*" in " ".join(" ".join(one.extract_text() for one in pdf.pages).split())
 
 
 def test_over_http_a_review_is_written_and_its_actions_are_tracked(number: int) -> None:
