@@ -40,6 +40,7 @@ from incidents.domain.incident.alerts import (
     reported_from,
     storm_title,
     symptom,
+    title_of_the_rest,
 )
 from incidents.domain.incident.commands import LONGEST_REASON
 from incidents.domain.incident.flapping import is_flapping
@@ -205,9 +206,29 @@ def _move(
         record(source.id, c.RemoveAlerts(alerts, len(alerts), why, target), context)
         record(target.id, c.JoinSymptoms(part, here), context)
     after = source.firing - len(symptoms)
-    if after <= 0:
+    if after > 0:
+        _name_the_rest(source.id, context)
+    else:
         over = f"its alerts are symptoms of #{target.number} “{target.title}”"
         record(source.id, c.AutoResolve(over, known_until(source.region, at)), context)
+
+
+def _name_the_rest(incident: str, context: Context) -> None:
+    """Give a group that alerts left a title that tells no more of them than are in it."""
+    group = state_of(IncidentRow.objects.get(pk=incident))
+    if _named_otherwise(group):
+        return
+    members = MemberAlert.objects.filter(incident__pk=incident).values_list("alert", flat=True)
+    components = alert_components([str(alert) for alert in members])
+    title = title_of_the_rest(group.title, group.alerts, components)
+    if title is not None:
+        record(incident, c.NameGroup(title, group.title), context)
+
+
+def _named_otherwise(group: Incident) -> bool:
+    """Whether a finding or a person says what the group is about."""
+    named = TimelineEntry.objects.filter(incident__pk=group.id, type="incident.title_set")
+    return bool(group.findings) or named.exclude(actor__startswith="system:").exists()
 
 
 def parts(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
@@ -527,10 +548,7 @@ class _Placing:
         """The title of a group says how large it has become, unless somebody gave it another one or a finding says what
         it is about.
         """
-        if group.findings or at_least(group.alerts) == at_least(group.alerts - joined):
-            return
-        named = TimelineEntry.objects.filter(incident__pk=group.id, type="incident.title_set")
-        if named.exclude(actor__startswith="system:").exists():
+        if at_least(group.alerts) == at_least(group.alerts - joined) or _named_otherwise(group):
             return
         members = MemberAlert.objects.filter(incident__pk=group.id).values_list("alert", flat=True)
         ids = [str(alert) for alert in members]

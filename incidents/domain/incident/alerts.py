@@ -17,6 +17,7 @@ incident that people work on keeps its alerts and is linked to the cause.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -365,6 +366,20 @@ def group_title(shared: str, alerts: int, titles: Collection[str], components: C
     counted = f"{at_least(alerts):,}+ alerts{_where(components)}"
     about = next(iter(titles)) if len(titles) == 1 else shared
     return f"{about[: TITLE_LIMIT - len(counted) - 2]}: {counted}" if about else counted
+
+
+def title_of_the_rest(title: str, alerts: int, components: Collection[str]) -> str | None:
+    """The title of a group or storm once alerts have left it: `DiskFull: fewer than 10 alerts on vm/v1`. None where the
+    title tells no number of alerts, or one that still holds."""
+    found = _COUNTED.fullmatch(title)
+    if found is None or alerts >= int(found["least"].replace(",", "")):
+        return None
+    least = at_least(alerts)
+    counted = f"{f'{least:,}+' if least else 'fewer than 10'} alerts{_where(components)}"
+    return f"{found['about'][: TITLE_LIMIT - len(counted)]}{counted}"
+
+
+_COUNTED: Final = re.compile(r"(?P<about>(?:.*: )?)(?P<least>[0-9,]+)\+ alerts(?: on .*)?")
 
 
 def _where(components: Collection[str]) -> str:

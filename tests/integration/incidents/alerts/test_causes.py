@@ -97,6 +97,16 @@ def test_of_a_shared_ticket_only_what_is_explained_moves() -> None:
     assert by_component(T12).incident.firing == 1
 
 
+def test_a_group_that_lost_most_of_its_alerts_tells_what_is_left() -> None:
+    racked = [f"h{n}" for n in range(12)]
+    rack(*racked)
+    send(*(alert(name, component=f"host/{name}") for name in [*racked, "other"]))
+    assert ticket(1).incident.title == "Slow: 10+ alerts on 10+ components of the kind host"
+    blame()
+    left = ticket(1).incident
+    assert (left.alerts, left.title) == (1, "Slow: fewer than 10 alerts on host/other")
+
+
 def test_a_ticket_that_somebody_works_on_is_only_told() -> None:
     rack("h1")
     host("h1")

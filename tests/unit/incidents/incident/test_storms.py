@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from incidents.domain.incident.alerts import (
@@ -16,6 +18,7 @@ from incidents.domain.incident.alerts import (
     is_storming,
     storm_of,
     storm_title,
+    title_of_the_rest,
 )
 
 
@@ -72,6 +75,23 @@ def test_the_title_of_a_group_says_what_its_alerts_share() -> None:
     assert group_title("DiskSlow", 12, {"Slow"}, {"host/h1"}) == "Slow: 10+ alerts on host/h1"
     assert group_title("", 12, each, ()) == "10+ alerts"
     assert len(group_title("x" * 500, 12, each, hosts)) == 300
+
+
+@pytest.mark.parametrize(
+    ("title", "alerts", "components", "after"),
+    [
+        ("Slow: 200+ alerts on 200+ components", 120, {"vm/1", "vm/2"}, "Slow: 100+ alerts"),
+        ("A: b: 1,000+ alerts", 4, {"vm/1"}, "A: b: fewer than 10 alerts on vm/1"),
+        ("20+ alerts", 12, (), "10+ alerts"),
+        ("Slow: 200+ alerts on 200+ components", 200, (), None),
+        ("Slow: fewer than 10 alerts", 2, (), None),
+        ("Cooling of hall 2, 200+ alerts of it", 2, (), None),
+    ],
+)
+def test_the_title_of_a_group_that_lost_alerts_tells_what_is_left(
+    title: str, alerts: int, components: Collection[str], after: str | None
+) -> None:
+    assert title_of_the_rest(title, alerts, components) == after
 
 
 def test_the_title_of_a_storm_fits() -> None:
