@@ -255,6 +255,8 @@ STAND_INS: Final[Mapping[str, str]] = {
     "apprise": "json://example.com/unset",
     "sms": "+15005550006",
     "voice": "+15005550006",
+    "push": '{"endpoint": "https://example.com/unset", "keys": {"auth": "AAAAAAAAAAAAAAAAAAAAAA", "p256dh":'
+    ' "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"}}',
 }
 """Address by kind in the preview of a configuration without the secret; stored nowhere."""
 

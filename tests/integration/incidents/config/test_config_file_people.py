@@ -14,6 +14,7 @@ from django.core.management.base import CommandError
 from django.test import Client
 from django.utils import timezone
 
+from incidents.domain.notifications.delivery import KINDS
 from incidents.incident.models import SuppressedAlert
 from incidents.notifications.models import ContactMethod, Preferences
 from incidents.suppression.models import SilenceRecurrence
@@ -122,6 +123,16 @@ def test_methods_and_the_rules_that_use_them_are_pruned_together_and_once(file: 
     assert config("apply", str(file), "--prune").endswith("2 changes made.\n")
     assert config("apply", str(file), "--prune") == "Nothing to change.\n"
     assert [event.body["after"] for event in configured("contact_method", "alice/phone")] == [None]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_a_new_contact_method_a_preview_misses_only_the_secret(kind: str, file: Path) -> None:
+    file.write_text(
+        f"contact_methods:\n- user: alice\n  name: phone\n  kind: {kind}\n  address: ${{PHONE}}\n"
+    )
+    told = differences(file)
+    assert "Set before `config apply`: PHONE." in told
+    assert "must be" not in told
 
 
 @pytest.mark.parametrize(
