@@ -15,7 +15,7 @@ dev:  ## install what working on Dossier needs
 	@deploy/bootstrap.sh requirements-dev.lock
 
 demo: run  ## start everything, feed the demo world, print where to look; Ctrl-C stops
-	@exec $(PY) manage.py demo
+	@export DOSSIER_EVENTS_PORT="$${DOSSIER_EVENTS_PORT:-$${EVENTS_PORT:-}}"; unset EVENTS_PORT; exec $(PY) manage.py demo
 
 demo-reset: run  ## forget the demo's data
 	@$(PY) manage.py demo --reset

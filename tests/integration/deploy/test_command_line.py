@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,3 +80,20 @@ def test_the_last_port_leaves_one_for_live_updates(tmp_path: Path) -> None:
         "shell", "--no-imports", "-c", asked, PORT="65535", DOSSIER_EVENTS_PORT="", DOSSIER_HOME=str(tmp_path)
     )
     assert (done.returncode, done.stdout) == (0, "65534\n")
+
+
+@pytest.mark.parametrize(("long", "port"), [("", "9101"), ("9102", "9102")])
+def test_make_demo_takes_the_port_of_live_updates_by_its_short_name(long: str, port: str) -> None:
+    if shutil.which("make") is None:
+        pytest.skip("no make")
+    shown = "sh -c 'echo $$DOSSIER_EVENTS_PORT-$$EVENTS_PORT- $$@' --"
+    done = subprocess.run(
+        ["make", "--silent", "--old-file=run", "demo", f"PY={shown}"],
+        cwd=ROOT,
+        env={**os.environ, "EVENTS_PORT": "9101", "DOSSIER_EVENTS_PORT": long},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == f"{port}-- manage.py demo\n"
