@@ -13,20 +13,25 @@ from django.contrib.auth import get_user_model
 
 from incidents.domain.oncall import rotations
 from incidents.domain.oncall.layers import read_layers
-from incidents.domain.oncall.rotations import Shift, Turn
+from incidents.domain.oncall.rotations import Shift, StandIn, Turn
 from incidents.domain.oncall.spans import Span, instant, merged
 from incidents.domain.values import parse_rfc3339
 from incidents.oncall.models import Calendar, OnCallSchedule, Override
 
 WATCHED: Final = timedelta(days=14)
 """Gaps within it are warned about."""
+LISTED: Final = 5
+"""Schedules that the refusal of an unknown one names."""
 
 
 class ScheduleNotFoundError(Exception):
-    """There is no schedule of that name."""
+    """There is no schedule of that name; the message lists the first few that exist."""
 
     def __init__(self, slug: str) -> None:
-        super().__init__(f"There is no schedule {slug[:60]}.")
+        known = list(OnCallSchedule.objects.order_by("slug").values_list("slug", flat=True)[: LISTED + 1])
+        more = [] if len(known) <= LISTED else ["more"]
+        existing = ", ".join([*known[:LISTED], *more])
+        super().__init__(f"There is no schedule {slug[:60]}{f'; there are {existing}' if known else ''}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class OnCallStatus:
     """Times without a person on call in the next two weeks."""
     gone: list[str]
     """People whom a layer names and who cannot sign in any more."""
+    stand_in: StandIn | None = None
+    """Of an override that applies now."""
 
 
 def on_call(schedule: str, at: datetime) -> tuple[str, ...]:
@@ -93,6 +100,7 @@ def on_call_status(row: OnCallSchedule, at: datetime) -> OnCallStatus:
         None if handover is None else handover.person,
         rotations.gaps(known, at, at + WATCHED),
         sorted(known.gone & rotations.people_of(known)),
+        rotations.stand_in_at(known, at),
     )
 
 

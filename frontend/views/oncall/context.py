@@ -37,6 +37,7 @@ def schedule_context(row: OnCallSchedule, now: datetime, me: str) -> dict[str, A
         "it": row,
         "status": known,
         "until": known.until and rota.written(known.until, zone),
+        "override_until": known.stand_in and rota.written(known.stand_in.until, zone),
         "mine": mine and _mine(mine, now, zone),
         "gaps": [
             {

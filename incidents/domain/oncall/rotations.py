@@ -151,6 +151,23 @@ def person_on_call(schedule: Schedule, at: datetime) -> str | None:
     return found[0].person if found else None
 
 
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """An override that applies: until when, and in whose place; None: of nobody else."""
+
+    until: datetime
+    instead_of: str | None
+
+
+def stand_in_at(schedule: Schedule, at: datetime) -> StandIn | None:
+    """The override by which somebody is on call at that instant; None: by no override."""
+    overriding = shifts(replace(schedule, layers=()), at, at + LOOK_AHEAD[-1])
+    if not overriding or overriding[0].start > at:
+        return None
+    rotated = person_on_call(replace(schedule, overrides=()), at)
+    return StandIn(overriding[0].end, None if rotated == overriding[0].person else rotated)
+
+
 def shifts(schedule: Schedule, start: datetime, end: datetime) -> list[Shift]:
     """Shifts from `start` to `end`: in order, without overlap, cut to that span. No shift: nobody."""
     free: Sequence[Span] = merged([(start, end)])

@@ -68,6 +68,22 @@ def test_everybody_sees_who_is_on_call_until_when_and_who_then() -> None:
     assert "Nobody" not in shown
 
 
+def test_an_override_is_marked_with_whose_place_it_takes() -> None:
+    storage()
+    assert "data-override" not in text("/on-call")
+    [rotated] = queries.on_call("storage", datetime.now(UTC))
+    signed_in().post("/on-call/storage/take-over", {"person": "charlie", "span": "4 h", "reason": "dentist"})
+    for page in ("/on-call", "/on-call/storage"):
+        assert f"override</span> in place of <strong>{rotated}</strong> until" in text(page)
+
+
+def test_an_unknown_schedule_is_refused_with_those_that_exist() -> None:
+    for n in range(queries.LISTED + 1):
+        storage(slug=f"s{n}")
+    answer = signed_in().get("/api/v1/schedules/nightly/shifts")
+    assert answer.json()["detail"] == "There is no schedule nightly; there are s0, s1, s2, s3, s4, more."
+
+
 def test_a_gap_is_said_in_words() -> None:
     storage(layers=[{**LAYER, "end": "2026-01-06T09:00"}])
     assert "No one is on call" in text("/on-call")

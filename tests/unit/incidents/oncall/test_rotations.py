@@ -12,12 +12,14 @@ from incidents.domain.oncall.rotations import (
     Override,
     Schedule,
     Shift,
+    StandIn,
     TimesOfWeek,
     Turn,
     gaps,
     next_handover,
     person_on_call,
     shifts,
+    stand_in_at,
     turn_at,
 )
 from incidents.domain.oncall.spans import instant, wall
@@ -97,6 +99,20 @@ def test_an_override_wins_over_every_layer() -> None:
     )
     middle = Shift(at("2026-03-03T10:00"), at("2026-03-03T12:00"), "charlie", override="7")
     assert shifts(covered, at("2026-03-03T00:00"), at("2026-03-04T00:00"))[1] == middle
+
+
+def test_an_override_tells_whose_place_it_takes_and_until_when() -> None:
+    start, end = at("2026-03-03T10:00"), at("2026-03-03T12:00")
+    overriding = Schedule(TWO.layers, (Override("charlie", start, end),))
+    assert [stand_in_at(overriding, one) for one in (start - DAY, start, end)] == [
+        None,
+        StandIn(end, "alice"),
+        None,
+    ]
+    own = Schedule(TWO.layers, (Override("alice", start, end),))
+    assert stand_in_at(own, start) == StandIn(end, None)
+    gone = Schedule(TWO.layers, (Override("charlie", start, end),), gone=frozenset({"charlie"}))
+    assert stand_in_at(gone, start) is None
 
 
 def test_of_two_overrides_the_one_that_was_made_last_counts() -> None:
