@@ -5,13 +5,15 @@ from celery import shared_task
 from incidents.reports import on_demand
 from incidents.reports.mail import send_waiting
 from incidents.reports.produce import now_utc, produce_missing
+from incidents.reviews.reminders import remind
 
 
 @shared_task(name="reports.daily")
 def produce_reports() -> None:
-    """Record the report of every finished period that has none, and send what waits."""
+    """Record the report of every finished period that has none, and send what waits, also to owners of actions."""
     produce_missing(now_utc())
     send_waiting(now_utc())
+    remind(now_utc())
 
 
 @shared_task(name="reports.tick")

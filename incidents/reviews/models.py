@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from incidents.worker.models import QueuedMail
+
 
 class Review(models.Model):
     """The review of an incident, which is named by its number: rows of incidents are rebuilt, reviews are not."""
@@ -21,3 +23,21 @@ class Review(models.Model):
 
     class Meta:
         ordering = ("-number",)
+
+
+class ActionReminder(QueuedMail):
+    """A mail to the owner of an action on the day on which it is due. A queue, which is not rebuilt."""
+
+    review = models.ForeignKey(Review, on_delete=models.CASCADE, related_name="reminders")
+    action = models.PositiveIntegerField()
+    due = models.DateField()
+
+    class Meta:
+        ordering = ("next_at", "pk")
+        constraints = (
+            models.UniqueConstraint(fields=("review", "action", "due"), name="one_reminder_per_due_day"),
+        )
+        indexes = (models.Index(fields=("state", "next_at"), name="action_reminders_due"),)
+
+    def __str__(self) -> str:
+        return f"action {self.action} of the review of {self.review_id}, due {self.due}: {self.state}"

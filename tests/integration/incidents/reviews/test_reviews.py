@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
@@ -14,15 +14,19 @@ from pypdf import PdfReader
 
 from incidents import commands, queries
 from incidents.domain.incident.commands import Report
+from incidents.notifications.contact_methods import add_method
 from incidents.people.commands import set_member
 from incidents.reports.compose import compose
 from incidents.reports.csv import csv_of
 from incidents.reports.models import ReportSchedule
 from incidents.reports.periods import period_at
 from incidents.reviews import commands as reviews
+from incidents.reviews.models import ActionReminder
+from incidents.reviews.reminders import remind
 from incidents.teams.models import Team
 from ingest.api import keys
 from ingest.queries import Context, configured, watermark
+from tests.integration.incidents.notifications.cases import MailSink
 
 pytestmark = pytest.mark.usefixtures("log_database")
 ALICE = Context("user:alice")
@@ -203,3 +207,44 @@ def test_reports_remind_of_actions_that_are_due(number: int) -> None:
         shown = render_to_string(template, {"report": made, "base": "", "leave": ""})
         assert "Due actions of reviews" in shown, template
         assert "Alert earlier" in shown, template
+
+
+def test_the_owner_of_an_action_gets_one_mail_on_the_day_it_is_due(number: int, mails: MailSink) -> None:
+    reviews.begin(str(number), ALICE)
+    for text, owner in (("Buy spares", "alice"), ("Check racks", "alice"), ("Nobody's", "")):
+        reviews.add_action(str(number), {"text": text, "owner": owner, "due": "2026-12-24"}, ALICE)
+    reviews.add_action(str(number), {"text": "Later", "owner": "alice", "due": "2026-12-26"}, ALICE)
+    reviews.change_action(str(number), 2, {"done": True}, ALICE)
+    assert remind(datetime(2026, 12, 23, 23, 59, tzinfo=UTC)) == 0
+    due = datetime(2026, 12, 24, 0, 1, tzinfo=UTC)
+    assert [remind(due + timedelta(hours=hours)) for hours in (0, 1, 30)] == [1, 0, 0]
+    (mail,) = mails.mails
+    assert (mail["To"], mail["Subject"]) == ("alice@example.com", "Due 2026-12-24: Buy spares")
+    assert f"/incidents/{number}/review" in mail.get_content()
+
+
+def test_without_a_mail_server_no_reminder_waits_for_one(number: int) -> None:
+    reviews.begin(str(number), ALICE)
+    reviews.add_action(str(number), {"text": "Buy spares", "owner": "alice", "due": "2026-12-24"}, ALICE)
+    assert remind(datetime(2026, 12, 24, 9, tzinfo=UTC)) == 0
+    assert not ActionReminder.objects.exists()
+
+
+def test_a_reminder_goes_to_the_contact_methods_and_not_after_the_action_is_done(
+    number: int, mails: MailSink
+) -> None:
+    alice = User.objects.get(username="alice")
+    add_method(alice, {"name": "work", "kind": "email", "address": "work@example.com"}, ALICE)
+    reviews.begin(str(number), ALICE)
+    for text in ("Buy spares", "Check racks"):
+        reviews.add_action(str(number), {"text": text, "owner": "alice", "due": "2026-12-24"}, ALICE)
+    due = datetime(2026, 12, 24, 9, tzinfo=UTC)
+    mails.answers = ["451 later"]  # to the first
+    assert remind(due) == 1
+    reviews.change_action(str(number), 1, {"done": True}, ALICE)
+    assert remind(due + timedelta(minutes=5)) == 0
+    assert [(mail["To"], mail["Subject"]) for mail in mails.mails] == [
+        ("work@example.com", "Due 2026-12-24: Check racks")
+    ]
+    states = ActionReminder.objects.order_by("action").values_list("state", flat=True)
+    assert list(states) == ["refused", "sent"]
