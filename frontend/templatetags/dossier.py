@@ -22,7 +22,7 @@ from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
 from frontend.times import clock, exact_words, is_one_minute, span_to
-from incidents.domain.incident.alerts import is_storm
+from incidents.domain.incident.alerts import is_on_several, is_storm
 from incidents.domain.incident.state import Failure, Incident
 from incidents.domain.oncall.spans import lead_words
 from ingest.queries import is_component
@@ -263,6 +263,7 @@ def actor_name(actor: str) -> str:
     return named.get(kind, actor)
 
 
+register.filter("is_on_several", is_on_several)
 register.filter("is_storm", is_storm)
 register.filter("lead_words", lead_words)
 

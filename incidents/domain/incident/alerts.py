@@ -375,11 +375,20 @@ def title_of_the_rest(title: str, alerts: int, components: Collection[str]) -> s
     if found is None or alerts >= int(found["least"].replace(",", "")):
         return None
     least = at_least(alerts)
-    counted = f"{f'{least:,}+' if least else 'fewer than 10'} alerts{_where(components)}"
+    where = _where(components) or (f" on {_kind(components)}" if components else "")
+    counted = f"{f'{least:,}+' if least else 'fewer than 10'} alerts{where}"
     return f"{found['about'][: TITLE_LIMIT - len(counted)]}{counted}"
 
 
+def is_on_several(title: str) -> bool:
+    """Whether the title of a group or storm tells that its alerts are on several components."""
+    return _ON_SEVERAL.search(title) is not None
+
+
 _COUNTED: Final = re.compile(r"(?P<about>(?:.*: )?)(?P<least>[0-9,]+)\+ alerts(?: on .*)?")
+_ON_SEVERAL: Final = re.compile(
+    r"(?:[0-9]\+|fewer than 10) alerts on (?:[0-9,]+\+ )?components(?: of the kind \S+)?$"
+)
 
 
 def _where(components: Collection[str]) -> str:

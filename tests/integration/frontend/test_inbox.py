@@ -154,6 +154,13 @@ def test_a_row_says_whether_it_is_on_the_first_page(alice: Client) -> None:
     assert said == {below: True, above: False}
 
 
+def test_a_row_of_alerts_on_several_components_names_none_of_them(alice: Client) -> None:
+    titles = ("Slow: 50+ alerts", "Slow: 50+ alerts on 50+ components of the kind disk")
+    rows = [ticket(opened(title, component="disk/d1")).id for title in titles]
+    chips = [alice.get("/inbox/rows", {"row": row}).content.decode().count("disk/d1</span>") for row in rows]
+    assert chips == [1, 0]
+
+
 @pytest.mark.parametrize("row", ["", "x", "x" * 36])
 def test_a_row_that_is_none_is_no_failure(alice: Client, row: str) -> None:
     assert alice.get("/inbox/rows", {"row": row}).status_code in (200, 400)
@@ -225,7 +232,7 @@ def test_a_ticket_that_names_no_component_has_none_of_its_own_as_cause(alice: Cl
     [
         ("hand_over", {"team": "network"}, "reason"),
         ("hand_over", {"team": "nope", "reason": "x"}, "team"),
-        ("snooze", {"for": "9"}, "for"),
+        ("snooze", {"for": "9"}, "duration"),
         ("set_severity", {"severity": "high"}, "severity"),
         ("merge", {"into": "999999"}, "into"),
         ("explode", {}, "verb"),

@@ -15,6 +15,7 @@ from incidents.domain.incident.alerts import (
     Storming,
     at_least,
     group_title,
+    is_on_several,
     is_storming,
     storm_of,
     storm_title,
@@ -80,7 +81,12 @@ def test_the_title_of_a_group_says_what_its_alerts_share() -> None:
 @pytest.mark.parametrize(
     ("title", "alerts", "components", "after"),
     [
-        ("Slow: 200+ alerts on 200+ components", 120, {"vm/1", "vm/2"}, "Slow: 100+ alerts"),
+        (
+            "Slow: 200+ alerts on 200+ components",
+            120,
+            {"vm/1", "vm/2"},
+            "Slow: 100+ alerts on components of the kind vm",
+        ),
         ("A: b: 1,000+ alerts", 4, {"vm/1"}, "A: b: fewer than 10 alerts on vm/1"),
         ("20+ alerts", 12, (), "10+ alerts"),
         ("Slow: 200+ alerts on 200+ components", 200, (), None),
@@ -92,6 +98,20 @@ def test_the_title_of_a_group_that_lost_alerts_tells_what_is_left(
     title: str, alerts: int, components: Collection[str], after: str | None
 ) -> None:
     assert title_of_the_rest(title, alerts, components) == after
+
+
+@pytest.mark.parametrize(
+    ("title", "several"),
+    [
+        (group_title("Slow", 60, (), {f"vm/{n}" for n in range(60)}), True),
+        (storm_title("prometheus", 60, {f"{kind}/{n}" for kind in ("vm", "tor") for n in range(60)}), True),
+        (title_of_the_rest("Slow: 20+ alerts", 4, {"vm/1", "vm/2"}), True),
+        (group_title("Slow", 60, (), {"vm/1"}), False),
+        ("Two alerts on components of the rack", False),
+    ],
+)
+def test_a_title_tells_that_alerts_are_on_several_components(title: str, several: bool) -> None:
+    assert is_on_several(title) is several
 
 
 def test_the_title_of_a_storm_fits() -> None:
