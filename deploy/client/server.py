@@ -70,7 +70,8 @@ class Server:
             wanted = parse_qsl(urlsplit(page["next"]).query)
 
     def live(self, after: str) -> Iterator[tuple[str, str, Any]]:
-        """Live updates from log position `after` ("": from now): event, position, data. Ends when the stream does.
+        """Live updates from log position `after` ("": from now): event, position, data. The first one is `open`, when
+        the stream is. Ends when the stream does.
 
         Raises ClientError.
         """
@@ -78,6 +79,7 @@ class Server:
         query = urlencode({"token": place["token"], "after": after})
         request = urllib.request.Request(f"{place['url']}?{query}", headers=_headers("text/event-stream"))
         with closing(self._open(request, STREAM_PATIENCE)) as stream:
+            yield "open", after, {}
             try:
                 yield from messages(line.decode(errors="replace").rstrip("\r\n") for line in stream)
             except (OSError, ValueError, http.client.HTTPException) as error:

@@ -59,7 +59,7 @@ def changes(server: Server, after: str = "") -> Iterator[tuple[Any, Any]]:
                     break
                 if event == "reset":
                     yield from follower.missed()
-                elif data["about"] == "incidents":
+                elif event == "change" and data["about"] == "incidents":
                     yield from follower.of_incident(data["id"], position)
         except ClientError as error:
             if error.code not in (UNREACHABLE, 1):

@@ -65,6 +65,16 @@ def _typed(form: QueryDict) -> dict[str, Any]:
     return {**given, "rooms": {team: channel for team, channel in rooms.items() if channel}}
 
 
+LABELS = {
+    "url": "Server address",
+    "token": "Bot token",
+    "signing_secret": "Secret",
+    "channel": "Default channel",
+    "least": "Lowest severity",
+    "rooms": "Channel of a team",
+}
+
+
 def _texts(detail: Any) -> dict[str, str]:
     """One line a field; of rooms, that of the first wrong one with its team."""
     shown = {}
@@ -93,6 +103,11 @@ def _listed(
         "platforms": ChatWorkspace.Platform.choices,
         "command_address": f"{settings.PUBLIC_URL}/chat/mattermost/{NEW}",
         "errors": errors or {},
+        "problems": [
+            (LABELS.get(name, name.capitalize()), why)
+            for name, why in (errors or {}).items()
+            if name != "name" or changed is not None  # the form of a new workspace has it at its field
+        ],
         "changed": changed,
         "typed": typed,
         "manifest": json.dumps(manifest(settings.PUBLIC_URL, NEW), indent=2),

@@ -162,6 +162,8 @@ def test_changes_are_followed_live_and_after_a_break(
         _, entry = next(following)
         assert entry["body"]["text"] == text
 
+    assert next(Server(load_account()).live(""))[0] == "open"
+
     # The server of the stream goes away: the rest comes by polling, and the loss is noted once.
     settings.EVENTS_URL = "http://127.0.0.1:1/events"
     following = tail.changes(Server(load_account()), entry["position"])

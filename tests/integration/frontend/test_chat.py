@@ -154,6 +154,21 @@ def test_a_wrong_field_of_mattermost_says_what_would_be_right(
     assert not ChatWorkspace.objects.exists()
 
 
+def test_a_refused_change_names_the_field_and_leaves_what_was_typed(alice: Client) -> None:
+    alice.post(PAGE, MATTERMOST)
+    changed = {"existing": "1", "name": "acme", "channel": "s" * 26, "url": "ftp://x", "least": "error"}
+    response = alice.post(PAGE, changed)
+    assert response.status_code == 400
+    page = unescape(response.content.decode())
+    assert "Server address: the URL begins with 'ftp'; it must begin with http:// or https://" in page
+    form = page.partition('<form class="panel" method="post" action="/settings/chat">')[2].partition(
+        "</form>"
+    )[0]
+    assert 'value="ftp://x"' in form
+    assert f'value="{"s" * 26}"' in form
+    assert '<option value="error" selected>' in form
+
+
 def test_a_change_of_a_mattermost_server_keeps_its_platform_and_secrets(alice: Client) -> None:
     alice.post(PAGE, MATTERMOST)
     changed = {"existing": "1", "name": "acme", "channel": "s" * 26, "url": "https://new.example.com"}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import shlex
 import stat
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import deploy.client
-from deploy.client import actions, completion, main, settings, text
-from deploy.client.errors import ClientError
+from deploy.client import actions, completion, main, settings, tail, text
+from deploy.client.errors import UNREACHABLE, ClientError
 from deploy.client.server import messages, problem_text
 from deploy.client.settings import Account
 from deploy.client.tail import change_line
@@ -195,3 +197,29 @@ def test_without_a_server_the_first_step_is_named(
     assert (
         capsys.readouterr().err == "dossier: no server yet; run: dossier login https://dossier.example.com\n"
     )
+
+
+class RestartedServer:
+    """Away once, then there, and quiet."""
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    def incidents(self, *_: object) -> tuple[list[Any], bool]:
+        return [], False
+
+    def live(self, _: str) -> Iterator[tuple[str, str, Any]]:
+        self.tries += 1
+        if self.tries == 1:
+            raise ClientError("cannot reach it", UNREACHABLE)
+        yield "open", "", {}
+        raise KeyboardInterrupt
+
+
+def test_a_connection_that_is_back_is_noted_before_anything_changes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tail, "sleep", lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        list(tail.changes(RestartedServer()))  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "cannot reach it; trying again\nconnected again\n"
