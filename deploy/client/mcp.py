@@ -62,6 +62,11 @@ class OneLineServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> Any:
+        known = next(
+            (one.input_schema["properties"] for one in await self.list_tools() if one.name == name), None
+        )
+        if known is not None and (unknown := sorted(arguments.keys() - known.keys())):
+            raise ToolError(f"{', '.join(unknown)}: not an argument of {name}; use {', '.join(known)}")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+from uuid import UUID
 
 from django import template
 from django.http import HttpRequest
@@ -25,7 +27,7 @@ from frontend.times import clock, exact_words, is_one_minute, span_to
 from incidents.domain.incident.alerts import is_on_several, is_storm
 from incidents.domain.incident.state import Failure, Incident
 from incidents.domain.oncall.spans import lead_words
-from ingest.queries import is_component
+from ingest.queries import Position, is_component
 
 register = template.Library()
 register.filters.update(times.register.filters)
@@ -79,6 +81,18 @@ def analyzer_link(name: str) -> SafeString:
     return format_html(
         '{} <span class="muted">({})</span>', name, "cannot be used" if is_faulty else "not installed"
     )
+
+
+@register.filter
+def cited(text: str, number: int) -> SafeString:
+    """A cited run, leading to its page, or a log position, leading to incident `number` as it stood then."""
+    address = ""
+    with suppress(ValueError):
+        address = reverse("run", args=[UUID(text)])
+    with suppress(ValueError):
+        address = f"{reverse('incident', args=[number])}?as_of={Position.parse(text)}"
+    shown = format_html("<code>{}</code>", text)
+    return format_html('<a href="{}">{}</a>', address, shown) if address else shown
 
 
 @register.filter

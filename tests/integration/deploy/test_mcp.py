@@ -163,6 +163,8 @@ def _refusals(url: str) -> None:
             assert await refused(client, "read_incident", incident="99") == "there is no incident 99"
             assert "is not a field" in await refused(client, "list_incidents", search="foo:bar")
             assert "limit: " in await refused(client, "list_runs", limit=0)
+            unknown = await refused(client, "list_runs", state="done")
+            assert unknown == "state: not an argument of list_runs; use analyzer, status, region, limit"
             denied = await refused(client, "run_analysis", analyzer="tally")
             assert denied == "The key lacks the scope incidents:write."
             denied = await refused(

@@ -103,6 +103,21 @@ def test_a_proposed_silence_is_made_on_acceptance_alone() -> None:
     assert propose(assistant, 1, **body).status_code == 409
 
 
+def test_the_evidence_that_a_proposal_cites_is_linked() -> None:
+    commands.open_incident(Report("Rack 12 loses packets", component="tor/dc1-t12"), SENDER)
+    run, position = "0b9d4a7e-6f0e-4d53-8b4f-1f7c0c6f5a21", queries.get("1").position
+    cites = [run, position, "<b>a rumour</b>"]
+    client = asker("incidents:read", "incidents:propose")
+    propose(client, 1, action="hand_over", team="storage", reason="latency of s7", cites=cites)
+    alice = Client()
+    alice.force_login(get_user_model().objects.create_user("alice", is_staff=True))
+    for path in ("/", "/incidents/1"):
+        page = alice.get(path).content.decode()
+        assert f'<a href="/runs/{run}"><code>{run}</code></a>' in page
+        assert f'<a href="/incidents/1?as_of={position}"><code>{position}</code></a>' in page
+        assert "<code>&lt;b&gt;a rumour&lt;/b&gt;</code>" in page
+
+
 def test_a_wrong_proposal_is_refused_by_its_field() -> None:
     commands.open_incident(Report("Rack 12 loses packets", component="tor/dc1-t12"), SENDER)
     client = asker("incidents:read", "incidents:propose")
