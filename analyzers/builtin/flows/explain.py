@@ -72,13 +72,15 @@ REPLACEABLE = 1.0
 @dataclass(frozen=True, slots=True)
 class Rules:
     """Bars of a component; `margin` in nats over the log of the components of its kind times the kinds, less the log
-    of the number of blamed ones. `complete`: paths are taken to name all hops.
+    of the number of blamed ones. `complete`: paths are taken to name all hops. `bursts`: packets of a row are of one
+    flow, which noise loses several at once; not so where a row sums probes that were sent one by one.
     """
 
     margin: float
     min_loss: float
     min_flows: int
     complete: bool = True
+    bursts: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,7 +253,7 @@ class _Search:
         self.theta = self.model.refit(self.rate, self.chosen, self.theta)
 
     def _update_noise(self) -> None:
-        self.rate, bound, burst = settled(self.seen, self.own, *self._clear(), self.rate)
+        self.rate, bound, burst = settled(self.seen, self.own, *self._clear(), self.rate, self.rules.bursts)
         self.model.count(bound, burst)
 
     def _clear(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -509,13 +511,16 @@ class Model:
 
     def steps(self, eta: Floats, components: Ints) -> Steps:
         """Newton's method for all of them at once. The slope in theta is convex and falling, so steps from the left
-        never pass the root.
+        never pass the root. Where all is lost there is none below the ceiling: steps would creep there, since the slope
+        of a censored count dies away exponentially.
         """
         spans = [self.rows_of(c) for c in components.tolist()]
         row = np.concatenate([*spans, np.zeros(0, dtype=np.int64)])
         local = np.repeat(np.arange(len(spans)), [len(span) for span in spans])
         base, carried = eta[row], self.seen.carried[components]
+        highest = np.bincount(local, self.slope(base + CEILING, row), minlength=len(spans)) - carried
         theta = _left_of_root(self.events[row], base, local, carried)
+        theta[highest >= 0] = CEILING
         for _ in range(_STEPS):
             now = base + theta[local]
             slope = np.bincount(local, self.slope(now, row), minlength=len(spans)) - carried
@@ -626,18 +631,19 @@ def background(seen: Observed, own: Mask, clear: Mask, events: Floats, clear_row
 
 
 def settled(
-    seen: Observed, own: Mask, clear: Mask, clear_rows: Mask, rate: Floats
+    seen: Observed, own: Mask, clear: Mask, clear_rows: Mask, rate: Floats, learn: bool
 ) -> tuple[Floats, Floats, float]:
     """Noise, bounds (`bounds`) and packets of a burst that fit each other, from a first guess of the noise: what counts
-    depends on what is normal, and what is normal on what counts.
+    depends on what is normal, and what is normal on what counts. A burst is one packet unless its length is to be
+    learnt.
     """
     for _ in range(_ROUNDS):
-        burst = burst_of(seen, clear_rows, rate)
+        burst = burst_of(seen, clear_rows, rate) if learn else 1.0
         events = np.minimum(bursts_of(seen, burst), bounds(seen, rate))
         before, rate = rate, background(seen, own, clear, events, clear_rows)
         if np.all(np.abs(rate - before) <= 0.01 * before):
             break
-    return rate, bounds(seen, rate), burst_of(seen, clear_rows, rate)
+    return rate, bounds(seen, rate), burst_of(seen, clear_rows, rate) if learn else 1.0
 
 
 def bounds(seen: Observed, rate: Floats) -> Floats:
@@ -654,10 +660,13 @@ _SINGLE, _FEW_ROWS = 0.5, 5
 
 def burst_of(seen: Observed, clear_rows: Mask, rate: Floats) -> float:
     """Packets that noise usually loses at once: those of failing rows without a blamed component, and so few packets
-    that two bursts would be a rare chance.
+    that two bursts would be a rare chance. A row that lost most of its packets is no case of noise.
     """
-    single = clear_rows & (seen.failing.sent * rate[seen.failing.profile] <= _SINGLE)
-    return float(seen.failing.lost[single].mean()) if np.count_nonzero(single) >= _FEW_ROWS else 1.0
+    failing = seen.failing
+    single = (
+        clear_rows & (failing.sent * rate[failing.profile] <= _SINGLE) & (2 * failing.lost <= failing.sent)
+    )
+    return float(failing.lost[single].mean()) if np.count_nonzero(single) >= _FEW_ROWS else 1.0
 
 
 def bursts_of(seen: Observed, burst: float) -> Floats:

@@ -128,7 +128,7 @@ def _charges(got: Flows, pair: Ints, symptom: str, params: Params) -> list[tuple
             charge = Charge(names, float(lost[rows].sum()), carried, pairs, one.votes, float(MIN_PAIRS))
             out.append((one.component, charge))
         return out
-    found = explain(got, Rules(float(params["margin"]), MIN_LOSS[symptom], MIN_PAIRS))
+    found = explain(got, Rules(float(params["margin"]), MIN_LOSS[symptom], MIN_PAIRS, bursts=False))
     p_values = np.array([tail(nats) for nats in found.evidence.tolist()])
     q = q_values(p_values, got.components).tolist()
     for at, component in enumerate(found.chosen):

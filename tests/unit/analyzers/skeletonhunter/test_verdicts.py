@@ -10,7 +10,7 @@ from analyzers.builtin.skeletonhunter import ANALYZER
 from analyzers.runner import judge
 from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.region import stamp
-from analyzers.simulators.training_network import EVENTS, TABLES, TYPES, scenario
+from analyzers.simulators.training_network import EVENTS, SMALL, TABLES, TYPES, scenario
 from analyzers.testing import check_analyzer
 from tests.unit.analyzers.skeletonhunter.cases import TINY, case, last_window, made, verdict
 
@@ -31,6 +31,13 @@ def test_each_type_of_fault_is_named(kind: str) -> None:
     found = verdict(2, kind)
     assert len(found["suspects"]) == 1
     assert named(found)[0] in {truth["component"], *truth["alike"]}
+
+
+@pytest.mark.simulated
+def test_a_switch_that_is_down_is_named_and_not_the_cards_at_it() -> None:
+    shape = replace(SMALL, segments=3, hosts=3, spines=3, windows=2, underlay=True, containers=1)
+    (truth,) = made(1, ("switch_offline",), shape=shape)[1]["faults"]
+    assert named(verdict(1, "switch_offline", shape=shape)) == [truth["component"]]
 
 
 @pytest.mark.simulated

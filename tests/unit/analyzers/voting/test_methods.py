@@ -10,6 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import poisson
 
 from analyzers.builtin.flows.explain import (
+    CEILING,
     Model,
     Rules,
     bounds,
@@ -112,6 +113,13 @@ def test_a_rate_is_the_one_at_which_so_many_flows_fail_however_long_some_of_them
     assert steps.theta[0] == pytest.approx(math.log(2) / 50, rel=0.01)
 
 
+def test_what_loses_all_has_the_highest_rate_without_creeping_there() -> None:
+    """The slope of a censored count dies away, and a total outage took more than two minutes."""
+    seen = seen_of([(["link/1", f"link/{2 + n % 3}"], f"host/{n}", "host/z", 100, 100) for n in range(9)])
+    steps = bounded(seen, 2.0).steps(np.full(seen.failing.rows, 1e-4), np.arange(seen.components))
+    assert steps.theta.tolist() == [CEILING] * seen.components
+
+
 @pytest.mark.parametrize("bad", [1, 3])
 def test_each_of_several_needs_less_by_the_log_of_how_many_they_are(bad: int) -> None:
     seen = observe(simulated(3, bad=bad, low=2e-2).window, "underlay")
@@ -137,6 +145,13 @@ def test_what_is_lost_at_once_is_learnt_from_short_flows_and_counts_once_in_long
     burst = burst_of(seen, every, rate)
     assert burst == 4.0
     assert sorted(bursts_of(seen, burst).tolist()) == [1.0] * 10 + [2.0]
+
+
+def test_flows_that_lost_most_of_their_packets_say_nothing_of_bursts() -> None:
+    rows: list[Row] = [([f"link/{i}", "link/x"], f"host/{i}", "host/z", 100, 90) for i in range(10)]
+    seen = seen_of(rows)
+    every = np.ones(seen.failing.rows, dtype=np.bool_)
+    assert burst_of(seen, every, np.full(seen.profiles, 1e-4)) == 1.0
 
 
 def test_long_flows_that_lose_a_burst_each_accuse_no_link() -> None:
