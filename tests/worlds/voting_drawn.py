@@ -9,7 +9,7 @@ Shares no code with `tests.worlds.voting`. Every seed draws its own:
 - noise: log-normal loss rates of good links (median 1e-7 to 3e-5, sigma 0 to 1.2), load that changes by epoch, bursts
   of 1 to 4 packets, and spurious retransmissions of up to one flow in 500 that no link causes (RFC 5682 names reasons);
 - bad links: they lose 1e-3 to 5e-2, twenty times the median of the good ones at least, in .3 to 1 of the time; no good
-  one loses more than a tenth of the least of that;
+  one loses more than a tenth of the least of that; dead ones lose all, and where the network is down every flow does;
 - traceroutes: 0 to 5 % fail, a host may trace 30 to 300 failing flows; in half of the seeds hops begin at the rack.
 
 Truth. A component is at fault in an epoch only if `LEAST` traced flows of three hosts or more lost packets on it, half
@@ -36,15 +36,25 @@ LEAST = 8
 EPOCHS = 4
 _START = datetime(2025, 9, 16, 13, tzinfo=UTC)
 _EPOCH = timedelta(seconds=30)
-_PLANS = {"healthy": 0, "bad1": 1, "bad6": 6, "bad14": 14, "switches": 2}
+_PLANS = {
+    "healthy": ("nothing bad", 0),
+    "bad1": ("1 bad link", 1),
+    "bad6": ("6 bad links", 6),
+    "bad14": ("14 bad links", 14),
+    "switches": ("2 bad switches", 2),
+    "dead1": ("1 dead link", 1),
+    "dead6": ("6 dead links", 6),
+    "deadswitches": ("2 dead switches", 2),
+    "down": ("every flow loses all, after one calm epoch", 0),
+}
 _SAMPLINGS = {
     "all": "every flow has hops",
     "failing": "only failing flows and up to 0.5 % of the others have rows",
     "untraced": "only failing flows and up to 0.5 % of the others have hops, others are rows without",
 }
 CASES = {
-    f"{plan}_{sampling}": f"{bad} bad {'switches' if plan == 'switches' else 'links'}; {how}"
-    for plan, bad in _PLANS.items()
+    f"{plan}_{sampling}": f"{what}; {how}"
+    for plan, (what, _) in _PLANS.items()
     for sampling, how in _SAMPLINGS.items()
 }
 """Each case in one sentence."""
@@ -54,15 +64,19 @@ def make(seed: int, case: str) -> World:
     """The world of a case; the same seed gives the same rows. Raises KeyError for a case that is not in `CASES`."""
     plan, sampling = case.split("_")
     rng = np.random.default_rng([seed, 16092025, *case.encode()])
-    net = _net(rng, by_switch=plan == "switches")
+    net = _net(rng, by_switch=plan.endswith("switches"))
     good = 1.0 if sampling == "all" else rng.uniform(0.0, 0.005)
     flows = [_flows(rng, net) for _ in range(EPOCHS)]
-    bad = _bad(rng, net, flows[0], _PLANS[plan])
+    bad = _bad(rng, net, flows[0], _PLANS[plan][1])
+    if plan.startswith("dead"):
+        bad = dict.fromkeys(bad, (1.0, 1.0))
     rows: list[Row] = []
     faults: list[Fault] = []
     for at, one in enumerate(flows):
         start = _START + at * _EPOCH
         lost, traced, seen = _losses(rng, net, one, bad if at else {}, good)
+        if at and plan == "down":
+            lost, traced = one.sent, np.ones(len(one.sent), dtype=bool)
         faults += [Fault(name, "loss", start, start + _EPOCH, alike) for name, alike in seen]
         rows += _rows(rng, net, one, lost, traced, start, keep=sampling != "failing")
     notes = (f"{len(net.names)} components, {len(net.rack)} hosts", f"{_SAMPLINGS[sampling]}: {good:.2%}")

@@ -16,6 +16,7 @@ from analyzers.builtin.paths import simpler_methods
 from analyzers.builtin.text import count, listed, percent
 from analyzers.builtin.voting import evidence as show
 from analyzers.builtin.voting.assumptions import (
+    CROWD,
     hides,
     lowered,
     noise_of,
@@ -355,7 +356,7 @@ def _nothing_known(
     sent = seen.sent if sampled else seen.sent + seen.sent_without_path
     failing = float(seen.failing.flows.sum())
     noise = [one.detail for one in assumptions if one.name != "sampling" and not one.holds]
-    if not sampled and noise and not charges:
+    if not sampled and noise and (not charges or len(charges) > CROWD):
         return (
             f"{noise[0]} What each component carries is not known, and where that is uneven, innocent components stand "
             "out. Needed: the paths of flows without a loss, too; a random sample of them is enough."

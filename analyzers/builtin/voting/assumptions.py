@@ -70,6 +70,8 @@ _EXPECTED = 10.0
 """Flows without a loss that should be there, from which their absence tells."""
 _LITTLE = 0.1
 """Share of packets that failing flows lose at most, as far as one can tell that only such are known."""
+DOWN = 0.8
+"""Share of the packets lost from which no flow without a loss is to be expected, so that their absence says nothing."""
 _MOSTLY = 0.5
 """Share of the packets that failing flows sent, from which much noise is a sign that only such name their path."""
 
@@ -185,6 +187,13 @@ def sampling_of(seen: Observed) -> Assumption:
             False,
             f"Rows that name a path lose {percent(traced)}, the {percent(_share_without(seen))} of the traffic without "
             f"a path lose {percent(rest)}: mostly failing flows name their path.",
+        )
+    if seen.lost > DOWN * seen.sent:
+        return Assumption(
+            "sampling",
+            False,
+            f"{percent(traced)} of the packets with a path are lost: all is down, or only failing flows name their "
+            "path.",
         )
     least, missing = _present(seen)
     if least < THERE:

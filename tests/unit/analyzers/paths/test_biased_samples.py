@@ -215,3 +215,20 @@ def test_two_links_are_named_and_not_all_links_that_share_their_paths() -> None:
         NETBOUNCER, window(Sums(keys, {"sent": np.full(len(src), 100), "lost": np.array(lost)}, len(src))), {}
     )
     assert {one["component"] for one in verdict["suspects"]} == {"link/a~k0", "link/a~k1"}
+
+
+@pytest.mark.parametrize("case", ["dead6_failing", "deadswitches_failing"])
+def test_several_that_lose_everything_are_named_where_only_failing_flows_name_their_path(case: str) -> None:
+    world = voting_drawn.make(75004, case)
+    *_, last = world.windows(VOTING)
+    named = {one["component"] for one in judge(VOTING, last, {})["suspects"]}
+    faults = world.faults_between(last.start, last.end)
+    assert len(faults) == len(named) > 1
+    assert all(named & {one.component, *one.acceptable} for one in faults)
+
+
+@pytest.mark.parametrize("case", ["down_all", "down_failing"])
+def test_where_every_flow_loses_everything_nobody_is_named(case: str) -> None:
+    *_, last = voting_drawn.make(75004, case).windows(VOTING)
+    verdict = judge(VOTING, last, {})
+    assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
