@@ -83,7 +83,7 @@ def test_many_alerts_say_what_most_of_them_have_in_common(alice: Client) -> None
 def test_a_ticket_whose_alerts_are_over_says_that_no_cause_is_known(alice: Client) -> None:
     send(alert("s1"))
     send(alert("s1", "resolved"))
-    assert "unknown; all alerts had resolved" in html(alice, "/incidents/1")
+    assert "Cause not confirmed by a person; all alerts had resolved" in html(alice, "/incidents/1")
 
 
 def test_the_inbox_counts_what_fires(alice: Client) -> None:
