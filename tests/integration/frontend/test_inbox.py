@@ -161,6 +161,15 @@ def test_a_row_of_alerts_on_several_components_names_none_of_them(alice: Client)
     assert chips == [1, 0]
 
 
+def test_the_page_of_alerts_on_several_components_names_none_of_them_as_the_cause(alice: Client) -> None:
+    titles = ("Slow: 50+ alerts", "Slow: 50+ alerts on 50+ components of the kind host")
+    pages = [alice.get(f"/incidents/{opened(one, component='host/h1')}").content.decode() for one in titles]
+    causes = [page.partition('id="cause-title"')[2].partition("</section>")[0] for page in pages]
+    assert ["host/h1" in cause for cause in causes] == [True, False]
+    assert "Many components" in causes[1]
+    assert ["Hand to cluster" in page for page in pages] == [True, False]
+
+
 @pytest.mark.parametrize("row", ["", "x", "x" * 36])
 def test_a_row_that_is_none_is_no_failure(alice: Client, row: str) -> None:
     assert alice.get("/inbox/rows", {"row": row}).status_code in (200, 400)
