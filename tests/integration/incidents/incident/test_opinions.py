@@ -10,6 +10,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from analyzers.contract import Sums
 from analyzers.runner import verdict_json
@@ -162,7 +163,7 @@ def test_what_fails_after_the_failures_ended_explains_nothing_of_them() -> None:
 )
 def test_what_began_to_fail_after_the_blame_explains_nothing_of_it(began: int, said: tuple[str, str]) -> None:
     run("deepview", suspect(T1))
-    run("deepview", suspect(LINK, first_failure=rfc3339(NOW + began * MINUTE)), minute=40)
+    run("deepview", suspect(LINK, first_failure=rfc3339(timezone.now() + began * MINUTE)), minute=40)
     assert says()["deepview"] == said
 
 
