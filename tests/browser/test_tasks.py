@@ -474,6 +474,17 @@ def test_a_letter_in_an_open_panel_is_no_shortcut_and_words_beside_a_choice_choo
     assert one(number).state == "open"
 
 
+def test_letters_of_one_panel_are_not_the_beginning_of_a_word_in_the_next(console: Console) -> None:
+    number = content.open_ticket("Gneiss fails", component="tor/dc1-t12")
+    page = console.open(f"/incidents/{number}")
+    page.keyboard.press("v")
+    page.keyboard.type("crit")
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.keyboard.type("fal")
+    expect(page.locator("[data-panel=resolve] input:checked")).to_have_value("none")
+
+
 def test_a_panel_that_was_opened_before_the_last_answer_came_keeps_what_is_typed(console: Console) -> None:
     number = content.open_ticket("Skarn fails", component="tor/dc1-t12")
     page = console.open(f"/incidents/{number}")

@@ -96,15 +96,17 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Letters choose among the radio buttons of a panel by their words, as they do in a select.
-const PAUSE = 1000; // ms after which a letter begins another word
-let typed = "", last = 0;
+const PAUSE = 1000; // ms after which a letter begins another word, as it does in another panel
+let typed = "", last = 0, group = "";
 document.addEventListener("keydown", (event) => {
   const radio = event.target;
   if (event.ctrlKey || event.altKey || event.metaKey || event.key.length !== 1 || event.key === " ") return;
   if (!radio.matches?.("details.act .panel input[type=radio]")) return;
   event.preventDefault();
-  typed = (event.timeStamp - last > PAUSE ? "" : typed) + event.key.toLowerCase();
+  const among = `${radio.form.action} ${radio.name}`;
+  typed = (event.timeStamp - last > PAUSE || group !== among ? "" : typed) + event.key.toLowerCase();
   last = event.timeStamp;
+  group = among;
   const all = [...radio.form.querySelectorAll(`input[type=radio][name="${radio.name}"]`)], here = all.indexOf(radio);
   const from = typed.length === 1 ? here + 1 : here; // the same letter again goes on to the next one
   const next = [...all.slice(from), ...all.slice(0, from)].find((one) => one.closest("label").textContent.trim().toLowerCase().startsWith(typed));
