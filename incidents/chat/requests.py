@@ -303,7 +303,7 @@ def _matchers(incident_id: str) -> str:
     """Matchers of the labels that its firing alerts share, one a line."""
     if not (found := matchers_in_common(incident_id)):
         raise InvalidValueError(
-            "silence", f"needs a label common to all firing alerts: {nothing_in_common(incident_id)}"
+            "silence", f"needs what all firing alerts have in common: {nothing_in_common(incident_id)}"
         )
     return found
 

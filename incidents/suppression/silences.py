@@ -345,8 +345,7 @@ def matchers_in_common(reference: str) -> str:
 def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:
     """The labels that all firing alerts of an incident have in common, of its first `most`; where they have none, their
     component, or the dedup key of a single one, with their integration. Raises IncidentNotFoundError."""
-    found, _ = queries.members(reference, most)
-    firing = [one for one in found if one.status != "resolved"]
+    firing = _firing(reference, most)
     if shared := _in_common([dict(one.alert.labels) for one in firing]):
         return shared
     labels = [matched_labels({}, one.alert.component, one.integration, one.alert.key) for one in firing]
@@ -357,6 +356,11 @@ def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:
     return shared if {"component", "dedup_key"} & shared.keys() else {}
 
 
+def _firing(reference: str, most: int = 500) -> list[Alert]:
+    found, _ = queries.members(reference, most)
+    return [one for one in found if one.status != "resolved"]
+
+
 # Of an incident, and before it is made
 # ----------------------------------------------------------------------------------------------------------
 def silence_incident(reference: str, ends_at: datetime, comment: object, context: Context) -> Silence:
@@ -365,7 +369,7 @@ def silence_incident(reference: str, ends_at: datetime, comment: object, context
     view = queries.get(reference)
     labels = labels_in_common(reference)
     if not labels:
-        raise CommandRefusedError(NOTHING_IN_COMMON)
+        raise CommandRefusedError(f"{nothing_in_common(reference)}; snooze it instead")
     matchers = [Matcher(name, value).as_json() for name, value in labels.items()]
     silenced_by = context.actor.partition(":")[2] or context.actor
     return create_silence(
@@ -374,15 +378,12 @@ def silence_incident(reference: str, ends_at: datetime, comment: object, context
 
 
 def nothing_in_common(reference: str) -> str:
-    """Reason why `matchers_in_common` is empty. Raises IncidentNotFoundError."""
-    found, _ = queries.members(reference, 500)
-    firing = any(one.status != "resolved" for one in found)
-    return "the firing alerts share no label" if firing else "the incident has no firing alert"
+    """Reason why `labels_in_common` is empty. Raises IncidentNotFoundError."""
+    if _firing(reference):
+        return "the firing alerts have no label, component or dedup key in common"
+    return "the incident has no firing alert"
 
 
-NOTHING_IN_COMMON: Final = (
-    "its firing alerts have no label, component or dedup key in common; snooze it instead"
-)
 MOST_LISTED: Final = 10
 
 

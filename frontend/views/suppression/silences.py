@@ -89,20 +89,21 @@ def preview(request: HttpRequest) -> HttpResponse:
     numbers = [
         one for one in request.GET.getlist("number") if one.isascii() and one.isdecimal() and len(one) < 16
     ]
-    shown, problem = list[tuple[str, writing.SilencePreview | None]](), ""
+    shown, problem = list[tuple[str, writing.SilencePreview | None, str]](), ""
     try:
         if request.GET.get("matchers", "").strip():
-            shown.append(("", writing.preview(read_matchers(request.GET["matchers"]))))
+            shown.append(("", writing.preview(read_matchers(request.GET["matchers"])), ""))
         for number in numbers[:MOST_PREVIEWED]:
-            text = writing.matchers_in_common(number)
-            shown.append((number, writing.preview(read_matchers(text)) if text else None))
+            if text := writing.matchers_in_common(number):
+                shown.append((number, writing.preview(read_matchers(text)), ""))
+            else:
+                shown.append((number, None, writing.nothing_in_common(number)))
     except InvalidValueError as error:
         problem = f"{error.reason[:1].upper()}{error.reason[1:]}."
     context = {
         "previews": shown,
         "more": max(0, len(numbers) - MOST_PREVIEWED),
         "problem": problem,
-        "nothing": writing.NOTHING_IN_COMMON,
     }
     return render(request, "frontend/suppression/preview.html", context)
 
