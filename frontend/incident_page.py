@@ -33,6 +33,7 @@ from frontend.times import instants_words
 from incidents import queries
 from incidents.commands import InvalidValueError
 from incidents.domain.escalation.policy import Step, spoken
+from incidents.domain.incident.alerts import is_on_several
 from incidents.domain.incident.state import Failure, Overridden
 from incidents.domain.incident.timeline import KINDS, kind_of
 from incidents.domain.values import rfc3339
@@ -115,6 +116,12 @@ class IncidentPage:
     @property
     def ruled_out(self) -> list[Alternative]:
         return [one for one in self.alternatives if one.status == CLEARED]
+
+    @property
+    def several(self) -> bool:
+        """Whether it is a group of alerts on several components, of which no analyzer names one: until then it has the
+        component of its first alert."""
+        return not self.opinions and is_on_several(self.incident.title)
 
     @property
     def agree(self) -> int:

@@ -22,7 +22,6 @@ from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.commands import Happened, InvalidValueError, without_team
 from incidents.data_sources.models import DataSource
-from incidents.domain.incident.alerts import is_on_several
 from incidents.domain.incident.nodes import blamed_nodes, can_be_mitigated
 from incidents.domain.incident.questions import beliefs
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
@@ -74,17 +73,15 @@ def render_incident(
     given = request.GET
     as_of = queries.parse_moment(given["as_of"]) if given.get("as_of") else None
     shown = incident_page(number, as_of, alerts=given.get("alerts", ""), kinds=given.get("show", ""))
-    # A group of alerts has the component of its first one, until an analyzer names one.
-    several = not shown.opinions and is_on_several(shown.incident.title)
     context = {
         **{field.name: getattr(shown, field.name) for field in fields(IncidentPage)},
         "i": shown.incident,
-        "several": several,
+        "several": shown.several,
         "agree": shown.agree,
         "rivals": shown.rivals,
         "ruled_out": shown.ruled_out,
         "mitigation_applies": not as_of
-        and not several
+        and not shown.several
         and shown.incident.state != "resolved"
         and can_be_mitigated(shown.incident),
         "questions_apply": not as_of and _has_questions(shown),
@@ -96,7 +93,7 @@ def render_incident(
         # Fragments are fetched for the same moment.
         "then": f"?as_of={as_of}" if as_of else "",
         "moment_words": _moment_words(given.get("as_of", ""), shown.moments[shown.moment_place]["at"]),
-        **({} if several else _way_of_a_node(shown.incident, None if as_of else user_name(request))),
+        **({} if shown.several else _way_of_a_node(shown.incident, None if as_of else user_name(request))),
         **({} if as_of else form_choices(shown.incident, shown.suspects, user_name(request), problem)),
     }
     watch = "" if as_of else shown.incident.id
