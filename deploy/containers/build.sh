@@ -32,9 +32,9 @@ fi
 probe=$(buildah from "$base" 2>"$log") || not_built "buildah cannot unpack its base here ($(tail -n 1 "$log" | cut -c 1-200))"
 timeout 60 buildah run "$probe" -- true >"$log" 2>&1 ||
     not_built "this machine lets buildah run nothing ($(tail -n 1 "$log" | cut -c 1-200))"
-# shellcheck disable=SC2086
+# shellcheck disable=SC2016,SC2086  # the directory is one of the container
 timeout 60 buildah run $pip "$probe" -- sh -c \
-    "python3 -m venv /tmp/probe && /tmp/probe/bin/pip download -q --no-deps -d /tmp/probe packaging" >"$log" 2>&1 ||
+    'cd "$(mktemp -d)" && python3 -m venv . && bin/pip download -q --no-deps packaging' >"$log" 2>&1 ||
     not_built "its packages cannot be fetched from inside ($(tail -n 1 "$log" | cut -c 1-200))"
 buildah rm "$probe" >"$log" 2>&1 || true
 status=0

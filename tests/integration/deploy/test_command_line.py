@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,8 +83,6 @@ def test_the_last_port_leaves_one_for_live_updates(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("long", "port"), [("", "9101"), ("9102", "9102")])
 def test_make_demo_takes_the_port_of_live_updates_by_its_short_name(long: str, port: str) -> None:
-    if shutil.which("make") is None:
-        pytest.skip("no make")
     shown = "sh -c 'echo $$DOSSIER_EVENTS_PORT-$$EVENTS_PORT- $$@' --"
     done = subprocess.run(
         ["make", "--silent", "--old-file=run", "demo", f"PY={shown}"],
