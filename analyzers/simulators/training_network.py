@@ -51,7 +51,8 @@ class Shape:
 class Symptom:
     """Place of a type of fault, its losses and the microseconds by which it delays a share of what passes; `off` is
     the share of time in which it pauses, in spells. `overlay`: only overlay probes are touched. `table`: what
-    happens to flow tables.
+    happens to flow tables; of copies on cards, those of one card are gone (`stale`), half of those of a virtual switch
+    (`part`), or another half in each dump (`often`).
     """
 
     place: str
@@ -80,8 +81,10 @@ TYPES: Mapping[str, Symptom] = MappingProxyType(
         "pcie_nic_error": Symptom("host", delay=(5.0, 50.0)),
         "gpu_direct_error": Symptom("host", delay=(8.0, 60.0)),
         "not_using_rdma": Symptom("vswitch", delay=(30.0, 100.0), overlay=True),
-        "repetitive_offloading": Symptom("vswitch", delay=(15.0, 80.0), share=0.5, overlay=True),
-        "suboptimal_offloading": Symptom("vswitch", delay=(5.0, 20.0), overlay=True),
+        "repetitive_offloading": Symptom(
+            "vswitch", delay=(15.0, 80.0), share=0.5, overlay=True, table="often"
+        ),
+        "suboptimal_offloading": Symptom("vswitch", delay=(5.0, 20.0), overlay=True, table="part"),
         "container_crash": Symptom("container", loss=ALL, overlay=True),
         "hugepage_misconfiguration": Symptom("host", delay=(4.0, 30.0), share=0.7),
         "no_congestion_control": Symptom("switch", delay=(10.0, 60.0), share=0.6),
@@ -262,7 +265,10 @@ class _World:
         if fault.symptom.place == "nic":
             mine = [pair for pair in mine if self.net.nic(pair[0]) == fault.component]
             return {(f"vswitch/h{host}", dst) for _, dst in mine}
-        chosen = self.rng.permutation(len(mine))[: max(1, len(mine) // 3)]
+        if fault.symptom.table == "often":
+            return {(f"vswitch/h{host}", dst) for _, dst in mine}
+        of = 2 if fault.symptom.table == "part" else 3
+        chosen = self.rng.permutation(len(mine))[: max(1, len(mine) // of)]
         return {(f"vswitch/h{host}", mine[at][1]) for at in chosen.tolist()}
 
     def probes(self) -> list[Row]:
@@ -397,10 +403,14 @@ class _World:
         return usual
 
     def _stale(self, element: str, dst: int, time: float) -> bool:
+        """Whether a rule is not on the card: `often`, each dump finds another half of them gone."""
         return any(
             fault.start <= time < fault.end
-            and fault.symptom.table == "stale"
-            and (element, dst) in self.broken[at]
+            and (element, dst) in self.broken.get(at, ())
+            and (
+                fault.symptom.table in ("stale", "part")
+                or (fault.symptom.table == "often" and self.rng.random() < 0.5)
+            )
             for at, fault in enumerate(self.faults)
         )
 

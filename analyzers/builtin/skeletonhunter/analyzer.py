@@ -103,7 +103,7 @@ PARAMS = (
 
 ANALYZER = Analyzer(
     name="skeletonhunter",
-    version="1.4.3",
+    version="1.5.0",
     title="Names the network component behind lost and late probes of training jobs, and whom to probe",
     inputs=INPUTS,
     params=PARAMS,

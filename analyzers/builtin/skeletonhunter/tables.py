@@ -9,7 +9,7 @@ copy of a rule must name the same next hop as the virtual switch does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -51,6 +51,8 @@ class FlowTables:
     offloaded: dict[str, dict[str, str]]
     matches: dict[str, str]
     """Destinations by the part of their name behind the kind."""
+    dumped: dict[str, int] = field(default_factory=dict)
+    """Microseconds since the epoch of the newest dump of an element's offloaded copies."""
 
     def __bool__(self) -> bool:
         return bool(self.software)
@@ -123,7 +125,8 @@ def read(window: Window) -> FlowTables:
         retained = sorted(row for row in rows if row[0] >= last - TOGETHER)
         (offloaded if copied else software)[element] = {match: following for _, match, following in retained}
     matches = {_tail(match): match for rules in (*software.values(), *offloaded.values()) for match in rules}
-    return FlowTables(software, offloaded, matches)
+    dumped = {element: newest[element, True][0] for element in offloaded}
+    return FlowTables(software, offloaded, matches, dumped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,3 +96,27 @@ def test_an_invalidated_flow_names_the_card_and_those_of_several_cards_their_vir
     """The published case is that of one card (Liu et al., SIGCOMM 2025)."""
     (found,) = invalidated(*rails)["suspects"]
     assert (found["component"], found["indicator"]) == (culprit, "offloaded_rules")
+
+
+OVERLAY = replace(TINY, underlay=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "culprit"),
+    [("pcie_nic_error", "host"), ("repetitive_offloading", "vswitch"), ("suboptimal_offloading", "vswitch")],
+)
+def test_without_underlay_probes_offloaded_rules_tell_a_host_from_its_virtual_switch(
+    kind: str, culprit: str
+) -> None:
+    (found,) = verdict(3, kind, shape=OVERLAY)["suspects"]
+    assert found["component"].startswith(f"{culprit}/h")
+
+
+def test_a_host_is_not_told_from_its_virtual_switch_by_rules_dumped_before_the_fault() -> None:
+    rows, truth = scenario("test", 3, ("pcie_nic_error",), "", OVERLAY)
+    onset = stamp(EPOCH, OVERLAY.windows * 5 - 5)
+    rows["flow_rule"] = [row for row in rows["flow_rule"] if row["time"] < onset]
+    (found,) = judge(ANALYZER, last_window(rows, OVERLAY))["suspects"]
+    culprit = truth["faults"][0]["component"]
+    assert found["component"].startswith("vswitch/")
+    assert culprit in found["ambiguous_with"]
