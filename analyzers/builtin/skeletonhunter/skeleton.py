@@ -47,6 +47,8 @@ SPAN = 900.0
 """Seconds of traffic that are looked at, at most."""
 LEAST = 300
 """Samples that a job needs."""
+OFTEN = 0.2
+"""Seconds between samples up to which stages of all dense jobs of the second generator are told apart."""
 SEGMENT, HOP = 8, 4
 """Samples of a window of the spectrogram, and between windows."""
 ALIKE = 0.5
@@ -179,7 +181,18 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def infer(series: Series, params: Params) -> Skeleton:
-    """The skeleton of a job, or the reason why there is none."""
+    """The skeleton of a job, or the reason why there is none, with the sampling that it needs if that may be why."""
+    found = _inferred(series, params)
+    if found.stage is not None or not series.unaligned or series.step <= OFTEN:
+        return found
+    why = (
+        f"counters are read every {series.step:g} s, on each host at other moments, and stages of a pipeline may differ "
+        f"by less: read them every {OFTEN:g} s, or at the same moments on all hosts"
+    )
+    return replace(found, reason=f"{found.reason}; {why}")
+
+
+def _inferred(series: Series, params: Params) -> Skeleton:
     if series.fault:
         return Skeleton(series, reason=series.fault)
     least = float(params["separation"])
@@ -207,10 +220,8 @@ def infer(series: Series, params: Params) -> Skeleton:
     if min(same) < 1.0:
         return replace(none, reason="the first and the second half of the time give other clusters")
     if hardly:
-        why = (
-            "groups of hosts are hardly apart: read counters more often, or on all hosts at the same moments"
-        )
-        return replace(none, reason=why)
+        remedy = "" if series.step > OFTEN else ": read counters at the same moments on all hosts"
+        return replace(none, reason=f"groups of hosts are hardly apart{remedy}")
     stage = _ordered(series, labels)
     beside = _replicas_of_host(series, labels, groups)
     return replace(

@@ -75,6 +75,14 @@ def test_the_order_of_hosts_does_not_matter_to_degrees() -> None:
     assert (found.tp, found.pp, found.dp) == (4, 2, 4)
 
 
+def test_without_a_skeleton_coarse_counters_are_named_with_the_sampling_that_is_needed() -> None:
+    coarse = replace(series(replace(JOB, uneven=0.4), 1), step=1.0, unaligned=True)
+    found = infer(coarse, check_params(ANALYZER, {}))
+    assert found.stage is None
+    assert "read every 1 s" in found.reason
+    assert "read them every 0.2 s" in found.reason
+
+
 @pytest.mark.simulated
 @pytest.mark.parametrize("pp", [1, 2])
 def test_of_a_mixture_of_experts_no_skeleton_is_stated(pp: int) -> None:
