@@ -186,8 +186,8 @@ def infer(series: Series, params: Params) -> Skeleton:
     if found.stage is not None or not series.unaligned or series.step <= OFTEN:
         return found
     why = (
-        f"counters are read every {series.step:g} s, on each host at other moments, and stages of a pipeline may differ "
-        f"by less: read them every {OFTEN:g} s, or at the same moments on all hosts"
+        f"counters are read every {series.step:g} s, on each host at other moments, and stages of a pipeline may "
+        f"differ by less: read them every {OFTEN:g} s, or at the same moments on all hosts"
     )
     return replace(found, reason=f"{found.reason}; {why}")
 
