@@ -26,12 +26,10 @@ from deploy.embedded import Home, start_broker, start_postgres, stop
 from tests.settings import HOME_OF_TESTS
 
 # No test fails because the machine is busy: how long an example takes is not what properties are about.
-# The same forty examples every time: a change is judged by what it changed. `make check` draws the first of them,
-# `make soak` looks for new ones.
+# The same dozen examples every time: a change is judged by what it changed. `make soak` looks for new ones.
 hypothesis_settings.register_profile(
-    "dossier", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "dossier", deadline=None, max_examples=12, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-hypothesis_settings.register_profile("quick", hypothesis_settings.get_profile("dossier"), max_examples=10)
 hypothesis_settings.register_profile(
     "explore", deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -237,7 +237,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
 def test_whatever_is_merged_and_split_no_firing_alert_is_lost(sequence: list[tuple[str, object]]) -> None:
     tag = f"t{next(KEYS)}"

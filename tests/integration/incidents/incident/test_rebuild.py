@@ -114,7 +114,7 @@ any_command: st.SearchStrategy[c.Command] = st.one_of(
 
 
 @pytest.mark.usefixtures("log_database")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.none() | findings, st.lists(any_command, max_size=12))
 def test_folded_projected_and_rebuilt_are_the_same(first: Finding | None, sequence: list[c.Command]) -> None:
     id_ = _opened(first)

@@ -335,7 +335,7 @@ def test_any_request_to_any_endpoint_is_answered_and_stored_whole_or_not_at_all(
 
 
 def test_any_credential_is_good_or_refused() -> None:
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(suppress_health_check=list(HealthCheck), database=None)
     @given(
         path=st.sampled_from(ENDPOINTS),
         secret=st.sampled_from(["", "dsr_", "dsr_\x00", "%00", "a/b", "\xff"]) | st.text(max_size=10),

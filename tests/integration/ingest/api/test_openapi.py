@@ -35,7 +35,7 @@ from ingest.telemetry.decode.body import FORMATS
 from ingest.telemetry.kinds import KINDS
 
 pytestmark = pytest.mark.usefixtures("log_database")
-EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "2"))
+EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "1"))
 """Of each operation; `make test` has little time, more are asked for by hand."""
 CHECKS: list[Any] = [
     not_a_server_error,

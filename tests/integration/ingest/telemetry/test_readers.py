@@ -404,7 +404,7 @@ def store(kind: str, rows: list[dict[str, Any]], region: str) -> None:
 regions_used = itertools.count()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(world=worlds, cut=st.integers(0, 25))
 def test_both_readers_find_the_same(world: World, cut: int) -> None:
     region = f"region {next(regions_used)}"
@@ -427,7 +427,6 @@ def _state(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {unit: row for unit, row in newest.items() if row["active"]}
 
 
-@settings(max_examples=80, deadline=None)
 @given(world=worlds)
 def test_the_numpy_reader_agrees_with_the_obvious_one(world: World) -> None:
     tables = {kind: table(kind, rows, "default") for kind, rows in world.items()}
@@ -458,7 +457,6 @@ def test_the_numpy_reader_agrees_with_the_obvious_one(world: World) -> None:
         assert sums.values["hosts"][place] == len(hosts)
 
 
-@settings(max_examples=80, deadline=None)
 @given(placed=st.lists(ROWS["placement"], max_size=25))
 def test_the_numpy_reader_finds_the_obvious_first_state_within_the_window(
     placed: list[dict[str, Any]],
@@ -479,7 +477,6 @@ def test_the_numpy_reader_finds_the_obvious_first_state_within_the_window(
     assert sums.later == len(later)
 
 
-@settings(max_examples=60, deadline=None)
 @given(outages=st.lists(ROWS["outage"], max_size=25))
 def test_the_numpy_reader_finds_the_obvious_intervals(outages: list[dict[str, Any]]) -> None:
     told = {(row["device"], row["start"]): row["end"] for row in outages}  # what was said last
@@ -497,7 +494,6 @@ def test_the_numpy_reader_finds_the_obvious_intervals(outages: list[dict[str, An
     assert list(zip(*listed, strict=True)) == sorted(found)
 
 
-@settings(max_examples=60, deadline=None)
 @given(probes=st.lists(ROWS["probe"], max_size=25))
 def test_the_numpy_reader_puts_numbers_into_the_obvious_bins(probes: list[dict[str, Any]]) -> None:
     edges = (1.0, 2.0, 4.0)

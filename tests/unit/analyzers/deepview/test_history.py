@@ -51,14 +51,14 @@ def test_an_outage_without_a_calm_hour_before_it_is_named() -> None:
 @pytest.mark.parametrize("before", [3, 6, 12])
 def test_different_outages_before_it_do_not_silence_an_outage(before: int) -> None:
     found = 0
-    for seed in range(6):
+    for seed in range(3):
         region = Region(10 + seed)
         culprits = region.rng.permutation([name for name in region.names if "t2" not in name]).tolist()
         struck = region.rng.permutation(CALM)[:before].tolist()
         hours = [region.hour(at, {culprits.pop(): 1.0} if at in struck else {}) for at in range(CALM)]
         culprit = culprits.pop()
         found += named(verdicts([*hours, region.hour(CALM, {culprit: 1.0})], 1)[0]) == {culprit}
-    assert found == 6
+    assert found == 3
 
 
 @pytest.mark.parametrize(("share", "status"), [(0.04, "inconclusive"), (0.2, "named"), (1.0, "named")])
@@ -93,7 +93,7 @@ def test_where_others_stood_out_in_all_of_the_history_nobody_is_certain() -> Non
 
 def test_with_half_of_the_hours_faulty_faults_are_found_and_calm_hours_are_quiet() -> None:
     right, wrong, missed = 0, 0, 0
-    for seed in range(3):
+    for seed in range(2):
         region = Region(20 + seed)
         truth: list[dict[str, float]] = []
         for _ in range(CALM + 12):
@@ -110,47 +110,47 @@ def test_with_half_of_the_hours_faulty_faults_are_found_and_calm_hours_are_quiet
 
 def test_a_partial_failure_in_every_hour_before_does_not_hide_a_smaller_one() -> None:
     found = 0
-    for seed in range(30, 36):
+    for seed in range(30, 33):
         region = Region(seed, attempts=80.0, uneven=0.1)
         culprits = region.rng.permutation([name for name in region.names if "t2" not in name]).tolist()
         hours = [region.hour(at, {culprits[at]: 0.06}) for at in range(CALM)]
         culprit = culprits[CALM]
         found += named(verdicts([*hours, region.hour(CALM, {culprit: 0.02})], 1)[0]) == {culprit}
-    assert found == 6
+    assert found == 3
 
 
 def test_a_failure_that_is_uneven_over_its_paths_does_not_accuse_what_lies_below_it() -> None:
     right, wrong = 0, 0
-    for seed in range(8):
+    for seed in range(4):
         region = Region(70 + seed)
         hours = [region.hour(at, {}) for at in range(CALM)]
         verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": 0.1}, rough=True)], 1)[0]
         right += "t2/d0" in named(verdict)
         wrong += len(named(verdict) - {"t2/d0"})
-    assert (right, wrong) == (8, 0)
+    assert (right, wrong) == (4, 0)
 
 
 @pytest.mark.parametrize("before", [0, CALM])
 def test_three_of_five_clusters_are_named_in_the_place_of_what_they_share(before: int) -> None:
     struck = {"compute_cluster/c0": 0.9, "compute_cluster/c4": 0.7, "compute_cluster/c6": 0.6}
     right = 0
-    for seed in range(110, 113):
+    for seed in range(110, 112):
         region = Region(seed)
         hours = [region.hour(at, struck if at == before else {}) for at in range(before + 1)]
         right += named(verdicts(hours, 1)[0]) == set(struck)
-    assert right == 3
+    assert right == 2
 
 
 def test_the_parent_of_few_paths_recorded_wrongly_does_not_accuse_what_lies_below_it() -> None:
     right, wrong = 0, 0
-    for seed in range(40, 46):
+    for seed in range(40, 43):
         region = Region(seed)
         region.misrecord(0.05)
         hours = [region.hour(at, {}) for at in range(CALM)]
         verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": 1.0})], 1)[0]
         right += "t2/d0" in named(verdict)
         wrong += len(named(verdict) - {"t2/d0"})
-    assert right == 6
+    assert right == 3
     assert wrong <= 1
 
 
@@ -237,7 +237,7 @@ def test_wrong_records_do_not_hide_that_the_racks_are_the_whole_cluster() -> Non
 
 def test_components_that_are_recorded_wrongly_cost_neither_innocents_nor_a_false_certainty() -> None:
     right, wrong = 0, 0
-    for seed in range(8):
+    for seed in range(4):
         region = Region(40 + seed)
         region.misrecord(0.05)
         culprit = f"storage_cluster/s{seed}"
@@ -251,7 +251,7 @@ def test_components_that_are_recorded_wrongly_cost_neither_innocents_nor_a_false
             for path, said in zip(region.paths, region.recorded, strict=True)
         )
         assert ("topology" in unmet(verdict)) == (astray > 0)
-    assert (right, wrong) == (8, 0)
+    assert (right, wrong) == (4, 0)
 
 
 def test_where_records_are_wrong_less_is_stated() -> None:
@@ -269,7 +269,7 @@ def test_where_records_are_wrong_less_is_stated() -> None:
 def test_rates_that_move_together_seldom_blame_and_never_surely() -> None:
     """Loads of services that swing by heavy tails and drag the failures of all that call them along."""
     accused, stated = 0, 0.0
-    for seed in range(4):
+    for seed in range(2):
         region = Region(70 + seed, uneven=0.5)
         rng = np.random.default_rng(seed)
         swing = dict.fromkeys(region.names, 0.0)
@@ -285,7 +285,7 @@ def test_rates_that_move_together_seldom_blame_and_never_surely() -> None:
         for verdict in verdicts(hours, 10):
             accused += bool(named(verdict))
             stated = max([stated, *(one["score"] for one in verdict["suspects"])])
-    assert accused <= 6  # of 40
+    assert accused <= 3  # of 20
     assert stated < 0.95
 
 
@@ -293,7 +293,7 @@ def test_rates_that_move_together_seldom_blame_and_never_surely() -> None:
 def test_failures_that_follow_the_load_of_some_clients_are_no_fault_and_others_are(shock: bool) -> None:
     """Loads of compute clusters swing, and failures with them; at last one fails eight times as often as usual."""
     right = 0
-    for seed in range(4):
+    for seed in range(2):
         region = Region(120 + seed, attempts=1000.0, usual=2e-3)
         clients = [name for name in region.names if name.startswith("compute")]
         hours = []
@@ -304,7 +304,7 @@ def test_failures_that_follow_the_load_of_some_clients_are_no_fault_and_others_a
             hours.append(region.hour(at, fault, load=load))
         verdict = verdicts(hours, 1)[0]
         right += (clients[0] in named(verdict)) is not shock
-    assert right == 4
+    assert right == 2
 
 
 def test_a_load_peak_blames_nobody_and_is_told() -> None:

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzers.rela import (
@@ -168,7 +168,6 @@ def _keeps(rules: list[Described], before: frozenset[str], after: frozenset[str]
     return True
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(RULES, min_size=1, max_size=3), PATHS, PATHS, st.booleans())
 def test_the_verdict_is_that_of_enumerating_all_paths(
     rules: list[Described], before: frozenset[str], after: frozenset[str], alike: bool

@@ -157,5 +157,5 @@ class AnyOrder(RuleBasedStateMachine):
             assert self.ticket.climbs.phase in ("exhausted", "uncalled")
 
 
-AnyOrder.TestCase.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+AnyOrder.TestCase.settings = settings(stateful_step_count=40)
 TestAnyOrder = AnyOrder.TestCase

@@ -8,18 +8,15 @@ from zoneinfo import ZoneInfo
 
 import icalendar
 import recurring_ical_events
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.oncall.rotations import Rotation, Schedule, gaps, next_handover, person_on_call, shifts
 from tests.unit.incidents.oncall.cases import YEAR, ZONE, obvious, schedules
 
 Case = tuple[Schedule, datetime, datetime]
-few = settings(max_examples=15)
-"""Each of them draws a whole schedule."""
 
 
-@few
 @given(schedules())
 def test_shifts_and_gaps_divide_the_time(case: Case) -> None:
     schedule, start, end = case
@@ -30,7 +27,6 @@ def test_shifts_and_gaps_divide_the_time(case: Case) -> None:
     assert all(one[1] == after[0] and one[0] < one[1] for one, after in pairwise(spans))
 
 
-@few
 @given(schedules(), st.data())
 def test_shifts_say_what_the_obvious_way_says(case: Case, data: st.DataObject) -> None:
     schedule, start, end = case
@@ -42,7 +38,6 @@ def test_shifts_say_what_the_obvious_way_says(case: Case, data: st.DataObject) -
     ]
 
 
-@few
 @given(schedules())
 def test_who_agrees_with_shifts(case: Case) -> None:
     schedule, start, end = case
@@ -54,7 +49,6 @@ def test_who_agrees_with_shifts(case: Case) -> None:
         )
 
 
-@few
 @given(schedules())
 def test_a_part_of_the_shifts_is_the_shifts_of_a_part(case: Case) -> None:
     schedule, start, end = case
@@ -67,7 +61,6 @@ def test_a_part_of_the_shifts_is_the_shifts_of_a_part(case: Case) -> None:
     assert {one.person for one in parts} == {one.person for one in whole}
 
 
-@few
 @given(schedules())
 def test_the_last_override_of_somebody_who_is_there_is_kept(case: Case) -> None:
     schedule, start, end = case
@@ -76,7 +69,6 @@ def test_the_last_override_of_somebody_who_is_there_is_kept(case: Case) -> None:
         assert person_on_call(schedule, max(start, last.start)) == last.person
 
 
-@few
 @given(schedules())
 def test_the_next_hand_over_is_the_first_change(case: Case) -> None:
     schedule, start, _ = case
@@ -88,7 +80,6 @@ def test_the_next_hand_over_is_the_first_change(case: Case) -> None:
         assert found.person not in before
 
 
-@few
 @given(YEAR, ZONE, st.integers(0, 370 * 96), st.sampled_from(["DAILY", "WEEKLY"]), st.integers(1, 5))
 def test_turns_begin_when_a_calendar_says_so(
     year: int, zone: ZoneInfo, quarter: int, freq: str, interval: int

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations import grafana, opsgenie, pagerduty, prometheus
@@ -140,7 +140,6 @@ def taken(endpoint: str, body: bytes) -> Iterable[Alert]:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-@settings(max_examples=25, deadline=None)
 @given(value=BODIES)
 def test_any_json_is_alerts_or_a_refusal(endpoint: str, value: Any) -> None:
     for alert in taken(endpoint, json.dumps(value).encode()):
@@ -155,7 +154,6 @@ def test_any_json_is_alerts_or_a_refusal(endpoint: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-@settings(max_examples=15, deadline=None)
 @given(body=st.binary(max_size=200))
 def test_any_bytes_are_alerts_or_a_refusal(endpoint: str, body: bytes) -> None:
     taken(endpoint, body)

@@ -7,7 +7,7 @@ import math
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations.remote_write import parse
@@ -179,7 +179,6 @@ def test_a_body_of_empty_series_is_refused_before_it_costs_much(
         written(version, *[series(())] * 11)
 
 
-@settings(max_examples=80, deadline=None)
 @given(body=st.binary(max_size=60), cut=st.integers(0, 200), version=st.sampled_from(VERSIONS))
 def test_any_bytes_become_rows_or_are_refused(body: bytes, cut: int, version: Version) -> None:
     good = message(version, series(LOAD, (1.5, AT), (0.0, AT)))
