@@ -48,8 +48,13 @@ check-unit-first:
 check-unit-rest: # the migration check is among the tests of the architecture
 	@$(UNIT) tests/unit tests/architecture --ignore=tests/unit/worlds $(FIRST:%=--ignore=%)
 
-test: dev  ## everything: unit, integration, acceptance, browser, architecture
-	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+XDIST := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test: dev  ## unit, integration, browser and architecture tests
+	@$(PY) -m pytest -q $(XDIST) --ignore=tests/acceptance
+
+acceptance: dev  ## whole installations: started, killed, two of everything, real senders, the fault lab
+	@$(PY) -m pytest -q $(XDIST) tests/acceptance
 
 soak: dev  ## the long ones: storms, kills, a million rows, property tests with new examples
 	@$(PY) -m pytest -q -m soak
@@ -64,4 +69,4 @@ trace: dev  ## the files that a telemetry row and an alert run through, by stage
 pictures: dev  ## every screen of the console as a picture, in .dossier/pictures/index.html; PART, LOOK, PAGE choose; README=1 those of the README
 	@$(PY) -m tests.pictures $(PART:%=--part %) $(LOOK:%=--look %) $(PAGE:%=--page %) $(if $(README),--readme)
 
-.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test soak bench trace pictures
+.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test acceptance soak bench trace pictures
