@@ -179,7 +179,9 @@ LOG_HOT = env.integer(
     " stay",
 )
 TELEMETRY_PARTITION_INTERVAL = env.duration(
-    "DOSSIER_TELEMETRY_PARTITION_INTERVAL", "1h", "time span of a partition of the telemetry tables"
+    "DOSSIER_TELEMETRY_PARTITION_INTERVAL",
+    "1h",
+    "time span of a partition of the telemetry tables; at least 30 days for kinds with a long retention",
 )
 TELEMETRY_RETENTION = env.duration(
     "DOSSIER_TELEMETRY_RETENTION", "30d", "retention of telemetry rows; older rows are rejected"

@@ -312,10 +312,20 @@ def changes_before(it: Incident, as_of: Position | None = None) -> list[Reported
     names = names_about(it, as_of)
     if not names:
         return []
-    began = min([it.opened_at, *([it.failing_since] if it.failing_since else [])])
+    known_by = None if as_of is None else moment_of(as_of)
+    return changes(first_moment(it) - BEFORE, last_moment(it, as_of), names, MOST, known_by)
+
+
+def first_moment(it: Incident) -> datetime:
+    """Since when it is known to fail."""
+    return min([it.opened_at, *([it.failing_since] if it.failing_since else [])])
+
+
+def last_moment(it: Incident, as_of: Position | None = None) -> datetime:
+    """Its resolution, else now, and not after `as_of`."""
     until = it.resolved_at or timezone.now()
     known_by = None if as_of is None else moment_of(as_of)
-    return changes(began - BEFORE, until if known_by is None else min(until, known_by), names, MOST, known_by)
+    return until if known_by is None else min(until, known_by)
 
 
 def names_about(it: Incident, as_of: Position | None = None) -> list[str]:

@@ -21,16 +21,14 @@ from analyzers.builtin.stats.intervals import microseconds, moment
 from analyzers.contract import Count, Input, Reduction
 from incidents import queries
 from incidents.changes.risk import AHEAD, stored
-from incidents.domain.incident.onset import judge_change
 from incidents.domain.incident.state import Incident
 from incidents.domain.values import CommandRefusedError, InvalidValueError, rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.incident.projection import state_of
-from incidents.onsets.queries import Beginning, beginning, metric_shifts
-from incidents.onsets.sweep import DEFAULT_REGION
+from incidents.onsets.queries import DEFAULT_REGION, beginning
 from incidents.people.permissions import allow
 from ingest.commands import record_telemetry
-from ingest.queries import Context, names_of_changed, now_utc, read_window
+from ingest.queries import Context, ReportedChange, now_utc, read_window
 
 ACTOR: Final = "system:changes"
 INCIDENT, ROLLED_BACK, HARMLESS = "incident", "rolled_back", "harmless"
@@ -46,7 +44,6 @@ _OUTCOMES = Input(
     "change_outcomes",
     (Reduction("outcomes", "change_outcome", ("change", "time", "outcome", "incident"), {"rows": Count()}),),
 )
-_RATED_OVER = timedelta(days=30)
 _WORD = r"(?<![\w.-]){}(?![\w-])"
 
 log = structlog.get_logger("changes")
@@ -133,37 +130,15 @@ def caused(region: str, since: datetime, until: datetime) -> dict[str, tuple[str
 
 
 def supported(it: Incident, changes: Iterable[Change]) -> set[str]:
-    """The names of those changes that the incident's metrics support as its cause: by the test of a change that was
-    reported and names it, or by the same test of its own targets."""
-    near = {one.name: one for one in changes if it.opened_at - BEFORE <= moment(one.at) <= it.opened_at}
+    """The names of those changes that the incident's metrics support as its cause: by the test of a change of that
+    name, or of one that was reported and names it."""
+    near = {one.name for one in changes if it.opened_at - BEFORE <= moment(one.at) <= it.opened_at}
     if not near:
         return set()
-    began = beginning(it)
-    if began.run is None:
-        return set()
-    return _reported(began, near) | _on_targets(it, began, near)
+    tests = [one.change for one in beginning(it).changes if one.test.verdict == "supported"]
+    return {name for name in near for one in tests if _names(one, name)}
 
 
-def _reported(began: Beginning, near: dict[str, Change]) -> set[str]:
-    texts = [
-        "\n".join((tested.change.summary, *tested.change.details.values()))
-        for tested in began.changes
-        if tested.test.verdict == "supported"
-    ]
-    return {name for name in near for text in texts if re.search(_WORD.format(re.escape(name)), text)}
-
-
-def _on_targets(it: Incident, began: Beginning, near: dict[str, Change]) -> set[str]:
-    about = set(queries.names_about(it))
-    _, shifts = metric_shifts(it)
-    found = set()
-    for name, one in near.items():
-        names = {*one.targets, *names_of_changed([("component", target) for target in one.targets])}
-        if not names & about:
-            continue
-        earlier = sum(bool(set(one.targets) & set(other.targets)) for other in near.values())
-        per_hour = max(1, earlier) / (BEFORE.total_seconds() / 3600)
-        test = judge_change(dict.fromkeys(one.targets, moment(one.at)), began.onset, shifts, per_hour)
-        if test.verdict == "supported":
-            found.add(name)
-    return found
+def _names(one: ReportedChange, name: str) -> bool:
+    told = "\n".join((one.summary, *one.details.values()))
+    return one.id == name or re.search(_WORD.format(re.escape(name)), told) is not None

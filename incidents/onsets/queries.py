@@ -20,10 +20,15 @@ from incidents.domain.incident.onset import (
     shifts_in,
 )
 from incidents.domain.suppression.rules import ActiveWindow
+from incidents.onsets.change_rows import change_rows
 from incidents.queries import (
+    BEFORE,
+    MOST,
     MOST_ALERTS,
     Incident,
     changes_before,
+    first_moment,
+    last_moment,
     members,
     names_about,
 )
@@ -31,6 +36,8 @@ from incidents.suppression.suppressor import windows_between
 from ingest.queries import Position, ReportedChange, changes, moment_of, names_of_changed
 
 ANALYZER = "changepoint"
+DEFAULT_REGION = "default"
+"""Region of an incident that names none."""
 _RUNS = 3
 _WORKED_ON = timedelta(minutes=30)
 """Time before the onset within which a maintenance window that ended is shown beside it."""
@@ -64,8 +71,11 @@ def beginning(it: Incident, as_of: Position | None = None) -> Beginning:
     names = frozenset(names_about(it, as_of))
     run, shifts = _shifts(it, names, None if as_of is None else moment_of(as_of))
     began = _onset(it, names, shifts, as_of)
-    found = changes_before(it, as_of)
-    per_hour = _rate(it, sorted(names)) if found else 0.0
+    rows = _change_rows(it, names, as_of)
+    since = first_moment(it) - BEFORE
+    found = [*changes_before(it, as_of), *(one for one in rows if one.at >= since)]
+    found = sorted(found, key=lambda one: one.at, reverse=True)[:MOST]
+    per_hour = _rate(it, sorted(names), rows) if found else 0.0
     judged = {one.component for one in shifts.shifts} | shifts.steady
     tests = tuple(
         TestedChange(one, judge_change(_made(one, it, judged), began, shifts, per_hour)) for one in found
@@ -141,10 +151,19 @@ def _shifts(
     return newest
 
 
-def _rate(it: Incident, names: Sequence[str]) -> float:
+def _change_rows(it: Incident, names: frozenset[str], as_of: Position | None) -> list[ReportedChange]:
+    """Of what the incident is about, from what the rate counts up to the end of the incident."""
+    if not names:
+        return []
+    until = last_moment(it, as_of)
+    return change_rows(it.region or DEFAULT_REGION, it.opened_at - _RATED_OVER, until, sorted(names), as_of)
+
+
+def _rate(it: Incident, names: Sequence[str], rows: Sequence[ReportedChange]) -> float:
     """Changes an hour of what the incident is about, over 30 days before it opened; at least one in that time."""
     found = changes(it.opened_at - _RATED_OVER, it.opened_at, names, _MOST_RATED)
-    return max(1, len(found)) / (_RATED_OVER.total_seconds() / 3600)
+    count = len(found) + sum(one.at <= it.opened_at for one in rows)
+    return max(1, count) / (_RATED_OVER.total_seconds() / 3600)
 
 
 def _made(one: ReportedChange, it: Incident, judged: set[str]) -> dict[str, datetime]:
@@ -161,6 +180,6 @@ def _made(one: ReportedChange, it: Incident, judged: set[str]) -> dict[str, date
 
 
 def _components(one: ReportedChange, judged: set[str]) -> set[str]:
-    """The component that a change names, and what has metrics under the name of its source."""
-    named = {one.component} if one.component else set()
+    """The components that a change names, and what has metrics under the name of its source."""
+    named = {*one.targets, *([one.component] if one.component else [])}
     return named | {name for name in judged if name.partition("/")[2].lower() == one.source.lower()}

@@ -15,11 +15,9 @@ from django.db import connection, transaction
 from analyzers import queries as analyzers
 from analyzers.commands import InvalidRunError, RunRequest, request_run
 from incidents.incident.models import IncidentRow
-from incidents.onsets.queries import ANALYZER
+from incidents.onsets.queries import ANALYZER, DEFAULT_REGION
 
 ACTOR = "system:onsets"
-DEFAULT_REGION = "default"
-"""Region of an incident that names none."""
 STEP = timedelta(minutes=10)
 """Windows end on multiples of this since the epoch."""
 AFTER = timedelta(minutes=10)

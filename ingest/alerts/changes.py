@@ -56,6 +56,8 @@ class ReportedChange:
     """A change as it is kept. `at` is when it happened, or came where nobody said; `receipt` names its delivery.
 
     `validation` is the body of its latest `change.validated`, None where nobody validated it, and `validated_at` when.
+    `targets` are all components of a change that names several. One that is read from rows of telemetry has no
+    delivery.
     """
 
     id: str
@@ -67,10 +69,11 @@ class ReportedChange:
     links: tuple[dict[str, str], ...]
     notes: tuple[str, ...]
     at: datetime
-    received_at: datetime
-    receipt: str
+    received_at: datetime | None
+    receipt: str | None
     validation: Mapping[str, Any] | None = None
     validated_at: datetime | None = None
+    targets: tuple[str, ...] = ()
 
 
 def names_of(labels: Iterable[tuple[str, str]]) -> list[str]:

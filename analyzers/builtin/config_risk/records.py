@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from analyzers.builtin.paths import texts, whole
-from analyzers.contract import Paths, Window
+from analyzers.contract import Paths, Sums, Window
 
 HOUR = 3_600_000_000
 """Microseconds."""
@@ -38,20 +38,9 @@ class Change:
 def changes_in(window: Window) -> list[Change]:
     """The changes of a window and its history by time, with the outcomes that rows tell. The last row of a change
     counts, and its first bad outcome after it was last called harmless, else its first outcome."""
-    found: dict[str, Change] = {}
+    windows = (*window.history, window)
     reported = defaultdict[str, list[tuple[int, str]]](list)
-    for one in (*window.history, window):
-        sums = one.sums["changes"]
-        targets = sums.keys["targets"]
-        assert isinstance(targets, Paths)
-        columns = [texts(sums, name) for name in ("change", "kind", "author", "team", "settings", "measures")]
-        at = whole(sums, "time").tolist()
-        for row, (name, kind, author, team, settings, measures) in enumerate(zip(*columns, strict=True)):
-            made = Change(
-                name, at[row], kind, targets[row], author, team, json.loads(settings), json.loads(measures)
-            )
-            if name not in found or _later(made, found[name]):
-                found[name] = made
+    for one in windows:
         outcomes = one.sums["outcomes"]
         known = whole(outcomes, "time").tolist()
         pairs = zip(texts(outcomes, "change"), texts(outcomes, "outcome"), known, strict=True)
@@ -62,8 +51,25 @@ def changes_in(window: Window) -> list[Change]:
         replace(one, outcome=outcomes_by_name[name][0], known_at=max(outcomes_by_name[name][1], one.at))
         if name in outcomes_by_name
         else one
-        for name, one in found.items()
+        for name, one in last_rows(one.sums["changes"] for one in windows).items()
     )
+
+
+def last_rows(tables: Iterable[Sums]) -> dict[str, Change]:
+    """By name the last row of each change, without its outcome."""
+    found: dict[str, Change] = {}
+    for sums in tables:
+        targets = sums.keys["targets"]
+        assert isinstance(targets, Paths)
+        columns = [texts(sums, name) for name in ("change", "kind", "author", "team", "settings", "measures")]
+        at = whole(sums, "time").tolist()
+        for row, (name, kind, author, team, settings, measures) in enumerate(zip(*columns, strict=True)):
+            made = Change(
+                name, at[row], kind, targets[row], author, team, json.loads(settings), json.loads(measures)
+            )
+            if name not in found or _later(made, found[name]):
+                found[name] = made
+    return found
 
 
 def outcome_of(rows: Iterable[tuple[int, str]]) -> tuple[str, int]:

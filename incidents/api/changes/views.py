@@ -35,8 +35,9 @@ class ChangeShape(s.Serializer[Any]):
     links = s.ListField(child=s.DictField(), help_text="href and text")
     notes = s.ListField(child=s.CharField(), help_text="parts that were shortened or left out")
     integration = s.CharField(help_text="name of the integration that sent it")
-    received_at = s.DateTimeField()
-    receipt = s.CharField()
+    received_at = s.DateTimeField(allow_null=True, help_text="null: read from rows of `change`")
+    receipt = s.CharField(allow_null=True, help_text="null: read from rows of `change`")
+    targets = s.ListField(child=s.CharField(), help_text="components of a change that names several")
     validation = s.DictField(
         allow_null=True,
         help_text="latest verdict on forwarding before and after the change: `holds` or `violated`, with"
@@ -131,7 +132,7 @@ class IncidentChangesView(IncidentAPI):
     )
     def get(self, request: Request, reference: str) -> Response:
         """Onset of the failure, and related changes from a day before the onset to the resolution, each
-        tested as the cause."""
+        tested as the cause: reported ones, and rows of `change` of the incident's region."""
         as_of = as_of_in(parameters(request, "as_of"))
         found = beginning(queries.get(reference, as_of).incident, as_of)
         began = {**asdict(found.onset), "run": found.run}
@@ -178,8 +179,9 @@ def as_json(one: ReportedChange) -> dict[str, Any]:
         "links": list(one.links),
         "notes": list(one.notes),
         "integration": one.integration,
-        "received_at": rfc3339(one.received_at),
+        "received_at": optional_rfc3339(one.received_at),
         "receipt": one.receipt,
+        "targets": list(one.targets),
         "validation": one.validation,
         "validated_at": optional_rfc3339(one.validated_at),
     }

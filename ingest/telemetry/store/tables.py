@@ -98,6 +98,8 @@ def create_sql(kind: Kind) -> str:
     return f'CREATE TABLE {name} (\n{listed}\n) PARTITION BY RANGE ("time");\n{index}\n'
 
 
+SPARSE = timedelta(days=30)
+"""Least time in a partition of a kind with a long retention."""
 AHEAD = 3
 """Partitions that are made before they are needed."""
 PATIENCE = "2s"
@@ -113,16 +115,18 @@ _known: dict[
 ] = {}  # by database and kind: cells (in units of the length) that exist
 
 
-def length() -> int:
-    """Seconds in a partition."""
-    return max(1, int(settings.TELEMETRY_PARTITION_INTERVAL.total_seconds()))
+def length(kind: Kind) -> int:
+    """Seconds in a partition of a kind: months of a sparse kind are a few partitions and not thousands, each of which
+    costs its writers and readers locks and statements."""
+    chosen: timedelta = settings.TELEMETRY_PARTITION_INTERVAL
+    return max(1, int((max(chosen, SPARSE) if kind.has_long_retention else chosen).total_seconds()))
 
 
 def ensure(kind: Kind, times: NDArray[np.int64]) -> None:
     """Have partitions for these times (microseconds since 1970)."""
     if not kind.is_event:
         return
-    cell = length() * 1_000_000
+    cell = length(kind) * 1_000_000
     first, last = int(times.min()) // cell, int(times.max()) // cell
     known = _known.get((database.name(), kind.name), set())
     if first in known and last in known and last - first <= 1:
@@ -134,7 +138,7 @@ def ensure(kind: Kind, times: NDArray[np.int64]) -> None:
 
 def make(kind: Kind, cells: Iterable[int]) -> None:
     """Make the partitions of these cells (in units of the length), where they are missing."""
-    span = length()
+    span = length(kind)
     spans = [(cell * span, (cell + 1) * span) for cell in sorted(cells)]
     with transaction.atomic(), connection.cursor() as cursor:
         # One at a time; ATTACH PARTITION lets writers go on, unlike CREATE TABLE ... PARTITION OF.
@@ -274,7 +278,7 @@ def maintain(now: datetime) -> dict[str, int]:
                 done["deleted"] += _delete_over(kind, keep_from)
                 continue
             before = len(existing(kind))
-            cell = microseconds(now) // 1_000_000 // length()
+            cell = microseconds(now) // 1_000_000 // length(kind)
             make(kind, range(cell, cell + 1 + AHEAD))
             done["made"] += len(existing(kind)) - before
             _index_partitions(kind)

@@ -407,7 +407,7 @@ def test_doctor_names_webhooks_that_gave_events_up() -> None:
 @pytest.mark.django_db
 def test_doctor_names_telemetry_past_its_retention() -> None:
     assert not [line for line in doctor() if line.startswith("retention")]
-    cell = int((database.now() - timedelta(days=31)).timestamp()) // tables.length()
+    cell = int((database.now() - timedelta(days=31)).timestamp()) // tables.length(KINDS["probe"])
     tables.make(KINDS["probe"], [cell])
     line, cure = remedy(doctor(), "retention")
     assert "probe should have been dropped" in line

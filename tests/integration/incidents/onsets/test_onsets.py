@@ -99,6 +99,48 @@ def test_an_incident_says_since_when_and_tests_its_changes(key: str) -> None:
     assert "0 of 23 others" in body
 
 
+def test_rows_of_change_are_beside_an_incident_and_tested(key: str) -> None:
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    start = now - HOURS * 60 * MINUTE
+    made = fleet(np.random.default_rng([3, 1]), "step", services=24, hours=HOURS)
+    service, onset = made.name(made.at), start + made.onset * MINUTE
+    other = made.name((made.at + 1) % 24)
+    planned = {
+        "CHG-1": (onset - 3 * MINUTE, [f"service/{service}"]),
+        "CHG-2": (onset + 4 * MINUTE, [f"service/{service}", f"service/{other}"]),
+        "CHG-3": (onset - 3 * MINUTE, [f"service/{other}"]),
+        "CHG-4": (now + 60 * MINUTE, [f"service/{service}"]),
+    }
+    rows = [
+        {"time": at.isoformat(), "change": name, "kind": "deploy", "author": "alice", "targets": targets}
+        for name, (at, targets) in planned.items()
+    ]
+    door = Door()
+    door.post(rows[:1], kind="change")
+    number = an_incident(service)
+    then = watermark()
+    door.post(rows[1:], kind="change")
+    door.post([row for row in rows_of(made, start) if row["name"] == "cpu_usage"], kind="metric")
+    end = now + 15 * MINUTE
+    request_run(RunRequest("changepoint", start=end - 60 * MINUTE, end=end, report=False), "alice", now)
+    work()
+
+    found = about(number, key)
+    assert [(one["id"], one["test"]["verdict"]) for one in found["results"]] == [
+        ("CHG-2", "contradicted"),
+        ("CHG-1", "supported"),
+    ]
+    assert found["results"][0]["targets"] == sorted([f"service/{service}", f"service/{other}"])
+    assert (found["results"][1]["receipt"], found["results"][1]["received_at"]) == (None, None)
+    assert found["results"][1]["details"] == {"kind": "deploy", "author": "alice"}
+    assert [one["id"] for one in about(number, key, f"?as_of={then}")["results"]] == ["CHG-1"]
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice"))
+    body = alice.get(f"/incidents/{number}/details").content.decode()
+    assert "CHG-1: deploy" in body
+    assert "CHG-3" not in body
+
+
 def test_an_incident_says_since_when_without_being_asked(key: str) -> None:
     made = fleet(np.random.default_rng([3, 1]), "step", services=24, hours=HOURS)
     service = made.name(made.at)

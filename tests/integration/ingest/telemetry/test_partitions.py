@@ -110,6 +110,21 @@ def test_partitions_are_made_ahead_once() -> None:
     assert existing(FAILURE)[-1][1] >= NOW.timestamp() + 3 * 3600
 
 
+def test_half_a_year_of_a_sparse_kind_needs_few_partitions() -> None:
+    change = KINDS["change"]
+    times = [NOW - timedelta(hours=3 * hours) for hours in range(8 * 182)]
+    rows: list[Mapping[str, Any]] = [
+        {"time": at, "change": f"CHG-{at:%m%d%H}", "kind": "deploy", "targets": []} for at in times
+    ]
+    receive(made("change", rows), Delivery("test", bytes(32), 1))
+    assert len(existing(change)) <= 8
+    counted = Input("changes", (Reduction("n", "change", (), {"n": Count()}),))
+    sums = read_window(counted, "default", NOW - timedelta(days=200), NOW + timedelta(days=1))["n"]
+    assert int(sums.values["n"].sum()) == len(rows)
+    maintain(NOW)
+    assert len(existing(change)) <= 8 + tables.AHEAD
+
+
 def test_retention_drops_whole_partitions() -> None:
     fail(NOW - timedelta(days=31, hours=1), NOW - timedelta(days=29))
     assert maintain(NOW)["dropped"] == 1
