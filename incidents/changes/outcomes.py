@@ -140,5 +140,5 @@ def supported(it: Incident, changes: Iterable[Change]) -> set[str]:
 
 
 def _names(one: ReportedChange, name: str) -> bool:
-    told = "\n".join((one.summary, *one.details.values()))
-    return one.id == name or re.search(_WORD.format(re.escape(name)), told) is not None
+    text = "\n".join((one.summary, *one.details.values()))
+    return one.id == name or re.search(_WORD.format(re.escape(name)), text) is not None

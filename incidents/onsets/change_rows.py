@@ -33,8 +33,8 @@ def _names(one: Change) -> list[str]:
 
 
 def _reported(one: Change) -> ReportedChange:
-    said = {"kind": one.kind, "team": one.team, "author": one.author}
-    details = {name: text for name, text in said.items() if text}
+    facts = {"kind": one.kind, "team": one.team, "author": one.author}
+    details = {name: text for name, text in facts.items() if text}
     details |= {f"settings.{name}": text for name, text in one.settings.items()}
     details |= {f"measures.{name}": f"{figure:g}" for name, figure in one.measures.items()}
     first = one.targets[0] if one.targets else None
