@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.metric_blame import evidence as show
-from analyzers.builtin.metric_blame.blame import Candidate, Outcome, judge, path_of
+from analyzers.builtin.metric_blame.blame import LEAST, Candidate, Component, Outcome, judge, path_of
 from analyzers.builtin.metric_blame.calibration import probability
 from analyzers.builtin.metric_blame.change import Change, Changes, changes, onset
 from analyzers.builtin.metric_blame.series import Observed, observe
@@ -27,6 +27,8 @@ LEAST_SCORE = 0.3
 """Below that no component is named: too many are as likely."""
 _ALIKE = 0.7
 """Nats below the first in which another component is not told apart from it."""
+_MOST_ALIKE = 5
+"""Components beside the first that an entry may have; more are no place to look at."""
 _PRESENT = 0.8
 _SURGE = 1.5
 _LOWERED = {"history": 0.5, "sampling": 0.5, "topology": 0.0, "load": 1.0}
@@ -60,7 +62,11 @@ def analyze(window: Window, params: Params) -> Verdict:
     if score < LEAST_SCORE:
         reason = _undecided(seen, found, outcome)
         return Verdict("inconclusive", (), reason, figures, shown, assumptions)
-    suspect = _suspect(seen, outcome, first, score)
+    alike = tuple(sorted({*_alike(outcome), *awaited(seen, first.component)}))
+    if len(alike) > _MOST_ALIKE:
+        reason = _waits(first.component, len(seen.calls[first.component.name]))
+        return Verdict("inconclusive", (), reason, figures, shown, assumptions)
+    suspect = _suspect(seen, outcome, first, score, alike)
     return Verdict("named", (suspect,), None, figures, shown, assumptions)
 
 
@@ -107,6 +113,24 @@ def _undecided(seen: Observed, found: Changes, outcome: Outcome) -> str:
     return f"Metrics changed since {since}, and no component stands out; most likely are {names}."
 
 
+def awaited(seen: Observed, one: Component) -> frozenset[str]:
+    """Components that this one may wait for, which it calls, where it is slower and its own resources are measured and
+    as usual. What answers slowly on the way is seen by the caller alone."""
+    resources = any(each.identity.sort == "internal" for each in one.changes)
+    slower = next((each.identity.sort == "latency" for each in one.changes if each.external), False)
+    if not (resources and slower) or one.internal >= LEAST:
+        return frozenset()
+    return seen.calls.get(one.name, frozenset())
+
+
+def _waits(one: Component, called: int) -> str:
+    change = next(each for each in one.changes if each.external)
+    return (
+        f"{change.identity.shown} of {one.name} changed from {figure(change.before)} to {figure(change.value)}, its "
+        f"own resources are as usual, and it calls {so_many(called, 'component')}: it may wait for any of them."
+    )
+
+
 def _measures(seen: Observed, found: Changes | None, outcome: Outcome | None) -> dict[str, Any]:
     return {
         "components": len({one.component for one in seen.series}),
@@ -144,21 +168,25 @@ def _checked(seen: Observed, found: Changes, outcome: Outcome) -> tuple[Assumpti
 def _alike(outcome: Outcome) -> tuple[str, ...]:
     first = outcome.candidates[0]
     near = [one for one in outcome.candidates[1:] if first.weight - one.weight < _ALIKE]
-    return tuple(sorted(one.component.name for one in near[:5]))
+    return tuple(sorted(one.component.name for one in near[:_MOST_ALIKE]))
 
 
-def _suspect(seen: Observed, outcome: Outcome, one: Candidate, score: float) -> Suspect:
+def _suspect(
+    seen: Observed, outcome: Outcome, one: Candidate, score: float, alike: tuple[str, ...]
+) -> Suspect:
     change = indicator_of(one.component.changes)
     path = path_of(outcome, one, seen)
     low, median, high = onset(seen, one.component.changes[0])
     since = seen.starts[median]
     phrase = _sentence(change, path)
+    if awaited(seen, one.component):
+        phrase += "; its own resources are as usual, so that it may wait for what it calls"
     span = f" (95 % between {seen.starts[low]:%H:%M:%S} and {seen.until(high):%H:%M:%S})"
     return Suspect(
         component=one.component.name,
         score=score,
         summary=f"{one.component.name} {phrase} since {moment(since)}{span}.",
-        ambiguous_with=_alike(outcome),
+        ambiguous_with=alike,
         sure=score >= SURE,
         first_failure=since,
         last_failure=seen.until(max(each.last for each in one.component.changes[:1]) - 1),

@@ -28,7 +28,7 @@ _BEYOND = 0.3
 _INTERNAL = 0.7
 _LATER, _MOST_LATER = 0.5, 3.0
 """Nats that a component loses for each column that it changed after the first, and at most."""
-_LEAST = 1.0
+LEAST = 1.0
 """Evidence from which on a component counts as changed."""
 _PASSED = 0.7
 """Share of a change of another sort that is explained: errors below that are waited for above, and the reverse."""
@@ -50,13 +50,13 @@ class Component:
 
     @property
     def changed(self) -> bool:
-        return max(self.external, self.internal) >= _LEAST
+        return max(self.external, self.internal) >= LEAST
 
     @property
     def onset(self) -> int:
         """Column in which the first of its clear changes began."""
         best = self.changes[0].nats
-        return min(one.first for one in self.changes if one.nats >= max(_LEAST, 0.5 * best))
+        return min(one.first for one in self.changes if one.nats >= max(LEAST, 0.5 * best))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,7 @@ def judge(seen: Observed, found: Changes) -> Outcome:
         if one.identity.sort == "load" and one.value > 0
     }
     tried = sorted(changed.values(), key=lambda one: (-max(one.external, one.internal), one.name))
-    earliest = min(one.onset for one in tried if one.external >= _LEAST or one.internal >= _LEAST)
+    earliest = min(one.onset for one in tried if one.external >= LEAST or one.internal >= LEAST)
     weighed = []
     for one in tried[:MOST_CANDIDATES]:
         explained = (
@@ -173,13 +173,13 @@ def _follows(callee: Component | None, caller: Component | None, requests: Mappi
     """Share of the caller's external change that its calls to the callee can explain."""
     if callee is None or not _measured(callee) or caller is None or not _measured(caller):
         return _UNSEEN
-    if caller.external < _LEAST:
+    if caller.external < LEAST:
         return 0.3  # a change does not pass a component that did not change
     shares = []
     for mine in _best(caller):
         same = [one for one in _best(callee) if _alike(one, mine)]
         if not same:
-            shares.append((mine.nats, _PASSED if callee.external >= _LEAST else 0.0))
+            shares.append((mine.nats, _PASSED if callee.external >= LEAST else 0.0))
             continue
         times = _times(callee, caller, requests) if _is_mean(mine) else 1.0
         passed = max(one.rise for one in same) * times / max(mine.rise, 1e-300)
@@ -206,7 +206,7 @@ def _measured(one: Component) -> bool:
 
 def _best(one: Component) -> list[Change]:
     """Its clear external changes, the best of each name and member."""
-    return [each for each in one.changes if each.external and each.nats >= _LEAST]
+    return [each for each in one.changes if each.external and each.nats >= LEAST]
 
 
 def _alike(one: Change, other: Change) -> bool:
@@ -218,7 +218,7 @@ def path_of(outcome: Outcome, candidate: Candidate, seen: Observed) -> tuple[str
     """Components from the cause to the symptom: by the calls over changed components to the farthest that nobody
     changed calls; empty where no calls lead away."""
     callers = _callers(seen)
-    changed = {name for name, one in outcome.components.items() if one.external >= _LEAST}
+    changed = {name for name, one in outcome.components.items() if one.external >= LEAST}
     before: dict[str, str] = {candidate.component.name: ""}
     queue = [candidate.component.name]
     for name in queue:

@@ -6,6 +6,10 @@ a row, so that a single peak is none. Its chance is read off what the series its
 `_LOWER` of them the logarithms log(1 + deviation) have an exponential tail, whose scale is half its own (from two
 quantiles, within `_LIGHT` and `_HEAVY`) and half the median of all series. Evidence is the logarithm of one
 over the number of series that are expected to change as much by chance, in nats; below 0 where one is.
+
+A tail that is extrapolated from few stretches misses single peaks, such as quantiles of a handful of requests have. If
+a share p of the readings of the history is as far off, so many in a row have a chance of p to the power of their number
+at least, if they are independent, and more if they are not: evidence is at most that (`_most_by_peaks`).
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ _BOUT = 0.5
 """A change lasts while a reading deviates by half of what was kept up, and began with the first of those."""
 _BRIEF = 4
 """A quarter of a window is brief, besides the time that a change has to be kept up."""
+_STRETCHES = 8
+"""Most lengths of a stretch by which single readings bound the evidence."""
 _SURGE = 1.2
 _STRETCH = {"latency": 2.0, "internal": 1.0, "errors": 1.0, "availability": 1.0}
 """Powers of the load of all by which a metric may follow it."""
@@ -90,7 +96,7 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
     values = _less_load(seen.values[rows], identities, load)
     median, scale = _normal(values[:, : seen.now], identities)
     deviation = np.clip((values - median[:, None]) / scale[:, None], -FARTHEST, FARTHEST)
-    deviation = _carried(deviation)
+    deviation = _bridged(deviation)
     columns = len(seen.starts) - seen.now
     # A fault that lasts is in the last windows of the history too: those say nothing of chance.
     before = seen.now - _RECENT * columns if seen.now >= 3 * _RECENT * columns else seen.now
@@ -107,6 +113,8 @@ def changes(seen: Observed, length: int, least: int) -> Changes:
         failed = failures(past, size, brief // 2, harmful & ~excused)
         nats = _nats(np.where(failed, np.nan, past), size, tests)
         nats = less_habits(nats, habits(past, size, columns, excused), excused, identities)
+        alone = np.where(_covering(failed, length), np.nan, sign * deviation[:, :before])
+        nats = np.minimum(nats, _most_by_peaks(alone, sign * filled, seen.now, length) - math.log(tests))
         for at, identity in enumerate(identities):
             if sign > 0 or (size[at] > 0 and identity.sort in ("other", "load")):
                 found.append(
@@ -220,6 +228,41 @@ def _quantiles(values: Floats, at: Sequence[float]) -> tuple[Floats, ...]:
         rows = np.arange(len(values))
         found.append(ordered[rows, low] + (place - low) * (ordered[rows, high] - ordered[rows, low]))
     return tuple(found)
+
+
+def _bridged(deviation: Floats) -> Floats:
+    """A missing reading between two others as the smaller of both deviations, 0 if they are of different signs: it
+    interrupts no change, and makes no change of a single reading."""
+    found = deviation.copy()
+    before, after = deviation[:, :-2], deviation[:, 2:]
+    between = np.isnan(deviation[:, 1:-1]) & np.isfinite(before) & np.isfinite(after)
+    smaller = np.where(np.abs(before) < np.abs(after), before, after)
+    found[:, 1:-1] = np.where(between, np.where(before * after > 0, smaller, 0.0), deviation[:, 1:-1])
+    return found
+
+
+def _covering(columns: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
+    """Readings that any of these columns, each the end of `length` readings in a row, covers."""
+    found = columns.copy()
+    for back in range(1, length):
+        found[:, :-back] |= columns[:, back:]
+    return found
+
+
+def _most_by_peaks(alone: Floats, filled: Floats, now: int, length: int) -> Floats:
+    """Most evidence of one test that the single readings of the history (`alone`, NaN where there is none) leave, by
+    stretches of `length` readings of the window and of twice, four times, ... as many. Infinite where none of the
+    history is as far off."""
+    known = np.isfinite(alone).sum(axis=1)
+    most = np.full(len(alone), -np.inf)
+    while length <= filled.shape[1] - now:
+        size = _sustained(filled, length)[:, now:].max(axis=1)
+        beyond = (alone >= size[:, None]).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            nats = np.where(beyond > 0, length * np.log(known / np.maximum(beyond, 1)), np.inf)
+        most = np.maximum(most, nats)
+        length *= 2
+    return most
 
 
 def _carried(values: Floats) -> Floats:

@@ -52,6 +52,29 @@ def test_a_change_that_lasts_is_no_habit_of_the_component_as_another_of_its_seri
     assert lasting > 5
 
 
+def peaks(now: list[float], every: int) -> float:
+    """Nats of a latency of single peaks, one in `every` readings of the history, whose window is `now`."""
+    rng = np.random.default_rng(5)
+    series = tuple(Identity(f"service/{n}", "p99_seconds", "", "latency") for n in range(20))
+    values = 1 + 0.02 * rng.standard_normal((len(series), PAST + WINDOW))
+    values[0, 7:PAST:every] += 1.1
+    values[0, PAST:] = now
+    seen = Observed(STARTS, MINUTES, PAST, series, values, {}, 0)
+    return next(one.nats for one in changes(seen, 2, 12).found if one.series == 0)
+
+
+def test_two_peaks_in_a_row_are_no_news_where_single_ones_are_frequent() -> None:
+    assert peaks([1.0, 2.0, 2.0, 1.0, 1.0], every=6) < 1
+    assert peaks([1.0, 2.0, 2.0, 1.0, 1.0], every=PAST) > 3
+    assert peaks([2.0, 2.0, 2.0, 2.0, 2.0], every=6) > 5, "five in a row are"
+    assert peaks([1.0, 4.0, 4.0, 1.0, 1.0], every=6) > 5, "and so is what no peak reached"
+
+
+def test_a_single_reading_beside_a_missing_one_is_no_change() -> None:
+    assert peaks([1.0, 4.0, np.nan, 1.0, 1.0], every=PAST) < 1
+    assert peaks([1.0, 4.0, np.nan, 4.0, 1.0], every=PAST) > 5
+
+
 def shares(kind: str, now: float, readings: int, requests: float = 0.0) -> float:
     """Nats of errors or missing availability at `now` for so many readings in a component that had six tenths
     of it for two readings, three hours before."""
