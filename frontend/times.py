@@ -102,10 +102,8 @@ def as_time(moment: Moment) -> datetime | None:
 
 
 def words(span: timedelta) -> str:
-    """`now`, `42 s`, `7 min`, `3 h`, `12 d`: the same words as times.js."""
+    """`4 s`, `7 min`, `3 h`, `12 d`: the same words as times.js."""
     seconds = abs(int(span.total_seconds()))
-    if seconds < 5:
-        return "now"
     for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
         if seconds < limit:
             return f"{seconds // size} {unit}"
@@ -118,8 +116,9 @@ def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
         return "–"
     if (then := past_moment()) is not None:
         return _element(when, _seen_from(then, when, kind))
-    text = words(timezone.now() - when)
-    return _element(when, text if text == "now" else text + suffix, mark_safe(f' data-ago="{kind}"'))
+    span = timezone.now() - when
+    text = "now" if kind == "ago" and _is_now(span) else words(span) + suffix
+    return _element(when, text, mark_safe(f' data-ago="{kind}"'))
 
 
 def _seen_from(then: datetime, when: datetime, kind: str) -> str:
@@ -127,7 +126,11 @@ def _seen_from(then: datetime, when: datetime, kind: str) -> str:
     text = words(then - when)
     if kind == "age":
         return text
-    return "just then" if text == "now" else f"{text} {'earlier' if when <= then else 'later'}"
+    return "just then" if _is_now(then - when) else f"{text} {'earlier' if when <= then else 'later'}"
+
+
+def _is_now(span: timedelta) -> bool:
+    return abs(span) < timedelta(seconds=5)
 
 
 def _element(when: datetime, words: str, more: SafeString | str = "") -> SafeString:

@@ -14,7 +14,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(0, "now"), (42, "42 s"), (420, "7 min"), (3600 * 5, "5 h"), (86400 * 12, "12 d")],
+    [(0, "0 s"), (42, "42 s"), (420, "7 min"), (3600 * 5, "5 h"), (86400 * 12, "12 d")],
 )
 def test_an_age_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
     assert times.words(timedelta(seconds=seconds)) == said
@@ -35,6 +35,12 @@ def test_an_age_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
 )
 def test_a_cell_is_set_as_what_it_holds(cell: object, said: str) -> None:
     assert words.cell_class(cell) == said
+
+
+def test_only_a_time_that_is_past_is_now_and_an_age_has_seconds() -> None:
+    just = datetime.now(UTC)
+    assert ">now<" in times.ago(just)
+    assert ">0 s<" in times.age(just)
 
 
 def test_a_time_carries_its_exact_moment_as_a_title() -> None:
