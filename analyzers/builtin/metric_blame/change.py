@@ -251,17 +251,16 @@ def _covering(columns: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
 
 def _most_by_peaks(alone: Floats, filled: Floats, now: int, length: int) -> Floats:
     """Most evidence of one test that the single readings of the history (`alone`, NaN where there is none) leave, by
-    stretches of `length` readings of the window and of twice, four times, ... as many. Infinite where none of the
-    history is as far off."""
+    stretches of the window from `length` readings on. Infinite where none of the history is as far off."""
     known = np.isfinite(alone).sum(axis=1)
     most = np.full(len(alone), -np.inf)
-    while length <= filled.shape[1] - now:
-        size = _sustained(filled, length)[:, now:].max(axis=1)
+    columns = max(length, filled.shape[1] - now)
+    for readings in np.unique(np.linspace(length, columns, _STRETCHES).astype(np.int64)).tolist():
+        size = _sustained(filled, readings)[:, now:].max(axis=1)
         beyond = (alone >= size[:, None]).sum(axis=1)
         with np.errstate(divide="ignore"):
-            nats = np.where(beyond > 0, length * np.log(known / np.maximum(beyond, 1)), np.inf)
+            nats = np.where(beyond > 0, readings * np.log(known / np.maximum(beyond, 1)), np.inf)
         most = np.maximum(most, nats)
-        length *= 2
     return most
 
 
