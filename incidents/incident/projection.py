@@ -96,7 +96,7 @@ _FIELDS = tuple(field.name for field in fields(Incident))
 
 def fields_of(state: Incident) -> dict[str, Any]:
     """The columns of `IncidentRow` but `version` and `position`."""
-    columns = {name: getattr(state, name) for name in _FIELDS}
+    columns = dict(vars(state))
     for name in _TUPLES:
         columns[name] = list(columns[name])
     columns["shown"] = {
@@ -245,23 +245,19 @@ LOOKS_BACK = COUNTED | {EVIDENCE}
 """Event types that may change the line before them."""
 
 
-_ELSEWHERE = frozenset(
-    {
-        (EVIDENCE, "items"),
-        ("incident.alerts_joined", "alerts"),
-        ("incident.alerts_resolved", "alerts"),
-        ("incident.symptoms_joined", "alerts"),
-        ("incident.symptoms_joined", "explanations"),
-        ("incident.symptoms_joined", "explanation_of"),
-        ("incident.alerts_removed", "alerts"),
-        ("incident.merge_received", "alerts"),
-        ("incident.split_from", "alerts"),
-        ("incident.split_from", "resolved"),
-        ("incident.alerts_moved", "alerts"),
-        ("incident.unmerged", "alerts"),
-        ("incident.merge_undone", "alerts"),
-    }
-)
+_ELSEWHERE: Mapping[str, frozenset[str]] = {
+    EVIDENCE: frozenset({"items"}),
+    "incident.alerts_joined": frozenset({"alerts"}),
+    "incident.alerts_resolved": frozenset({"alerts"}),
+    "incident.symptoms_joined": frozenset({"alerts", "explanations", "explanation_of"}),
+    "incident.alerts_removed": frozenset({"alerts"}),
+    "incident.merge_received": frozenset({"alerts"}),
+    "incident.split_from": frozenset({"alerts", "resolved"}),
+    "incident.alerts_moved": frozenset({"alerts"}),
+    "incident.unmerged": frozenset({"alerts"}),
+    "incident.merge_undone": frozenset({"alerts"}),
+}
+"""By type of event, fields that have read models of their own: pieces of evidence and member alerts."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -280,7 +276,7 @@ class Entry(msgspec.Struct, frozen=True):
     position: str
 
 
-_ENTRY_FIELDS = Entry.__struct_fields__
+ENTRY_FIELDS = Entry.__struct_fields__
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +300,7 @@ class Evidence:
 
 def next_entry(last: Entry | None, event: Event) -> Entry:
     """The entry that `event` adds, or the last one counted on: then it keeps that one's `version`."""
+    elsewhere = _ELSEWHERE.get(event.type)
     entry = Entry(
         version=event.version,
         last_version=event.version,
@@ -314,8 +311,9 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
         actor=event.actor,
         trace=event.trace,
         text=sentence(event),
-        # Pieces of evidence and member alerts have read models of their own.
-        body={name: value for name, value in event.body.items() if (event.type, name) not in _ELSEWHERE},
+        body=event.body
+        if elsewhere is None
+        else {name: value for name, value in event.body.items() if name not in elsewhere},
         position=str(event.position),
     )
     if last is not None and _is_of(last, event):
@@ -503,11 +501,11 @@ def _last_entries(incidents: Sequence[str]) -> dict[str, Entry]:
 
 def entry_columns(entry: Entry) -> dict[str, Any]:
     """The columns of its TimelineEntry. `asdict` would copy the body, however deep."""
-    return {name: getattr(entry, name) for name in _ENTRY_FIELDS}
+    return {name: getattr(entry, name) for name in ENTRY_FIELDS}
 
 
 def entry_of(row: TimelineEntry) -> Entry:
-    return Entry(**{name: getattr(row, name) for name in _ENTRY_FIELDS})
+    return Entry(**{name: getattr(row, name) for name in ENTRY_FIELDS})
 
 
 def _evidence(changes: Sequence[Change]) -> None:

@@ -35,7 +35,7 @@ from incidents.incident.models import (
 )
 from incidents.incident.projection import Folded, change, parts
 from incidents.incident.repository import stream_of
-from incidents.incident.rows import Rows, rows_of
+from incidents.incident.rows import Columns, rows_of
 from ingest.commands import rebuild_copies
 from ingest.db.database import copy
 from ingest.queries import (
@@ -205,7 +205,7 @@ def _rebuild_together(ids: Sequence[str]) -> list[str]:
         return [id_ for id_ in ids if id_ in set(differing)]
 
 
-def _built(ids: Sequence[str]) -> tuple[Mapping[str, int], Rows]:
+def _built(ids: Sequence[str]) -> tuple[Mapping[str, int], Mapping[type[models.Model], Columns]]:
     """The version of each incident, and its rows."""
     events = read_streams([stream_of(id_) for id_ in ids])
     changes = [change(None, events[stream_of(id_)]) for id_ in ids]
@@ -247,7 +247,7 @@ def _key(model: type[models.Model]) -> list[str]:
     return list(dict.fromkeys(["incident_id", *(columns[name] for name in unique.fields)]))
 
 
-def _place(rows: Rows, empty: bool = True) -> None:
+def _place(rows: Mapping[type[models.Model], Columns], empty: bool = True) -> None:
     """Put the rows into temporary tables."""
     with connection.cursor() as cursor:
         if empty:
@@ -260,8 +260,8 @@ def _place(rows: Rows, empty: bool = True) -> None:
             cursor.execute(
                 "TRUNCATE " + ", ".join(f'"rebuilt_{model._meta.db_table}"' for model in _models())
             )
-    for model, made in rows.items():
-        copy(model, f"rebuilt_{model._meta.db_table}", made)
+    for model, columns in rows.items():
+        copy(model, f"rebuilt_{model._meta.db_table}", columns)
 
 
 def _differing(ids: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from django.db import models
@@ -19,9 +20,10 @@ from incidents.incident.models import (
     TimelineEntry,
 )
 from incidents.incident.projection import (
+    ENTRY_FIELDS,
     Change,
+    Entry,
     columns_of,
-    entry_columns,
     evidence_in,
     outcomes_of,
     parts,
@@ -31,26 +33,43 @@ from incidents.incident.projection import (
 from ingest.db.database import Row
 from ingest.queries import Event
 
-Rows = Mapping[type[models.Model], Sequence[Row]]
+Columns = Mapping[str, Sequence[Any]]
+"""By column, its value in each row."""
 
 
-def rows_of(changes: Sequence[Change]) -> Rows:
+def rows_of(changes: Sequence[Change]) -> Mapping[type[models.Model], Columns]:
     """By model, the incidents' own rows first. Each change has all events of its incident."""
     assert all(change.before is None for change in changes)
-    made: dict[type[models.Model], Sequence[Row]] = {IncidentRow: [columns_of(change) for change in changes]}
+    made: dict[type[models.Model], Columns] = {
+        IncidentRow: _columns([columns_of(change) for change in changes]),
+        TimelineEntry: _timeline(changes),
+    }
     for model, rows in _OF.items():
-        made[model] = list(
-            chain.from_iterable(
-                [{"incident_id": change.after.id, **row} for row in rows(change)] for change in changes
+        made[model] = _columns(
+            list(
+                chain.from_iterable(
+                    [{"incident_id": change.after.id, **row} for row in rows(change)] for change in changes
+                )
             )
         )
     for part in parts():
-        made[part.model] = part.rows(changes)
+        made[part.model] = _columns(part.rows(changes))
     return made
 
 
-def _timeline(change: Change) -> Sequence[Row]:
-    return [entry_columns(entry) for entry in timeline_of(change.events)]
+def _columns(rows: Sequence[Row]) -> Columns:
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def _timeline(changes: Sequence[Change]) -> Columns:
+    """The log's longest table: no row is made only to be taken apart."""
+    ids, entries = list[str](), list[Entry]()
+    for change in changes:
+        lines = timeline_of(change.events)
+        ids += [change.after.id] * len(lines)
+        entries += lines
+    values = zip(*map(attrgetter(*ENTRY_FIELDS), entries), strict=True)
+    return {"incident_id": ids, **dict(zip(ENTRY_FIELDS, values, strict=True))}
 
 
 def _evidence(change: Change) -> Sequence[Row]:
@@ -114,7 +133,6 @@ _MEMBERS: Mapping[str, Callable[[Members, Event], None]] = {
 }
 
 _OF: Mapping[type[models.Model], Callable[[Change], Sequence[Row]]] = {
-    TimelineEntry: _timeline,
     EvidenceItem: _evidence,
     FindingPlacement: _placements,
     MemberAlert: _members,

@@ -21,7 +21,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
@@ -285,15 +285,14 @@ def update(model: type[models.Model], rows: Sequence[Row], key: str) -> None:
     )
 
 
-def copy(model: type[models.Model], table: str, rows: Sequence[Row]) -> None:
-    """With COPY into `table`, which has these columns of the model, in the order given."""
-    if not rows:
-        return
+def copy(model: type[models.Model], table: str, rows: Mapping[str, Sequence[Any]]) -> None:
+    """With COPY into `table`, in the order given; `rows` are by column of the model, its value in each row."""
     of = {field.column: field for field in model._meta.concrete_fields}
-    columns = [_copied(of[name], [row[name] for row in rows]) for name in rows[0]]
-    text = "\n".join(map("\t".join, zip(*columns, strict=True)))
-    with connection.cursor() as cursor:
-        cursor.copy_expert(f'COPY "{table}" ({_named(rows[0])}) FROM STDIN', io.StringIO(text))
+    columns = [_copied(of[name], values) for name, values in rows.items()]
+    if columns:
+        text = "\n".join(map("\t".join, zip(*columns, strict=True)))
+        with connection.cursor() as cursor:
+            cursor.copy_expert(f'COPY "{table}" ({_named(rows)}) FROM STDIN', io.StringIO(text))
 
 
 # PostgreSQL documentation, COPY, text format.
@@ -302,20 +301,28 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "
 _special: Final = re.compile(r"[\\\t\n\r]").search
 
 
-def _copied(field: models.Field[Any, Any], values: list[Any]) -> list[str]:
+def _copied(field: models.Field[Any, Any], values: Sequence[Any]) -> Sequence[str]:
     """The values of a column as COPY reads them."""
+    known = [value for value in values if value is not None]
+    texts = _texts(field, known) if known else []
+    if len(known) == len(values):
+        return texts
+    following = iter(texts)
+    return [_NULL if value is None else next(following) for value in values]
+
+
+def _texts(field: models.Field[Any, Any], values: list[Any]) -> list[str]:
+    """At once where that is possible: a call for each value took several times as long."""
     if isinstance(field, models.JSONField):
-        encode = msgspec.json.Encoder(enc_hook=_Encoder().default).encode
-        return [_NULL if value is None else _escaped(encode(value).decode()) for value in values]
-    if isinstance(field, ArrayField):
-        return [_NULL if value is None else _escaped(_array(value)) for value in values]
-    if isinstance(field, models.CharField | models.TextField):
-        return [_NULL if value is None else _escaped(value) for value in values]
+        lines = msgspec.json.Encoder(enc_hook=_Encoder().default).encode_lines(values).decode()
+        return lines.replace("\\", "\\\\").split("\n")[:-1]
     if isinstance(field, models.DateTimeField):
-        # In a tenth of the time that str() takes.
-        encode = msgspec.json.Encoder().encode
-        return [_NULL if value is None else encode(value)[1:-1].decode() for value in values]
-    return [_NULL if value is None else str(value) for value in values]
+        return msgspec.json.encode(values).decode()[2:-2].split('","')
+    if isinstance(field, ArrayField):
+        values = list(map(_array, values))
+    elif not isinstance(field, models.CharField | models.TextField):
+        return list(map(str, values))
+    return list(map(_escaped, values)) if _special("".join(values)) else values
 
 
 def _escaped(value: str) -> str:
@@ -342,7 +349,7 @@ def _write(model: type[models.Model], rows: Sequence[Row], conflict: str) -> Non
     )
 
 
-def _named(names: Sequence[str] | Row) -> str:
+def _named(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 

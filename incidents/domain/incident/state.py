@@ -49,10 +49,13 @@ else:
         values = getattr(one, "__dict__", None)
         if values is None:
             return dataclasses.replace(one, **changes)
-        if unknown := changes.keys() - values.keys():
-            raise TypeError(f"{type(one).__name__} has no field {', '.join(sorted(unknown))}")
         made = object.__new__(type(one))
-        made.__dict__.update(values, **changes)
+        copied = made.__dict__
+        copied.update(values)
+        copied.update(changes)
+        if len(copied) != len(values):
+            unknown = sorted(changes.keys() - values.keys())
+            raise TypeError(f"{type(one).__name__} has no field {', '.join(unknown)}")
         return made
 
 

@@ -90,7 +90,11 @@ def _recipient(body: Mapping[str, Any]) -> str:
 def actor_name(actor: str) -> str:
     """`user:alice` is alice, `key:ci` is "key ci", `system:…` is Dossier itself."""
     kind, _, name = actor.partition(":")
-    return {"user": name, "key": f"key {name}", "system": "Dossier"}.get(kind, actor)
+    if kind == "user":
+        return name
+    if kind == "key":
+        return f"key {name}"
+    return "Dossier" if kind == "system" else actor
 
 
 def sentence(event: Fact) -> str:
