@@ -54,7 +54,8 @@ def _install() -> None:
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
-    if not _guarded.on or event not in _SENDS:
+    # The hook outlives this module: when the interpreter ends, its names are None and sockets are still closed.
+    if _guarded is None or not _guarded.on or event not in _SENDS:
         return
     address = args[1]
     if address is None:  # a socket that is connected already

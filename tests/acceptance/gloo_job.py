@@ -1,6 +1,6 @@
 """A real job: four processes on this machine that all-reduce over gloo, with a sleep in one of them.
 
-    python -m tests.integration.analyzers.gloo_job OUT slow|hang
+    python -m tests.acceptance.gloo_job OUT slow|hang
 
 Each rank writes what it recorded to `OUT/rank-N.ndjson`, rows of `collective`; where this build of torch has a flight
 recorder for gloo, its dump goes to `OUT/rank-N.json`. Needs torch (a CPU build is enough).

@@ -19,7 +19,7 @@ from django.core.management import call_command
 from analyzers import offline
 from analyzers.builtin.c4d import ANALYZER
 from analyzers.runner import judge
-from tests.integration.analyzers.gloo_job import CULPRIT, RANKS
+from tests.acceptance.gloo_job import CULPRIT, RANKS
 from tests.places import ROOT
 
 PYTHON = os.environ.get("TORCH_PYTHON") or (sys.executable if importlib.util.find_spec("torch") else "")
@@ -27,7 +27,7 @@ PYTHON = os.environ.get("TORCH_PYTHON") or (sys.executable if importlib.util.fin
 
 pytestmark = pytest.mark.skipif(
     not PYTHON,
-    reason="torch is not installed: run tests/integration/analyzers/install_torch.sh and set TORCH_PYTHON as it prints",
+    reason="torch is not installed: run tests/acceptance/install_torch.sh and set TORCH_PYTHON as it prints",
 )
 
 
@@ -39,7 +39,7 @@ def fault(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def recorded(fault: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp(fault)
-    command = [PYTHON, "-m", "tests.integration.analyzers.gloo_job", str(out), fault]
+    command = [PYTHON, "-m", "tests.acceptance.gloo_job", str(out), fault]
     subprocess.run(command, cwd=ROOT, check=True, timeout=120)
     return out
 
