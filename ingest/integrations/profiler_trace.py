@@ -169,7 +169,9 @@ def _tokens(stream: Iterator[Any], done: int) -> Iterator[Any]:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+    """The message without the excerpt and the arrow that the parser draws below it; some are bytes."""
+    said = error.args[0] if error.args and isinstance(error.args[0], bytes) else str(error).encode()
+    return " ".join(said.decode(errors="replace").strip().partition("\n")[0].split())[:200]
 
 
 def _read(stream: IO[bytes]) -> _Events:
