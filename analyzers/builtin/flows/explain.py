@@ -474,19 +474,22 @@ class Model:
 
     def slope(self, eta: Floats, rows: Ints | None = None) -> Floats:
         """Slope of `value` in eta: times a rate, the losses of that rate which are to be expected in the row."""
-        events, sent, cut = self._of(rows)
-        slope = events / -np.expm1(-eta)
-        slope[cut] = sent[cut] * (1 + _hazard(events[cut], sent[cut] * eta[cut]))
-        return np.asarray(slope)
+        return self._both(eta, rows)[0]
 
     def bend(self, eta: Floats, rows: Ints | None = None) -> Floats:
         """By how much `slope` falls with eta."""
+        return self._both(eta, rows)[1]
+
+    def _both(self, eta: Floats, rows: Ints | None) -> tuple[Floats, Floats]:
+        """`slope` and `bend`, which share the hazards of censored counts."""
         events, sent, cut = self._of(rows)
-        bend = events * np.exp(-eta) / np.expm1(-eta) ** 2
+        less = np.expm1(-eta)
+        slope, bend = events / -less, events * np.exp(-eta) / less**2
         x = sent[cut] * eta[cut]
         hazard = _hazard(events[cut], x)
+        slope[cut] = sent[cut] * (1 + hazard)
         bend[cut] = sent[cut] ** 2 * np.maximum(hazard * (1 + hazard - (events[cut] - 1) / x), 0.0)
-        return np.asarray(bend)
+        return np.asarray(slope), np.asarray(bend)
 
     def _of(self, rows: Ints | None) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         sent = self.seen.failing.sent
@@ -523,8 +526,8 @@ class Model:
         theta[highest >= 0] = CEILING
         for _ in range(_STEPS):
             now = base + theta[local]
-            slope = np.bincount(local, self.slope(now, row), minlength=len(spans)) - carried
-            bend = np.bincount(local, self.bend(now, row), minlength=len(spans))
+            each = [np.bincount(local, one, minlength=len(spans)) for one in self._both(now, row)]
+            slope, bend = each[0] - carried, each[1]
             move = np.where(bend > 0, np.maximum(slope, 0) / np.maximum(bend, 1e-300), 0.0)
             theta = np.minimum(theta + move, CEILING)
             if (move <= 1e-9 * theta).all():

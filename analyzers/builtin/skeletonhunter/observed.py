@@ -118,22 +118,41 @@ def _numbered(sums: Sums | None, names: dict[Pair, int]) -> tuple[Sums | None, I
     """The number of each row's pair; new pairs are added to `names`."""
     if sums is None or not sums.rows:
         return None, np.zeros(0, dtype=np.int64)
-    columns = zip(texts(sums, "src"), texts(sums, "dst"), texts(sums, "layer"), strict=True)
-    found = (names.setdefault(one, len(names)) for one in columns)
-    return sums, np.fromiter(found, np.int64, sums.rows)
+    columns = [texts(sums, key) for key in ("src", "dst", "layer")]
+    # Millions of rows of known pairs: mapped without a step of Python for each.
+    number = names.__getitem__
+    try:
+        return sums, np.fromiter(map(number, zip(*columns, strict=True)), np.int64, sums.rows)
+    except KeyError:
+        for one in dict.fromkeys(zip(*columns, strict=True)):
+            names.setdefault(one, len(names))
+    return sums, np.fromiter(map(number, zip(*columns, strict=True)), np.int64, sums.rows)
 
 
 def _joined(
     times: list[tuple[Sums | None, Ints]], offsets: list[int], place: Ints, length: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Group (pair and slice), bin and count of every row, by group, then bin."""
+    """Group (pair and slice), bin and count of every row: rows of a group follow each other by bin."""
     parts: list[tuple[Ints, Ints, Ints]] = [(np.zeros(0, dtype=np.int64),) * 3]
+    last, together = -1, False
     for (sums, pair), offset in zip(times, offsets, strict=True):
         if sums is not None:
-            group = place[pair] * length + whole(sums, "slice") + offset
-            parts.append((group, whole(sums, "bin"), np.asarray(sums.values["answers"], dtype=np.int64)))
+            slices, bins = whole(sums, "slice") + offset, whole(sums, "bin")
+            group, count = place[pair] * length + slices, np.asarray(sums.values["answers"], dtype=np.int64)
+            parts.append(_in_order(group, bins, count))
+            together |= int(slices.min()) <= last
+            last = max(last, int(slices.max()))
     group, bins, count = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(group * (len(BINS) + 1) + bins, kind="stable")
+    # Windows share a slice if their length is no multiple of it.
+    return _in_order(group, bins, count) if together else (group, bins, count)
+
+
+def _in_order(group: Ints, bins: Ints, count: Ints) -> tuple[Ints, Ints, Ints]:
+    """The same rows by group, then bin: most windows have them so."""
+    key = group * (len(BINS) + 1) + bins
+    if not (np.diff(key) < 0).any():
+        return group, bins, count
+    order = np.argsort(key, kind="stable")
     return group[order], bins[order], count[order]
 
 
@@ -142,7 +161,8 @@ def _features(group: Ints, bins: Ints, count: Ints, shape: tuple[int, int]) -> t
     features = np.full((shape[0] * shape[1], len(FEATURES)), np.nan)
     answers = np.bincount(group, count, minlength=len(features)).astype(np.int64)
     if len(group):
-        used, start = np.unique(group, return_index=True)
+        start = np.flatnonzero(np.diff(group, prepend=-1))
+        used = group[start]
         total, value = answers[used].astype(np.float64), MIDDLE[bins]
         reached = np.cumsum(count)
         before = reached[start] - count[start]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -92,8 +92,8 @@ def vote(
     """
     sums = window.sums["paths" if symptom == "loss" else "path_answers"]
     number = {pair: at for at, pair in enumerate(seen.pairs)}
-    pairs = list(zip(texts(sums, "src"), texts(sums, "dst"), texts(sums, "layer"), strict=True))
-    own = np.array([number.get(pair, -1) for pair in pairs], dtype=np.int64)
+    columns = (texts(sums, key) for key in ("src", "dst", "layer"))
+    own = np.fromiter(map(number.get, zip(*columns, strict=True), repeat(-1)), np.int64, sums.rows)
     chosen = (own >= 0) & retained[own]
     if symptom == "loss":
         tried = np.asarray(sums.values["sent"], dtype=np.float64)
@@ -103,10 +103,10 @@ def vote(
         chosen &= np.isfinite(limit[own])
         failed = tried * (MIDDLE[whole(sums, "bin")] > limit[own])
     rows = np.flatnonzero(chosen)
-    table, first, group = _extended(sums, rows, [pairs[row] for row in rows.tolist()], seen.endpoints, switch)
+    table, first, group = _extended(sums, rows, own[rows], seen, switch)
     tried = np.bincount(group, tried[rows], minlength=len(first)).astype(np.float64)
     failed = np.bincount(group, failed[rows], minlength=len(first)).astype(np.float64)
-    ends = [pairs[row] for row in rows[first].tolist()]
+    ends = [seen.pairs[at] for at in own[rows[first]].tolist()]
     made = _window(window, table, ends, tried, failed)
     got = observe(made, "")
     if not got.failing.rows or got.components < 2:
@@ -149,34 +149,52 @@ def _names(got: Flows, component: int, others: Iterable[int]) -> tuple[str, ...]
     return (got.paths.names[component], *sorted(more | set(got.paths.alike[component])))
 
 
-def _extended(
-    sums: Sums, rows: Ints, pairs: list[Pair], endpoints: dict[str, Endpoint], switch: Switch
-) -> tuple[Paths, Ints, Ints]:
-    """The paths of some rows with what their ends need, one for each pair and set of hops; the first of the rows of
-    each, and the path of every row.
+def _extended(sums: Sums, rows: Ints, own: Ints, seen: Observed, switch: Switch) -> tuple[Paths, Ints, Ints]:
+    """The paths of some rows with what their ends need, one for each pair (`own`, its number) and set of hops; the
+    first of the rows of each, and the path of every row.
     """
     hops = sums.keys["hops"]
     assert isinstance(hops, Paths)
-    more = {pair: tuple(_of_pair(pair, endpoints, switch)) for pair in set(pairs)}
+    more = {at: _of_pair(seen.pairs[at], seen.endpoints, switch) for at in np.unique(own).tolist()}
     names = tuple(sorted({*hops.names, *(name for one in more.values() for name in one)}))
     place = {name: at for at, name in enumerate(names)}
     renamed = [place[name] for name in hops.names]
-    ends = {pair: [place[name] for name in one] for pair, one in more.items()}
-    known: dict[tuple[Pair, tuple[int, ...]], int] = {}
-    group, first = list[int](), list[int]()
-    sets: list[list[int]] = []
+    ends = {at: [place[name] for name in one] for at, one in more.items()}
+    known: dict[tuple[int, tuple[int, ...]], int] = {}
+    first, sets, numbers = list[int](), list[list[int]](), list[int]()
     # Lists: a path is a few components, for which an array takes ten times as long.
     steps, bounds = hops.indices.tolist(), hops.indptr.tolist()
-    for at, (row, pair) in enumerate(zip(rows.tolist(), pairs, strict=True)):
+    begins, run = _runs(hops, rows, own)
+    for at, row, pair in zip(begins.tolist(), rows[begins].tolist(), own[begins].tolist(), strict=True):
         passed = tuple(steps[bounds[row] : bounds[row + 1]])
         number = known.setdefault((pair, passed), len(sets))
         if number == len(sets):
             first.append(at)
             sets.append(sorted({*(renamed[one] for one in passed), *ends[pair]}))
-        group.append(number)
+        numbers.append(number)
     indptr = np.concatenate([[0], np.cumsum([len(one) for one in sets])]).astype(np.int64)
     indices = np.array(list(chain.from_iterable(sets)), dtype=np.int32)
-    return Paths(names, indptr, indices), np.array(first, dtype=np.int64), np.array(group, dtype=np.int64)
+    group = np.array(numbers, dtype=np.int64)[run]
+    return Paths(names, indptr, indices), np.array(first, dtype=np.int64), group
+
+
+def _runs(hops: Paths, rows: Ints, own: Ints) -> tuple[Ints, Ints]:
+    """The first of each run of rows of one pair and the same hops, as positions in `rows`, and the run of each row:
+    rows that differ only by their bin follow each other.
+    """
+    if not len(rows):
+        return rows, rows
+    lengths = np.diff(hops.indptr)[rows]
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    at = np.arange(int(ends[-1]))
+    flat = hops.indices[np.repeat(hops.indptr[rows] - begins, lengths) + at]
+    before = np.maximum(at - np.repeat(lengths, lengths), 0)
+    changes = np.concatenate([[0], np.cumsum(flat != flat[before])])
+    same = (lengths[1:] == lengths[:-1]) & (own[1:] == own[:-1])
+    same &= changes[ends[1:]] == changes[begins[1:]]
+    new = np.concatenate([[True], ~same])
+    return np.flatnonzero(new), np.cumsum(new) - 1
 
 
 def _of_pair(pair: Pair, endpoints: dict[str, Endpoint], switch: Switch) -> list[str]:
