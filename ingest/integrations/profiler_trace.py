@@ -170,8 +170,8 @@ def _tokens(stream: Iterator[Any], done: int) -> Iterator[Any]:
 
 def _line(error: Exception) -> str:
     """The message without the excerpt and the arrow that the parser draws below it; some are bytes."""
-    said = error.args[0] if error.args and isinstance(error.args[0], bytes) else str(error).encode()
-    return " ".join(said.decode(errors="replace").strip().partition("\n")[0].split())[:200]
+    text = error.args[0] if error.args and isinstance(error.args[0], bytes) else str(error).encode()
+    return " ".join(text.decode(errors="replace").strip().partition("\n")[0].split())[:200]
 
 
 def _read(stream: IO[bytes]) -> _Events:
