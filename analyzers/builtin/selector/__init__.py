@@ -1,9 +1,9 @@
 """Nodes to validate before the next job, with which benchmarks, and the probability of an incident otherwise.
 
 After the selector of SuperBench (Xiong et al., USENIX ATC 2024). The authors use Cox-Time; their data are not
-published. Here: ridge logistic regression at landmarks, moments of the past with the covariates of a node known then,
-its incident rate and the recency of its last incident, against an incident within `horizon_hours`. A held-out quarter
-corrects the odds (`hazard`). Cox's proportional hazards stated 20 to 40 % too little.
+published. Here: ridge regression of the hazard at landmarks, moments of the past with the covariates of a node known
+then, its incident rate and the recency of its last incident, against an incident within `horizon_hours`. A held-out
+quarter corrects it (`hazard`). Cox's proportional hazards stated 20 to 40 % too little.
 
 Every verdict carries a trial: learnt on the first three quarters, tried on the rest, by Brier score against the usual
 share, reliability by fifths, and concordance (`trial`).

@@ -1,9 +1,9 @@
 """Selection of nodes to validate before the next job, and of benchmarks for it (Xiong et al., USENIX ATC 2024).
 
-The authors learn a node's time to its next incident with a neural model (Cox-Time); here it is logistic regression at
-landmarks (`hazard`). A suspect is a recommendation: nothing is wrong with the node yet that anyone has seen, so that
-its score, the probability of being at fault, is None; the probability of an incident stands in the sentence and in
-the evidence. Assumptions are checked on the data; probabilities are corrected where one fails.
+The authors learn a node's time to its next incident with a neural model (Cox-Time); here it is a regression of the
+hazard at landmarks (`hazard`). A suspect is a recommendation: nothing is wrong with the node yet that anyone has seen,
+so that its score, the probability of being at fault, is None; the probability of an incident stands in the sentence
+and in the evidence. Assumptions are checked on the data; probabilities are corrected where one fails.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ _KNOWN = 0.5
 
 
 def correction(tried: Trial | None, learnt: Trial | None) -> float:
-    """Factor on the odds of an incident: 1 where the predictions that were `tried` came true.
+    """Factor on the hazard of an incident: 1 where the predictions that were `tried` came true.
 
     The factor is what happened over what the model predicts that has `learnt` from the last quarter, too: it knows a
     part of the change already, so that the ratio of `tried` would count that part twice.
@@ -196,7 +196,7 @@ def correction(tried: Trial | None, learnt: Trial | None) -> float:
 
 
 def assumptions(tried: Trial | None, factor: float, state: State) -> tuple[Assumption, ...]:
-    """Whether the past predicts what follows it, with the `factor` on the odds where it does not, and whether
+    """Whether the past predicts what follows it, with the `factor` on the hazard where it does not, and whether
     covariates are told of the nodes at risk."""
     return (_history(tried, factor), _sampling(state))
 
@@ -209,7 +209,7 @@ def _history(tried: Trial | None, factor: float) -> Assumption:
     ratio = f"{happened} where {tried.expected:.3g} were predicted, on held-out data"
     if _came_true(tried):
         return Assumption("history", True, f"{ratio}.")
-    return Assumption("history", False, f"{ratio}: odds are multiplied by {factor:.2g}.")
+    return Assumption("history", False, f"{ratio}: hazards are multiplied by {factor:.2g}.")
 
 
 def _came_true(tried: Trial) -> bool:

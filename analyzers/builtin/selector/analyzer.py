@@ -64,7 +64,7 @@ HISTORY = 26
 
 ANALYZER = Analyzer(
     name="selector",
-    version="2.0.2",
+    version="2.1.0",
     title="Recommends which nodes to validate, and with which benchmarks, before they fail",
     inputs=INPUTS,
     params=PARAMS,

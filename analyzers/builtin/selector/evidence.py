@@ -200,7 +200,7 @@ def effects(model: Model) -> tuple[Evidence, ...]:
         (one.name, round(one.ratio, 3), f"{one.low:.3g} to {one.high:.3g}")
         for one in sorted(model.effects, key=lambda one: (-abs(np.log(one.ratio)), one.name))
     )
-    note = f"Learnt from {model.events} incidents. 2 times: one standard deviation more doubles the odds."
+    note = f"Learnt from {model.events} incidents. 2 times: one standard deviation more doubles the hazard."
     note += (
         f" Not used (unknown, constant, or too many for so few incidents): {', '.join(model.dropped)}."
         if (model.dropped)
@@ -243,8 +243,8 @@ def account(params: Params, tried: Trial | None) -> Evidence:
     )
     return text(
         "Method",
-        "Nodes that had an incident soon after a moment of the past were told from those that had none by a logistic "
-        "regression on what was known of them (covariates, own rate of incidents, time since the last one), which "
+        "Nodes that had an incident soon after a moment of the past were told from those that had none by a regression "
+        "of the hazard on what was known of them (covariates, own rate of incidents, time since the last one), which "
         f"gives the probability now. Nodes above {percent(float(params['target_probability']))} should be validated, "
         f"at most {params['most_nodes']} in one round. It is advice: nothing about them has "
         "failed yet, so that no probability of being at fault is given. Benchmarks are chosen by the share of past "

@@ -1,11 +1,12 @@
-"""The probability that a node has an incident within the horizon: logistic regression at landmarks.
+"""The probability that a node has an incident within the horizon: regression of the hazard at landmarks.
 
 At evenly spaced moments of the past (landmarks; van Houwelingen, Scandinavian Journal of Statistics, 2007) every node
 that was at risk is one row: what was known of it then, and whether it had an incident within the next step. The
-regression states the probability that is asked for itself, so that it needs no proportional hazards, and is not
-thrown off by durations that are rounded. Beside the covariates a row holds what the past of the node says: its own
-rate of incidents (drawn towards the fleet's by half an incident), how many it had, and how long ago the last one was.
-Later rows weigh more.
+regression states the probability that is asked for itself, 1 - exp(-exp(columns @ beta)), the complementary log-log
+link for grouped times (Prentice and Gloeckler, Biometrics, 1978), and is not thrown off by durations that are rounded.
+In the logistic link a node of twice the rate has twice the odds, which is less than it fails where that is most days.
+Beside the covariates a row holds what the past of the node says: its own rate of incidents (drawn towards the fleet's
+by half an incident), how many it had, and how long ago the last one was. Later rows weigh more.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ HALVES = 1.0
 """Number of times that the weight of rows halves over the data."""
 
 _FURTHEST = 3.0  # standard deviations beyond which a column says no more
+_MOST_LOG = 5.0  # log of the most incidents expected in a step
 _SKEWED = 2.0  # skewness from which on the logarithm of a covariate is taken
 _SOON, _LATER = 72.0, 504.0  # hours over which a recent incident is forgotten
 
@@ -60,7 +62,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """Effect of one standard deviation more of a column on the odds of an incident, with the 95 % interval."""
+    """Effect of one standard deviation more of a column on the hazard, with the 95 % interval."""
 
     name: str
     ratio: float
@@ -96,7 +98,7 @@ class Model:
         return np.asarray(-np.expm1(-self._hazard(state) * horizon))
 
     def scaled(self, factor: float) -> Model:
-        """The same model with `factor` times the odds of an incident."""
+        """The same model with `factor` times the hazard."""
         return replace(self, intercept=self.intercept + float(np.log(factor)))
 
     def due(self, state: State, target: float, most: float) -> Floats:
@@ -116,12 +118,12 @@ class Model:
 
     def _hazard(self, state: State) -> Floats:
         """Incidents per hour, shape (nodes,), such that the step of the regression has the probability it states."""
-        odds = self._standard(state) @ self.beta + self.intercept
-        return np.asarray(np.logaddexp(0.0, odds) / self.window)
+        logs = self._standard(state) @ self.beta + self.intercept
+        return np.asarray(np.exp(np.minimum(logs, _MOST_LOG)) / self.window)
 
     def _standard(self, state: State) -> Floats:
         rows = _columns(state, self.columns, self.logs, self.filling, self.gaps, self.rate)[:, self.selected]
-        return np.asarray(np.clip((rows - self.centre) / self.scale, -_FURTHEST, _FURTHEST))
+        return _within((rows - self.centre) / self.scale, self.selected, len(self.columns))
 
 
 def state_at(record: Episodes, at: float) -> tuple[State, Episodes]:
@@ -158,7 +160,7 @@ def fit(record: Episodes, horizon: float, min_incidents: int) -> Model:
     selected = _telling(rows, struck, weight, events)
     centre = np.average(rows[:, selected], axis=0, weights=weight)
     scale = np.sqrt(np.average((rows[:, selected] - centre) ** 2, axis=0, weights=weight))
-    standard = np.clip((rows[:, selected] - centre) / scale, -_FURTHEST, _FURTHEST)
+    standard = _within((rows[:, selected] - centre) / scale, selected, len(columns))
     beta, intercept, spread = _regression(standard, struck, weight)
     names = tuple(every[at] for at in selected.tolist())
     effects = tuple(
@@ -272,6 +274,15 @@ def _columns(state: State, columns: Ints, logs: Mask, filling: Floats, gaps: Mas
     return np.column_stack([filled, own, had, *recent, np.isnan(taken[:, gaps]).astype(np.float64)])
 
 
+def _within(standard: Floats, selected: Ints, covariates: int) -> Floats:
+    """Columns in standard deviations, covariates up to a bound: a wrong reading says no more than an unusual one. A
+    node's own rate has none, because it is what happened: among many nodes without an incident, one with thirty is far
+    beyond three standard deviations.
+    """
+    furthest = np.where(selected == covariates + OWN.index("own_rate"), np.inf, _FURTHEST)
+    return np.asarray(np.clip(standard, -furthest, furthest))
+
+
 def _telling(rows: Floats, struck: Mask, weight: Floats, events: int) -> Ints:
     """Columns that differ, as many as the incidents carry: those that differ most between rows before an incident and
     all rows.
@@ -293,14 +304,31 @@ def _regression(standard: Floats, struck: Mask, weight: Floats) -> tuple[Floats,
     penalty[-1] = 1e-6
     share = np.average(struck, weights=weight)
     beta = np.zeros(rows.shape[1])
-    beta[-1] = np.log(share / (1 - share))
-    for _ in range(50):  # Newton's method; the penalised likelihood is concave
-        chance = 1 / (1 + np.exp(-np.clip(rows @ beta, -35, 35)))
-        gradient = rows.T @ (weight * (struck - chance)) - penalty * beta
-        curved = (rows * (weight * chance * (1 - chance))[:, None]).T @ rows + np.diag(penalty)
+    beta[-1] = np.log(-np.log1p(-share))
+    best, step = -np.inf, np.zeros_like(beta)
+    for _ in range(100):  # Fisher scoring; the penalised likelihood is concave
+        value, mean, chance = _likelihood(rows, struck, weight, penalty, beta)
+        if value < best - 1e-9 * abs(best):  # too far
+            step = step / 2
+            beta = beta - step
+            continue
+        best = value
+        gradient = rows.T @ (weight * mean * (struck / chance - 1)) - penalty * beta
+        curved = (rows * (weight * mean**2 * (1 / chance - 1))[:, None]).T @ rows + np.diag(penalty)
         step = np.linalg.solve(curved, gradient)
-        beta = beta + step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))
-        if float(np.abs(step).max()) < 1e-8:
+        step = step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
+        if float(np.abs(step).max()) < 1e-6:
             errors = np.sqrt(np.diag(np.linalg.inv(curved)))
             return beta[:-1], float(beta[-1]), np.asarray(errors[:-1])
+        beta = beta + step
     raise HazardModelError("the covariates do not determine a model")
+
+
+def _likelihood(
+    rows: Floats, struck: Mask, weight: Floats, penalty: Floats, beta: Floats
+) -> tuple[float, Floats, Floats]:
+    """The penalised log-likelihood, and of each row the incidents to be expected and the probability of any."""
+    mean = np.exp(np.clip(rows @ beta, -35, _MOST_LOG))
+    chance = -np.expm1(-mean)
+    value = float(weight @ np.where(struck, np.log(chance), -mean)) - 0.5 * float(penalty @ beta**2)
+    return value, mean, chance

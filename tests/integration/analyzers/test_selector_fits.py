@@ -66,6 +66,21 @@ def test_nodes_that_differ_for_no_known_reason_are_ranked_by_their_own_past() ->
     assert spearmanr(stated, now.covariates[:, told.names.index("wear")]).statistic > 0.5
 
 
+def test_what_is_stated_of_the_few_nodes_that_fail_most_days_is_true() -> None:
+    rng, rows = np.random.default_rng(5), list[dict[str, Any]]()
+    for node in range(300):
+        rate = 0.06 if node < 3 else 0.01 if node < 20 else 0.0002
+        rows += [row(f"n{node:03d}", float(at)) for at in np.arange(0, HOURS, 96)]
+        hours = np.cumsum(rng.exponential(1 / rate, int(3 * rate * HOURS) + 10))
+        rows += [row(f"n{node:03d}", float(at) + 0.01, "gpu_failure") for at in hours[hours < HOURS]]
+    told = episodes(window_of(rows, HOURS), frozenset({"observed"}), frozenset())
+    now = told.only(np.flatnonzero(np.append(told.node[1:] != told.node[:-1], True)))
+    stated = fit(told, 24.0, 10).chance(state_of(told, now, float(told.stop.max())), 24.0)
+    few = np.array([told.nodes[node] < "node/n003" for node in now.node.tolist()])
+    assert stated[few].mean() == pytest.approx(1 - np.exp(-0.06 * 24), abs=0.1)
+    assert stated[~few].mean() == pytest.approx((17 * 0.21 + 280 * 0.0048) / 297, abs=0.005)
+
+
 def test_a_probability_is_reached_when_it_is_said_to_be() -> None:
     model, state, _ = model_of(worn(4))
     due = model.due(state, 0.2, 50_000)
@@ -131,7 +146,7 @@ def test_predictions_that_do_not_come_true_are_corrected_and_told() -> None:
     state = State(np.ones((3, 2)), np.ones(3), np.ones(3), np.zeros(3, dtype=np.int64))
     history, sampling = assumptions(tried, 2.1, state)
     assert (history.holds, sampling.holds) == (False, True)
-    assert "odds are multiplied by 2.1" in history.detail
+    assert "hazards are multiplied by 2.1" in history.detail
 
 
 def test_a_change_of_all_hazards_is_counted_once() -> None:
