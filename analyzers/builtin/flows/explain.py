@@ -61,6 +61,8 @@ _HARDLY, _SHORT = (0.0, 0.1, 0.2, 0.3), 4.5
 COUNTED = 5.0
 """Losses by noise on a component from which their spread among its peers shows more than chance."""
 PEERS = 50
+UNEQUAL = 0.2
+"""Squared relative spread of what healthy components lose with their paths, unless these show less."""
 _UPPER, _LOWEST = 0.97, 0.75  # the upper quantile, and where it is if many of the peers are blamed
 _NORMAL = 0.3
 """Least scale of the tail of peers: between those of normal numbers at three and at four standard deviations."""
@@ -331,16 +333,16 @@ class _Search:
 
         `eta` is without the component; `beyond` and `usual` (`_beyond`) are with it, because what it loses would else
         pass for losses of the components on its paths. The blamed are peers as well, at the upper end, with the
-        quantiles below them: left out, they would take the tail with them. Infinite where too little is lost, or
-        peers are too few, to say how unequally.
+        quantiles below them: left out, they would take the tail with them. Infinite where peers are too few to say how
+        unequally.
         """
-        if usual[component] < COUNTED:
-            return math.inf
         own, beyond = self._own(component, eta, float(usual[component])), beyond.copy()
         beyond[[*self.chosen, component]] = math.inf
         peers = (usual >= usual[component] / 2) & (usual <= 2 * usual[component])
         if np.count_nonzero(peers) < PEERS:
             return math.inf
+        if usual[component] < COUNTED:
+            return self._beside_unequal(own, float(usual[component]), beyond[peers], usual[peers])
         upper = min(_UPPER, max(_LOWEST, 1 - 1.5 * float(np.isinf(beyond[peers]).mean())))
         lower = max(0.5, 1 - 3 * (1 - upper))
         sorted_peers = np.sort(beyond[peers])
@@ -349,6 +351,20 @@ class _Search:
             return 0.0
         scale = max((high - low) / math.log((1 - lower) / (1 - upper)), _NORMAL)
         return max(0.0, (own - low) / scale - math.log(1 - lower))
+
+    def _beside_unequal(self, own: float, usual: float, beyond: Floats, peers: Floats) -> float:
+        """Nats of a component's losses, `own` standard deviations beyond the `usual`, if what its peers lose is gamma
+        distributed about the noise. Too few are lost on each peer to lay a tail through them, but together their
+        squares tell how unequal they are, with one standard error (`peers` are their usual losses).
+        """
+        counted = np.isfinite(beyond)
+        mean, squares = peers[counted], (beyond[counted] ** 2) * np.maximum(peers[counted], COUNTED)
+        weight = max(float(np.sum(mean**2)), 1e-9)
+        unequal = max(float(np.sum(squares - mean)) / weight, 0.0)
+        doubt = math.sqrt(float(np.sum(2 * mean**2 + mean))) / weight
+        shape = 1 / max(unequal, min(UNEQUAL, unequal + doubt), 1e-3)
+        count = usual + own * math.sqrt(max(usual, COUNTED))
+        return float(deviance(np.array([count]), np.array([usual]), np.array([shape]))[0])
 
     def _beyond(self, eta: Floats) -> tuple[Floats, Floats]:
         """Losses of each component beyond noise where `eta` explains the rest, in standard deviations, and the
@@ -401,6 +417,15 @@ class _Search:
             rows = self.model.rows_of(component)
             share[rows, at] = self.theta[at] / eta[rows]
         return share
+
+
+def deviance(counts: Floats, usual: Floats, shape: Floats) -> Floats:
+    """Nats by which a mean of `counts` explains them better than the mean `usual`; 0 if they are fewer. Negative
+    binomial.
+    """
+    more = np.maximum(counts, usual)
+    nats = more * np.log(more / usual) - (more + shape) * np.log((more + shape) / (usual + shape))
+    return np.asarray(np.where(counts > usual, np.maximum(nats, 0.0), 0.0))
 
 
 def tail_of(beyond: Floats) -> tuple[float, float]:

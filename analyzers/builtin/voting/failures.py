@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.flows.explain import MOST, REPLACEABLE, Rules, thresholds
+from analyzers.builtin.flows.explain import MOST, REPLACEABLE, Rules, deviance, thresholds
 from analyzers.builtin.flows.observed import Observed
 
 Floats = NDArray[np.float64]
@@ -296,12 +296,3 @@ def _level(others: Floats, weight: Floats, least: float) -> tuple[float, float]:
         return mean, least
     beyond = float(np.average((capped - mean) ** 2, weights=weight)) - mean
     return mean, EVEN if beyond <= 0 else mean * mean / beyond - 1
-
-
-def deviance(votes: Floats, usual: Floats, shape: Floats) -> Floats:
-    """Nats by which a mean of `votes` explains them better than the mean `usual`; 0 if they are fewer. Negative
-    binomial.
-    """
-    more = np.maximum(votes, usual)
-    nats = more * np.log(more / usual) - (more + shape) * np.log((more + shape) / (usual + shape))
-    return np.asarray(np.where(votes > usual, np.maximum(nats, 0.0), 0.0))

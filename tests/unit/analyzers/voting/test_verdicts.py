@@ -336,3 +336,34 @@ def test_paths_of_different_lengths_between_the_same_hosts_say_that_hops_are_mis
     assumptions = verdict_on(window_of(flows_over_a_bad_link(missing)))["assumptions"]
     (topology,) = [one for one in assumptions if one["name"] == "topology"]
     assert topology["holds"] is not missing
+
+
+def unequal_losses(most: int, unequal: bool) -> list[Row]:
+    """Flows from each of 60 uplinks to each of 60 downlinks. Uplinks lose one or two flows of 60, or none to six where
+    they are `unequal`, and the last one `most`.
+    """
+    lost = [(0, 0, 0, 1, 1, 2, 2, 3, 5, 6)[up % 10] if unequal else 1 + up % 2 for up in range(59)]
+    rows: list[Row] = []
+    for up, losing in enumerate([*lost, most]):
+        for down in range(60):
+            fails = (down * 7 + up * 11) % 60 < losing
+            hops, ends = [f"link/up-{up}", f"link/down-{down}"], (f"host/{up}", f"host/to-{down}")
+            rows += [(hops, *ends, 100, int(fails)), (hops, *ends, 300, 0)]
+    return rows
+
+
+@pytest.mark.parametrize("unequal", [True, False])
+def test_where_healthy_links_lose_unequally_one_that_loses_most_is_not_at_fault(unequal: bool) -> None:
+    assert named(verdict_on(window_of(unequal_losses(14, unequal)))) == ([] if unequal else ["link/up-59"])
+
+
+def test_a_busy_link_among_many_failing_flows_that_nobody_explains_is_not_named() -> None:
+    rng = np.random.default_rng(7)
+    rows: list[Row] = []
+    for up in range(50):
+        for i in range(40 if up == 0 else 3):
+            hops = [f"link/up-{up}", f"link/down-{int(rng.integers(50))}"]
+            rows.append((hops, f"host/{up}-{i}", f"host/{rng.integers(200)}", 100, 1))
+    verdict = verdict_on(window_of([*rows, ([], "host/a", "host/b", 10**6, 0)]))
+    assert verdict["status"] == "inconclusive"
+    assert unmet(verdict) == {"sampling", "noise"}
