@@ -30,6 +30,7 @@ from incidents.notifications.queue import (
     Outgoing,
     catch_up,
     claim,
+    pending,
     plan_new,
     stop_answered,
     wake_for_critical,
@@ -192,14 +193,23 @@ class Deliverer:
         did = self.record(now)
         if beat := time.monotonic() - self._pulse > PULSE:
             did += catch_up(now)
-        did += plan_new(now) + stop_answered(now) + wake_for_critical(now)
+        waiting = pending(now)
+        if waiting.new:
+            did += plan_new(now)
+        if waiting.new or waiting.later:
+            did += stop_answered(now) + wake_for_critical(now)
+        if waiting.due or did:
+            did += self._submit_due(now)
+        if beat:
+            alive("sending", now, did)
+            self._pulse = time.monotonic()
+        return did
+
+    def _submit_due(self, now: datetime) -> int:
         holder = None if self.presence is None else self.presence.number
         for outgoing in (going := claim(now, self.pool.full(), self.pool.room, holder)):
             self.pool.submit(outgoing)
-        if beat:
-            alive("sending", now, did + len(going))
-            self._pulse = time.monotonic()
-        return did + len(going)
+        return len(going)
 
     def record(self, now: datetime) -> int:
         """Record the answers. It is kept until it is committed, whatever becomes of the database."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test.utils import CaptureQueriesContext
 
 from incidents.domain.notifications.delivery import LONGEST_WAIT, Reply
 from incidents.notifications.dispatcher import THREADS, Deliverer, WorkerPool, run
@@ -55,6 +56,18 @@ def test_a_receiver_that_never_answers_keeps_nobody_else_waiting(mails: MailSink
     assert len(deliverer.pool.full()) == 1
     hooks.silent.set()
     until(lambda: not deliverer.pool.busy)
+
+
+def test_a_round_without_anything_waiting_is_one_statement() -> None:
+    deliverer = Deliverer()
+    deliverer.round(later(0))
+    with CaptureQueriesContext(connection) as idle:
+        deliverer.round(later(1))
+    person()
+    call(ticket())
+    with CaptureQueriesContext(connection) as busy:
+        assert deliverer.round(later(2)) == 2
+    assert len(idle) == 1 < len(busy)
 
 
 def test_a_lane_that_was_slow_to_fail_gets_one_message_at_a_time() -> None:
