@@ -25,6 +25,9 @@ from analyzers.builtin.metric_blame.indicators import EXTERNAL
 from analyzers.builtin.metric_blame.series import Observed, observe
 from analyzers.contract import Window, check_params
 
+ALARM = 6.0
+"""Deviations from which `robust_z` names a component."""
+
 
 def ranked(seen: Observed, *, load: bool) -> list[str]:
     """Components by their largest scaled value, highest first."""
@@ -78,4 +81,22 @@ def prism(window: Window) -> Sequence[str]:
     return sorted(best, key=key)[:1]
 
 
-BASELINES = {"BARO": baro, "BARO, no load": baro_no_load, "PRISM": prism}
+def robust_z(window: Window) -> Sequence[str]:
+    """The component of the series whose median in the window is farthest off, in median absolute deviations of its
+    history, if that is more than ALARM; a scale is at least a hundredth of the median."""
+    seen = observe(window, check_params(ANALYZER, {}))
+    best, first = ALARM, ""
+    for identity, values in zip(seen.series, seen.values, strict=True):
+        past, now = values[: seen.now], values[seen.now :]
+        past, now = past[np.isfinite(past)], now[np.isfinite(now)]
+        if len(past) < 2 or not len(now) or identity.sort == "load":
+            continue
+        median = float(np.median(past))
+        scale = max(1.4826 * float(np.median(np.abs(past - median))), 0.01 * abs(median), 1e-9)
+        score = abs(float(np.median(now)) - median) / scale
+        if score > best:
+            best, first = score, identity.component
+    return [first] if first else []
+
+
+BASELINES = {"BARO": baro, "BARO, no load": baro_no_load, "PRISM": prism, "robust z": robust_z}
