@@ -72,9 +72,29 @@ def parse(payload: bytes) -> Table:
         )
     if not body:
         raise InvalidColumnsError("has column names and no values")
+    twice = _repeated([(name, *of.values()) for name, of in zip(names, labels, strict=True)])
+    if twice is not None:
+        raise InvalidColumnsError(f"column {header[columns[twice]]} is there twice")
+    for number, line in body:
+        if len(line) <= max(time, *columns):
+            raise InvalidColumnsError(
+                f"line {number}: has {len(line)} of {len(header)} columns: is the file cut off?"
+            )
     times = tuple(_moment(line, time, number) for number, line in body)
     cells = tuple(tuple(_cell(line, at, number, header) for at in columns) for number, line in body)
+    if not any(math.isfinite(value) for line in cells for value in line):
+        raise InvalidColumnsError("has column names and no values")
     return Table(names, labels, times, cells, left_out)
+
+
+def _repeated(keys: Sequence[tuple[str, ...]]) -> int | None:
+    """The place of the first key that was there before."""
+    seen = set[tuple[str, ...]]()
+    for place, key in enumerate(keys):
+        if key in seen:
+            return place
+        seen.add(key)
+    return None
 
 
 Columns = tuple[tuple[str, ...], tuple[dict[str, str], ...], tuple[int, ...], tuple[str, ...]]

@@ -288,7 +288,7 @@ class Command(LineCommand):
         before = len(rows)
         rows += span_rows(found, shift)
         _write(options["out"], rows)
-        self.note(f"{len(rows)} rows, {before} of them of the fault-free time put before")
+        self.note(f"{len(rows)} rows{_put_before(before)}")
 
     def _logs(self, options: dict[str, Any]) -> None:
         ending = _moment("--ending", options["ending"])
@@ -307,9 +307,7 @@ class Command(LineCommand):
         if left_out:
             self.note(f"{left_out} records without a time were left out")
         different = len({row["template"] for row in rows})
-        self.note(
-            f"{len(rows)} rows of {different} templates, {before} of them of the fault-free time put before"
-        )
+        self.note(f"{len(rows)} rows of {different} templates{_put_before(before)}")
 
     def _metrics(self, options: dict[str, Any]) -> None:
         ending = _moment("--ending", options["ending"])
@@ -330,9 +328,7 @@ class Command(LineCommand):
         if left_out:
             self.note(f"columns without a service left out: {', '.join(left_out[:5])}")
         services = len({row["labels"]["service"] for row in rows})
-        self.note(
-            f"{len(rows)} rows of {services} services, {before} of them of the fault-free time put before"
-        )
+        self.note(f"{len(rows)} rows of {services} services{_put_before(before)}")
 
     def _report(self, rows: list[dict[str, Any]], holes: spans.Holes) -> None:
         slow = sum(row["failures"] for row in rows)
@@ -390,6 +386,10 @@ def _records(files: list[str]) -> tuple[list[Record], int]:
         left_out += timeless
     tell("")
     return found, left_out
+
+
+def _put_before(rows: int) -> str:
+    return f", {rows} of them of the fault-free time put before" if rows else ""
 
 
 def _columns(name: str) -> metric_columns.Table:

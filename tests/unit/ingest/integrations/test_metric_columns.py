@@ -59,6 +59,9 @@ def test_rows_can_be_shifted() -> None:
         (b"time,a_cpu\n", "no values"),
         (b"time,a_cpu\nnoon,2\n", "line 2: 'noon' is no time"),
         (b"time,a_cpu\n1,2\n2,much\n", "line 3, column a_cpu: 'much' is no number"),
+        (b"time,a_cpu,b_cpu\n1,2,3\n2,4\n", "line 3: has 2 of 3 columns: is the file cut off"),
+        (b"time,a_cpu,a_cpu\n1,2,3\n", "column a_cpu is there twice"),
+        (b"time,a_cpu\n1,\n2,nan\n3,inf\n", "no values"),
         (b"microservice,a\nstatistic,p50\n", "line 2: begins with 'statistic'"),
     ],
 )
