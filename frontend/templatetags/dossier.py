@@ -216,6 +216,8 @@ def _cut(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any
 
 def _cell(value: Any) -> str:
     shown = figure(value)
+    if shown[:1].isdigit() and shown.endswith("Z"):
+        return f'<td class="nowrap">{times.instants(shown)}</td>'
     return f"<td{cell_class(value)}>{times.instants(shown) if 'UTC' in shown else escape(shown)}</td>"
 
 

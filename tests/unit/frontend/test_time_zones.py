@@ -46,9 +46,10 @@ def test_a_time_is_written_by_the_readers_clock_with_utc_on_hover() -> None:
     )
 
 
-def test_a_moment_in_a_table_of_evidence_is_by_the_readers_clock() -> None:
+@pytest.mark.parametrize("moment", ["2026-11-21 23:30:00 UTC", "2026-11-21T23:30:00Z"])
+def test_a_moment_in_a_table_of_evidence_is_by_the_readers_clock(moment: str) -> None:
     with read_in(BERLIN):
-        body = table_body([["host/<a>", "2026-11-21 23:30:00 UTC"]])
+        body = table_body([["host/<a>", moment]])
     assert ">2026-11-22 00:30:00 UTC+1</time>" in body
     assert "host/&lt;a&gt;" in body
 
