@@ -40,6 +40,11 @@ _LOOKED_AT = 3.5
 NAMED = 4.0
 _MOST_NATS = 60.0
 _CENTRAL = 0.95
+_ODD, _MOST_ODD = 5.0, 0.03
+"""Robust deviations from which on a worker to the better side stands out, and the share of such workers up to which
+their values are odd ones, rather than those of another kind of worker."""
+_QUARTER, _FADES = 0.674, 4.0
+"""The upper quartile of the normal distribution; see `_odd`."""
 _MIDDLE, _MIDDLE_SUM = 0.7, 3.616
 """A quantile of healthy workers also where a quarter of the role is at fault, and its value for a sum of three
 deviations (gamma distribution of shape 3)."""
@@ -408,10 +413,11 @@ def _joint(
     tails = learn(better, _WIDTH)
     total = np.zeros((len(chosen), len(workers)))
     for group, (function, component) in enumerate(at):
+        side = SIDES[classes[function]][component]
         off = np.maximum(np.nan_to_num(worse[component, function], nan=0.0), 0.0)
         points = np.linspace(0.0, max(float(off.max()), 1e-6), _POINTS)
-        chance = -np.log(np.clip(2 * tails.chance(group, points), 1e-40, 1.0))
-        total[group // 3] += np.interp(off, points, chance)
+        chance = np.maximum(2 * tails.chance(group, points), _odd(logs[component, function], side, points))
+        total[group // 3] += np.interp(off, points, -np.log(np.clip(chance, 1e-40, 1.0)))
     return np.stack([_tail_of(one) for one in total])
 
 
@@ -422,6 +428,26 @@ def _better(logs: Floats, side: int, workers: tuple[str, ...]) -> Better:
     if side == 0 and len(retained) > 20:
         retained = retained[off[retained] <= np.quantile(off[retained], _CENTRAL)]
     return Better(tuple(workers[one] for one in retained.tolist()), off[retained])
+
+
+def _odd(logs: Floats, side: int, points: Floats) -> Floats:
+    """The share of workers that are so far off to the better side, and half a worker more; beyond the farthest it falls
+    by e for each quarter of the way there. 0 where none stands out to that side, or more than `_MOST_ODD` do.
+
+    Odd values come to either side, and tails are learnt without them. Where either side is worse, all workers but one
+    count. Shape of `points`.
+    """
+    known = logs[np.isfinite(logs)]
+    off = np.sort(np.abs(known) if side == 0 else -side * known)
+    off = off[off >= 0][: -1 if side == 0 else None]
+    if not len(off):
+        return np.zeros(len(points))
+    odd = off >= _ODD * max(float(np.median(off)) / _QUARTER, _WIDTH)
+    if not 0 < int(odd.sum()) <= _MOST_ODD * len(off):
+        return np.zeros(len(points))
+    beyond = len(off) - np.searchsorted(off, points)
+    share = (beyond + 0.5) / len(off) * np.exp(-_FADES * np.maximum(points / off[-1] - 1, 0.0))
+    return np.asarray(np.where(beyond <= int(odd.sum()), share, 0.0))
 
 
 def _tail_of(total: Floats) -> Floats:
