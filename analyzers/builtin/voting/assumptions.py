@@ -47,10 +47,9 @@ NOISE_SHARES = ((50, 0.6), (200, 0.45))
 component stand out: the more there are, the less it takes. On tuning seeds with more than 200 up to .42 where those
 named are bad, from .46 on where they are busy.
 """
-HIDING = 100
+HIDING = 200
 """Failing flows that no blamed component explains from which on nobody is named; with fewer, one bad link stands out of
-the noise though most failing flows are not its own. On tuning seeds bad links left up to 75 unexplained in such windows
-(`NOISE_SHARES`), and congestion without a fault, in which busy links stand out, 65 to 780.
+the noise though most failing flows are not its own.
 """
 CROWD = 20
 """Blamed components from which it is more probably uneven traffic that sets them apart."""

@@ -355,15 +355,3 @@ def unequal_losses(most: int, unequal: bool) -> list[Row]:
 @pytest.mark.parametrize("unequal", [True, False])
 def test_where_healthy_links_lose_unequally_one_that_loses_most_is_not_at_fault(unequal: bool) -> None:
     assert named(verdict_on(window_of(unequal_losses(14, unequal)))) == ([] if unequal else ["link/up-59"])
-
-
-def test_a_busy_link_among_many_failing_flows_that_nobody_explains_is_not_named() -> None:
-    rng = np.random.default_rng(7)
-    rows: list[Row] = []
-    for up in range(50):
-        for i in range(40 if up == 0 else 3):
-            hops = [f"link/up-{up}", f"link/down-{int(rng.integers(50))}"]
-            rows.append((hops, f"host/{up}-{i}", f"host/{rng.integers(200)}", 100, 1))
-    verdict = verdict_on(window_of([*rows, ([], "host/a", "host/b", 10**6, 0)]))
-    assert verdict["status"] == "inconclusive"
-    assert unmet(verdict) == {"sampling", "noise"}
