@@ -75,7 +75,8 @@ REPLACEABLE = 1.0
 class Rules:
     """Bars of a component; `margin` in nats over the log of the components of its kind times the kinds, less the log
     of the number of blamed ones. `complete`: paths are taken to name all hops. `bursts`: packets of a row are of one
-    flow, which noise loses several at once; not so where a row sums probes that were sent one by one.
+    flow, which noise loses several at once; not so where a row sums probes that were sent one by one. `unequal`:
+    healthy components may lose unequally where each has too few losses for a tail of its peers.
     """
 
     margin: float
@@ -83,6 +84,7 @@ class Rules:
     min_flows: int
     complete: bool = True
     bursts: bool = True
+    unequal: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -342,6 +344,8 @@ class _Search:
         if np.count_nonzero(peers) < PEERS:
             return math.inf
         if usual[component] < COUNTED:
+            if not self.rules.unequal:
+                return math.inf
             return self._beside_unequal(own, float(usual[component]), beyond[peers], usual[peers])
         upper = min(_UPPER, max(_LOWEST, 1 - 1.5 * float(np.isinf(beyond[peers]).mean())))
         lower = max(0.5, 1 - 3 * (1 - upper))

@@ -68,7 +68,13 @@ def analyze(window: Window, params: Params) -> Verdict:
 
 
 def _rules(params: Params) -> Rules:
-    return Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"]), complete=False)
+    return Rules(
+        float(params["margin"]),
+        float(params["min_loss"]),
+        int(params["min_flows"]),
+        complete=False,
+        unequal=True,
+    )
 
 
 def _measures(seen: Observed) -> dict[str, Any]:
