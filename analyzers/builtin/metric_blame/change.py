@@ -255,8 +255,10 @@ def _most_by_peaks(alone: Floats, filled: Floats, now: int, length: int) -> Floa
     known = np.isfinite(alone).sum(axis=1)
     most = np.full(len(alone), -np.inf)
     columns = max(length, filled.shape[1] - now)
+    start = max(0, now - columns)
+    here = filled[:, start:]
     for readings in np.unique(np.linspace(length, columns, _STRETCHES).astype(np.int64)).tolist():
-        size = _sustained(filled, readings)[:, now:].max(axis=1)
+        size = _sustained(here, readings)[:, now - start :].max(axis=1)
         beyond = (alone >= size[:, None]).sum(axis=1)
         with np.errstate(divide="ignore"):
             nats = np.where(beyond > 0, readings * np.log(known / np.maximum(beyond, 1)), np.inf)
