@@ -1,6 +1,7 @@
 # The commands of the README. `make help` lists them.
 PY := .venv/bin/python
-WORKERS ?= 2
+# Of the tests; more than two cores keep busy, because tests wait for processes and browsers.
+WORKERS ?= 3
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -28,7 +29,7 @@ UNIT := $(PY) -m pytest -q $(UNUSED:%=-p no:%) -m "not soak and not simulated"
 FIRST := tests/unit/analyzers tests/unit/benchmarks tests/unit/ingest
 
 check: dev  ## format, lint, types, import contracts, migrations, unit tests
-	@$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs=$(WORKERS) $(PARTS:%=check-%)
+	@$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs=2 $(PARTS:%=check-%)
 
 check-format:
 	@$(PY) -m ruff format --check .
