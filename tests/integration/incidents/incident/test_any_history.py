@@ -32,7 +32,7 @@ def sink(hooks: HookSink) -> HookSink:
     return hooks
 
 
-@settings(ANY, max_examples=3, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(ANY, max_examples=6, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(histories)
 def test_whatever_happens_nobody_is_forgotten_without_a_reason(sink: HookSink, history: History) -> None:
     happens(World(sink), history)

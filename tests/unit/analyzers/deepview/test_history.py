@@ -143,14 +143,14 @@ def test_three_of_five_clusters_are_named_in_the_place_of_what_they_share(before
 
 def test_the_parent_of_few_paths_recorded_wrongly_does_not_accuse_what_lies_below_it() -> None:
     right, wrong = 0, 0
-    for seed in range(40, 43):
+    for seed in range(40, 46):
         region = Region(seed)
         region.misrecord(0.05)
         hours = [region.hour(at, {}) for at in range(CALM)]
         verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": 1.0})], 1)[0]
         right += "t2/d0" in named(verdict)
         wrong += len(named(verdict) - {"t2/d0"})
-    assert right == 3
+    assert right == 6
     assert wrong <= 1
 
 

@@ -236,10 +236,10 @@ def test_probes_of_the_other_layer_are_left_out() -> None:
 
 @pytest.mark.simulated
 def test_bursts_missing_rows_and_probers_that_lose_probes_hardly_ever_accuse_another_component() -> None:
-    """Worlds of the second generator."""
+    """Worlds of the second generator: one false suspect of a hundred, one missed fault of two hundred."""
     planted, found, right, wrong = 0, 0, 0, 0
     cases = ("bursts", "bursts_healthy", "missing", "missing_healthy", "prober", "prober_and_links")
-    for world in (make(71, case) for case in cases):
+    for world in (make(seed, case) for case in cases for seed in range(71, 74)):
         for one in world.windows(ANALYZER):
             faults = world.faults_between(one.start, one.end)
             at_fault = [{fault.component, *fault.acceptable} for fault in faults]
@@ -249,7 +249,6 @@ def test_bursts_missing_rows_and_probers_that_lose_probes_hardly_ever_accuse_ano
             right, wrong = right + sum(hits), wrong + len(hits) - sum(hits)
             planted += len(faults)
             found += sum(any(entry & group for entry in entries) for group in at_fault)
-    assert planted >= 50
-    assert right >= 60
-    assert wrong <= 1  # the benchmark has enough worlds for one of a hundred
-    assert found == planted
+    assert planted >= 150
+    assert wrong <= 0.01 * (right + wrong)
+    assert planted - found <= 0.005 * planted
