@@ -52,7 +52,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     if symptom is None or not notable:
         return quiet(figures, shown, assumptions)
     external = any(one.external for one in found.found)
-    if external and symptom.external < least:
+    if external and symptom.external < least and not _noticed(seen, found, outcome, least):
         reason = _unnoticed(notable[0].name, notable[0].changes[0])
         return Verdict("inconclusive", (), reason, figures, shown, assumptions)
     against_chance = max(max(one.external, one.internal) for one in notable)
@@ -68,6 +68,21 @@ def analyze(window: Window, params: Params) -> Verdict:
         return Verdict("inconclusive", (), reason, figures, shown, assumptions)
     suspect = _suspect(seen, outcome, first, score, alike)
     return Verdict("named", (suspect,), None, figures, shown, assumptions)
+
+
+def _noticed(seen: Observed, found: Changes, outcome: Outcome, least: float) -> bool:
+    """Whether callers of the first candidate notice a clear change of its own resources.
+
+    Evidence of a symptom counts all judged series as chances. Where resources of one component changed clearly, only
+    what its callers see is asked, its own external series and those of its callers: as many chances fewer.
+    """
+    first = outcome.candidates[0].component
+    if first.internal < least:
+        return False
+    near = {first.name, *(name for name, called in seen.calls.items() if first.name in called)}
+    asked = [one for one in found.found if one.external and one.identity.component in near]
+    noticed = max((one.nats for one in asked), default=0.0)
+    return noticed >= LEAST and noticed + math.log(found.judged / max(len(asked), 1)) >= least
 
 
 def evidence_of(outcome: Outcome, against_chance: float) -> float:

@@ -85,6 +85,18 @@ def test_resources_that_nobody_notices_are_inconclusive() -> None:
     assert made.name(3) in verdict["reason"]
 
 
+@pytest.mark.parametrize(("slower", "times", "expected"), [(3, 1.5, ["service/s01"]), (6, 1.4, [])])
+def test_of_a_component_with_clear_internal_changes_its_callers_alone_are_asked(
+    slower: int, times: float, expected: list[str]
+) -> None:
+    """Latency of `s01`, whose processor is busy, has 5.3 nats over all series and counts; that of another, 6.3."""
+    made = application()
+    values = {name: table.copy() for name, table in made.values.items()}
+    values["cpu_usage_cores"][3, -15:] *= 6
+    values["request_latency_seconds"][slower, -15:] *= times
+    assert named(window_of(replace(made, values=values))) == expected
+
+
 def test_without_history_nothing_is_known() -> None:
     verdict = verdict_of(window_of(application("delay"), past=0))
     assert verdict["status"] == "inconclusive"
