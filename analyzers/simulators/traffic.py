@@ -11,6 +11,7 @@ and sizes are log-normal among clients. The numbers are our choice, not fitted t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,8 @@ class Plan:
     size_spread: float = 0.9
 
     def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.clients, self.seconds, self.rate, self.cv, self.size))):
+            raise ValueError("clients, seconds, rate, cv and size are finite numbers")
         if self.clients < 1 or self.seconds <= 0 or self.rate <= 0 or self.cv <= 0 or self.size < 1:
             raise ValueError("clients and size are at least 1; seconds, rate and cv are above 0")
         if self.rate * self.seconds > MOST_ARRIVALS:

@@ -50,3 +50,10 @@ def test_a_queue_of_one_server_is_that_of_the_recursion() -> None:
 def test_a_plan_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"at least 1|arrivals"):
         Plan(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["seconds", "rate", "cv", "size"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_plan_of_no_finite_number_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Plan(**{name: value})  # type: ignore[arg-type]
