@@ -191,9 +191,9 @@ def _check_signature(signer: str, payload: bytes, signature: bytes, key: str | N
             raise ValueError
         public = Ed25519PublicKey.from_public_bytes(base64.b64decode(raw, validate=True))
     except ValueError:
-        verb = "the file names" if key is None else "given is"
+        which = "in the file" if key is None else "given"
         raise InvalidEvidenceFileError(
-            f"the key {verb} is no public key; right: ed25519:BASE64 of 32 bytes"
+            f"the key {which} is no public key; right: ed25519:BASE64 of 32 bytes"
         ) from None
     try:
         public.verify(signature, _signed(PAYLOAD_TYPE, payload))

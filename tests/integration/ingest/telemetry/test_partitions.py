@@ -241,3 +241,32 @@ def test_a_large_upload_does_not_hold_back_the_log() -> None:
     watcher.join()
     assert len(ages) > 10
     assert max(ages) < took / 3, f"the log stood still for {max(ages):.2f} s of {took:.2f} s"
+
+
+def test_short_partitions_of_an_older_version_take_rows_and_are_dropped_by_retention(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    kind, hours = KINDS["change"], [1, 2, 9, 500, 700]
+    changes = Input("changes", (Reduction("n", "change", (), {"n": Count()}),))
+
+    def change(*hours_ago: float) -> None:
+        rows = [
+            {"time": NOW - timedelta(hours=ago), "change": f"CHG-{ago}", "kind": "deploy", "targets": []}
+            for ago in hours_ago
+        ]
+        receive(made("change", rows), Delivery("test", bytes(32), 1))
+
+    monkeypatch.setattr(tables, "SPARSE", timedelta(hours=1))
+    change(*hours)
+    short = existing(kind)
+    assert {end - start for start, end in short} == {3600}
+    monkeypatch.undo()
+    tables.forget()
+    between = [1.1, 3, 499, 501, 1500]
+    change(*between)
+    assert set(short) < set(existing(kind))
+    sums = read_window(changes, "default", NOW - timedelta(days=99), NOW)["n"]
+    assert sums.values["n"].sum() == len(hours) + len(between)
+    settings.TELEMETRY_RETENTION = settings.TELEMETRY_SPARSE_RETENTION = timedelta(days=1)
+    maintain(NOW + timedelta(days=62))
+    assert not set(short) & set(existing(kind))
