@@ -74,15 +74,15 @@ def _noticed(seen: Observed, found: Changes, outcome: Outcome, least: float) -> 
     """Whether callers of the first candidate notice a clear change of its own resources.
 
     Evidence of a symptom counts all judged series as chances. Where resources of one component changed clearly, only
-    what its callers see is asked, its own external series and those of its callers: as many chances fewer.
+    what its callers see counts, its own external series and those of its callers: as many chances fewer.
     """
     first = outcome.candidates[0].component
     if first.internal < least:
         return False
     near = {first.name, *(name for name, called in seen.calls.items() if first.name in called)}
-    asked = [one for one in found.found if one.external and one.identity.component in near]
-    noticed = max((one.nats for one in asked), default=0.0)
-    return noticed >= LEAST and noticed + math.log(found.judged / max(len(asked), 1)) >= least
+    external = [one for one in found.found if one.external and one.identity.component in near]
+    noticed = max((one.nats for one in external), default=0.0)
+    return noticed >= LEAST and noticed + math.log(found.judged / max(len(external), 1)) >= least
 
 
 def evidence_of(outcome: Outcome, against_chance: float) -> float:

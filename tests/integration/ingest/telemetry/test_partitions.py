@@ -246,11 +246,11 @@ def test_a_large_upload_does_not_hold_back_the_log() -> None:
 def test_short_partitions_of_an_older_version_take_rows_and_are_dropped_by_retention(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
-    kind, hours = KINDS["change"], [1, 2, 9, 500, 700]
+    kind, hours = KINDS["change"], (1.0, 2.0, 9.0, 500.0, 700.0)
     changes = Input("changes", (Reduction("n", "change", (), {"n": Count()}),))
 
     def change(*hours_ago: float) -> None:
-        rows = [
+        rows: list[Mapping[str, Any]] = [
             {"time": NOW - timedelta(hours=ago), "change": f"CHG-{ago}", "kind": "deploy", "targets": []}
             for ago in hours_ago
         ]
@@ -262,7 +262,7 @@ def test_short_partitions_of_an_older_version_take_rows_and_are_dropped_by_reten
     assert {end - start for start, end in short} == {3600}
     monkeypatch.undo()
     tables.forget()
-    between = [1.1, 3, 499, 501, 1500]
+    between = (1.1, 3.0, 499.0, 501.0, 1500.0)
     change(*between)
     assert set(short) < set(existing(kind))
     sums = read_window(changes, "default", NOW - timedelta(days=99), NOW)["n"]
