@@ -13,7 +13,7 @@ from ingest.db.database import is_away as database_is_away
 from ingest.db.database import is_lost as database_is_lost
 from ingest.db.server_watch import watch as watch_database
 from ingest.db.storage import ColdStorageError
-from ingest.log.append import StreamAppend, append, extend, retrying
+from ingest.log.append import NewStream, StreamAppend, append, begin, extend, retrying
 from ingest.log.configuration_events import record_configuration
 from ingest.log.copies import rebuild_copies, register_copy
 from ingest.log.leader import Leader
@@ -52,9 +52,11 @@ __all__ = [
     "InvalidTimestampError",
     "Leader",
     "LogIntegrityError",
+    "NewStream",
     "StreamAppend",
     "UnrecordableEventError",
     "append",
+    "begin",
     "check_heartbeats",
     "check_timestamp",
     "database_is_away",

@@ -19,7 +19,6 @@ from incidents.alerts import resolve
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.alerts import (
     MOST_HOPS,
-    STORM_INCIDENTS,
     STORM_SPAN,
     Explanation,
     IncidentReference,
@@ -52,12 +51,15 @@ from incidents.domain.values import NO_CAUSE
 from incidents.incident.models import IncidentRow, MemberAlert, SuppressedAlert, TimelineEntry
 from incidents.incident.projection import state_of
 from incidents.incident.repository import (
-    lock_key,
-    next_number,
-    open_incident_of,
-    open_incident_of_group,
+    IncidentCommand,
+    lock_keys,
+    locked_rows,
+    next_numbers,
+    open_incidents_of,
+    open_incidents_of_groups,
     record,
-    record_opening,
+    record_each,
+    record_openings,
     stream_of,
 )
 from incidents.incident.telemetry_horizon import known_until
@@ -216,7 +218,7 @@ def _move(
 def _name_the_rest(incident: str, context: Context) -> None:
     """Give a group that alerts left a title that tells no more of them than are in it."""
     group = state_of(IncidentRow.objects.get(pk=incident))
-    if _named_otherwise(group):
+    if _named_otherwise([group]):
         return
     members = MemberAlert.objects.filter(incident__pk=incident).values_list("alert", flat=True)
     components = alert_components([str(alert) for alert in members])
@@ -225,10 +227,13 @@ def _name_the_rest(incident: str, context: Context) -> None:
         record(incident, c.NameGroup(title, group.title), context)
 
 
-def _named_otherwise(group: Incident) -> bool:
-    """Whether a finding or a person says what the group is about."""
-    named = TimelineEntry.objects.filter(incident__pk=group.id, type="incident.title_set")
-    return bool(group.findings) or named.exclude(actor__startswith="system:").exists()
+def _named_otherwise(groups: Sequence[Incident]) -> set[str]:
+    """The ids of those of which a finding or a person says what they are about."""
+    named = TimelineEntry.objects.filter(
+        incident__pk__in=[one.id for one in groups], type="incident.title_set"
+    )
+    by_people = named.exclude(actor__startswith="system:").values_list("incident_id", flat=True)
+    return {one.id for one in groups if one.findings} | ({str(pk) for pk in by_people} if groups else set())
 
 
 def parts(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
@@ -337,6 +342,10 @@ class _Group:
     def integration(self) -> str:
         return self.alerts[0].integration
 
+    @property
+    def key(self) -> str:
+        return self.place.group_key or self.place.dedup_key
+
 
 class _Placing:
     """One part of a batch: every alert in it occurs once."""
@@ -366,35 +375,52 @@ class _Placing:
         self._holding.inhibition.observe(self._alerts)
         self._rest([alert for alert in self._alerts if not alert.fires])
         fires = [alert for alert in self._alerts if alert.fires]
-        for alert in fires:
-            member = self._members.get(alert.alert)
-            if member is not None and not member.resolved:
-                self._changed(str(member.incident_id), alert)
+        self._change([alert for alert in fires if not self._is_out(alert)])
         self._join([alert for alert in fires if self._is_out(alert)])
 
     def _is_out(self, alert: Reported) -> bool:
         member = self._members.get(alert.alert)
         return member is None or member.resolved
 
-    def _changed(self, incident: str, alert: Reported) -> None:
-        """A member that fires on says something new: it is acknowledged, or worse."""
-        if alert.change == "acknowledged":
-            row = IncidentRow.objects.get(pk=incident)
-            if row.alerts == 1 and row.state == "open":
-                record(incident, c.Acknowledge(), Context(f"key:{alert.integration}", self._context.cause))
-        elif alert.change == "severity":
-            record(incident, c.RaiseSeverity(alert.severity, alert.title), self._context)
+    def _incident_of(self, alert: Reported) -> str:
+        return str(self._members[alert.alert].incident_id)
+
+    def _change(self, alerts: Sequence[Reported]) -> None:
+        """Members that fire on say something new: they are acknowledged, or worse."""
+        acknowledged = {self._incident_of(alert) for alert in alerts if alert.change == "acknowledged"}
+        alone = IncidentRow.objects.filter(pk__in=acknowledged, alerts=1, state="open").values_list(
+            "pk", flat=True
+        )
+        to_acknowledge = set(map(str, alone)) if acknowledged else set[str]()
+        commands: list[IncidentCommand] = []
+        for alert in alerts:
+            incident = self._incident_of(alert)
+            if alert.change == "severity":
+                worse = c.RaiseSeverity(alert.severity, alert.title)
+                commands.append(IncidentCommand(incident, worse, self._context))
+            elif alert.change == "acknowledged" and incident in to_acknowledge:
+                sender = Context(f"key:{alert.integration}", self._context.cause)
+                commands.append(IncidentCommand(incident, c.Acknowledge(), sender))
+        record_each(commands)
+
+    def _record(
+        self, commands: Iterable[tuple[str, c.Command]], when: datetime | None = None
+    ) -> list[Incident]:
+        """The incidents after these commands on them; those on the same incident are carried out in order."""
+        recorded = record_each(
+            [IncidentCommand(id_, command, self._context) for id_, command in commands], when
+        )
+        return [one.incident for one in recorded]
 
     # Firing
     # ------------------------------------------------------------------------------------------------------
     def _join(self, alerts: Sequence[Reported]) -> None:
         """Alerts that belong to no open incident, or to one where they rested."""
         unsuppressed = self._unsuppressed(alerts)
-        back = [alert for alert in unsuppressed if alert.alert in self._members]
-        for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
-            members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
-            why = self._because("previously part of this incident")
-            self._resume(record(incident, c.JoinAlerts(members, why), self._context).incident, again)
+        back = _by([alert for alert in unsuppressed if alert.alert in self._members], self._incident_of)
+        why = self._because("previously part of this incident")
+        after = self._record((id_, c.JoinAlerts(_members_of(again, again=True), why)) for id_, again in back)
+        self._resume(zip(after, (again for _, again in back), strict=True))
         new = [alert for alert in unsuppressed if alert.alert not in self._members]
         self._join_groups(self._grouped(self._join_causes(new)))
 
@@ -416,13 +442,10 @@ class _Placing:
         blamed = IncidentRow.objects.filter(findings__gt=0).exclude(state="resolved").order_by("-number")
         incident_of = {name: pk for pk, cause in blamed.values_list("pk", "cause") for name in cause}
         symptoms = [alert for alert in alerts if alert.component in incident_of]
-        for component, group in _by(symptoms, lambda alert: str(alert.component)):
-            members = tuple(Member(one.alert, one.title, one.severity) for one in group)
-            record(
-                str(incident_of[component]),
-                c.JoinAlerts(members, self._because(symptom(component))),
-                self._context,
-            )
+        self._record(
+            (str(incident_of[name]), c.JoinAlerts(_members_of(group), self._because(symptom(name))))
+            for name, group in _by(symptoms, lambda alert: str(alert.component))
+        )
         return self._join_by_topology([alert for alert in alerts if alert.component not in incident_of])
 
     def _join_by_topology(self, alerts: Sequence[Reported]) -> list[Reported]:
@@ -437,8 +460,7 @@ class _Placing:
                 member = Member(alert.alert, alert.title, alert.severity)
                 how = replace(one.explanation, how=self._because(one.explanation.how))
                 symptoms.setdefault(one.blamed.incident.id, []).append(Symptom(member, how))
-        for incident, joined in symptoms.items():
-            record(incident, c.JoinSymptoms(tuple(joined)), self._context)
+        self._record((incident, c.JoinSymptoms(tuple(joined))) for incident, joined in symptoms.items())
         return [alert for alert in alerts if alert.component not in found]
 
     def _because(self, why: str) -> str:
@@ -451,8 +473,8 @@ class _Placing:
             routing = self._routings[alert.alert]
             found = place_of(alert, routing)
             place = replace(found, why=self._because(found.why))
-            key = place.group_key or place.dedup_key
-            groups.setdefault(key, _Group(place, routing, [])).alerts.append(alert)
+            group = _Group(place, routing, [])
+            groups.setdefault(group.key, group).alerts.append(alert)
         return list(groups.values())
 
     def _join_groups(self, groups: Sequence[_Group]) -> None:
@@ -460,105 +482,131 @@ class _Placing:
         they are.
         """
         opened = {name: _opened_recently(name, self._at) for name in {one.integration for one in groups}}
-        storms = {name for name, recent in opened.items() if len(recent) >= STORM_INCIDENTS}
-        without = self._without_incident([group for group in groups if group.integration in storms])
-        rest: dict[str, _Group] = {}
-        for group in groups:
-            if id(group) not in without and self._joined(group.place, group.alerts):
-                continue
+        alone: list[_Group] = []
+        storms: dict[str, _Group] = {}
+        for group in self._join_open(groups):
             team, recent = group.routing.team, opened[group.integration]
             place = place_without_incident(group.place, team, group.alerts, recent)
             if is_storm(place.dedup_key):
                 storm = _Group(replace(place, why=self._because(place.why)), group.routing, [])
-                rest.setdefault(place.dedup_key, storm).alerts.extend(group.alerts)
+                storms.setdefault(place.dedup_key, storm).alerts.extend(group.alerts)
             else:
-                self._open(group)
-        for storm in rest.values():
-            if not self._joined(storm.place, storm.alerts):
-                self._open(storm)
+                alone.append(group)
+        self._open([*alone, *self._join_open(list(storms.values()))])
 
-    def _without_incident(self, groups: Sequence[_Group]) -> set[int]:
-        """Groups, by `id`, that surely have no open incident: asked at once, because a storm may be 100,000 of them."""
-        if self._back is not None:
-            return set()
-        keys = [group.place.group_key or group.place.dedup_key for group in groups]
-        rows = IncidentRow.objects.filter(Q(dedup_key__in=keys) | Q(group_key__in=keys))
-        there = rows.exclude(state="resolved", merged_into=None).values_list("dedup_key", "group_key")
-        known = {key for both in there for key in both}
-        return {id(group) for group, key in zip(groups, keys, strict=True) if key not in known}
-
-    def _open(self, group: _Group) -> None:
-        number = next_number()
-        opening = c.OpenForAlerts(
-            self._new_id(group.place, number),
-            number,
-            group.routing,
-            group.place.opened_as(number),
-            tuple(group.alerts),
-            group.place.why,
-            group.place.group_key,
-            group.place.shared,
+    def _open(self, groups: Sequence[_Group]) -> None:
+        if not groups:
+            return
+        numbers = next_numbers(len(groups))
+        ids = self._new_ids(groups, numbers)
+        opened = record_openings(
+            [
+                c.OpenForAlerts(
+                    id_,
+                    number,
+                    group.routing,
+                    group.place.opened_as(number),
+                    tuple(group.alerts),
+                    group.place.why,
+                    group.place.group_key,
+                    group.place.shared,
+                )
+                for id_, number, group in zip(ids, numbers, groups, strict=True)
+            ],
+            self._context,
         )
-        opened = record_opening(opening, self._context)
-        self._put_to_sleep(opened.incident.id, group.alerts)
+        self._put_to_sleep({one.incident.id: group for one, group in zip(opened, groups, strict=True)})
 
-    def _new_id(self, place: Place, number: int) -> str:
-        """It follows from the first event, so that what is handled twice opens no two incidents; but an alert
+    def _new_ids(self, groups: Sequence[_Group], numbers: Sequence[int]) -> list[str]:
+        """They follow from the first event, so that what is handled twice opens no two incidents; but an alert
         that comes back may have opened one by the very same event, which is resolved by now."""
-        name = f"alerts:{place.dedup_key}:{self._events[0].id}"
-        id_ = uuid.uuid5(uuid.NAMESPACE_URL, name)
-        if IncidentRow.objects.filter(pk=id_).exists():
-            id_ = uuid.uuid5(uuid.NAMESPACE_URL, f"{name}:{number}")
-        return str(id_)
+        names = [f"alerts:{group.place.dedup_key}:{self._events[0].id}" for group in groups]
+        ids = [uuid.uuid5(uuid.NAMESPACE_URL, name) for name in names]
+        taken = set(IncidentRow.objects.filter(pk__in=ids).values_list("pk", flat=True))
+        return [
+            str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}:{number}") if id_ in taken else id_)
+            for id_, name, number in zip(ids, names, numbers, strict=True)
+        ]
 
-    def _put_to_sleep(self, incident: str, alerts: Sequence[Reported]) -> None:
+    def _put_to_sleep(self, opened: Mapping[str, _Group]) -> None:
         """An incident all of whose alerts are about planned work sleeps until the work is over."""
-        windows = [self._holding.quiet(alert.component, alert.labels) for alert in alerts]
-        sleeping = [one for one in windows if one is not None]
-        if sleeping and len(sleeping) == len(alerts):
-            last = max(sleeping, key=lambda one: one.span.ends_at)
-            until = min(last.span.ends_at, self._at + LONGEST_SNOOZE)
-            record(incident, c.Snooze(until, last.why[:LONGEST_REASON]), self._context, self._at)
+        asleep: list[tuple[str, c.Command]] = []
+        for id_, group in opened.items():
+            windows = [self._holding.quiet(alert.component, alert.labels) for alert in group.alerts]
+            sleeping = [one for one in windows if one is not None]
+            if sleeping and len(sleeping) == len(windows):
+                last = max(sleeping, key=lambda one: one.span.ends_at)
+                until = min(last.span.ends_at, self._at + LONGEST_SNOOZE)
+                asleep.append((id_, c.Snooze(until, last.why[:LONGEST_REASON])))
+        self._record(asleep, self._at)
 
-    def _joined(self, place: Place, alerts: Sequence[Reported]) -> bool:
-        """Whether there is an open incident of that place; the alerts are then its members."""
-        lock_key(place.group_key or place.dedup_key)
-        if place.group_key is None:
-            found = open_incident_of(place.dedup_key)
-        else:
-            since = None if place.window is None else self._at - place.window
-            found = open_incident_of_group(place.group_key, since)
-        if found is None and self._back is not None:
-            found = self._opened_again(place)
-        if found is None:
-            return False
-        members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
-        after = record(found, c.JoinAlerts(members, place.why), self._context).incident
-        self._name(after, len(members), place, alerts[0].integration)
-        self._resume(after, alerts)
-        return True
+    def _join_open(self, groups: Sequence[_Group]) -> list[_Group]:
+        """Joins those that have an open incident to it; returns the others."""
+        if not groups:
+            return []
+        lock_keys(group.key for group in groups)
+        incidents = self._open_incidents(groups)
+        joined = [(group, incidents[group.key]) for group in groups if group.key in incidents]
+        after = self._record(
+            (incident, c.JoinAlerts(_members_of(group.alerts), group.place.why)) for group, incident in joined
+        )
+        last: dict[str, tuple[Incident, list[_Group]]] = {}
+        for one, (group, _) in zip(after, joined, strict=True):
+            last[one.id] = (one, [*last.get(one.id, (one, []))[1], group])
+        self._name(list(last.values()))
+        self._resume(
+            (one, [alert for group in of_it for alert in group.alerts]) for one, of_it in last.values()
+        )
+        return [group for group in groups if group.key not in incidents]
 
-    def _resume(self, after: Incident, joined: Sequence[Reported]) -> None:
-        """Notify again about an incident that was suppressed for planned work or a silence, which do not cover all that
+    def _open_incidents(self, groups: Sequence[_Group]) -> dict[str, str]:
+        """By key of those that have an open incident, its id; it stays open until the transaction ends."""
+        found = self._found(groups)
+        while any(row.state == "resolved" for row in locked_rows(found.values()).values()):
+            found = self._found(groups)  # somebody resolved it between the look and the lock
+        if self._back is not None:
+            for group in groups:
+                if group.key not in found and (again := self._opened_again(group.place)) is not None:
+                    found[group.key] = again
+        return found
+
+    def _found(self, groups: Sequence[_Group]) -> dict[str, str]:
+        found = open_incidents_of(
+            [group.place.dedup_key for group in groups if group.place.group_key is None]
+        )
+        grouped = [group.place for group in groups if group.place.group_key is not None]
+        for window in {place.window for place in grouped}:
+            keys = [str(place.group_key) for place in grouped if place.window == window]
+            since = None if window is None else self._at - window
+            found |= open_incidents_of_groups(keys, since)
+        return found
+
+    def _resume(self, joined: Iterable[tuple[Incident, Sequence[Reported]]]) -> None:
+        """Notify again about incidents that were suppressed for planned work or a silence, which do not cover all that
         happens there any more."""
-        if after.snoozed_by == ACTOR and not all(self._holding.quiet(a.component, a.labels) for a in joined):
-            record(after.id, c.Undo("snooze"), self._context)
+        self._record(
+            (after.id, c.Undo("snooze"))
+            for after, alerts in joined
+            if after.snoozed_by == ACTOR
+            and not all(self._holding.quiet(alert.component, alert.labels) for alert in alerts)
+        )
 
-    def _name(self, group: Incident, joined: int, place: Place, integration: str) -> None:
+    def _name(self, joined: Sequence[tuple[Incident, Sequence[_Group]]]) -> None:
         """The title of a group says how large it has become, unless somebody gave it another one or a finding says what
         it is about.
         """
-        if at_least(group.alerts) == at_least(group.alerts - joined) or _named_otherwise(group):
-            return
-        members = MemberAlert.objects.filter(incident__pk=group.id).values_list("alert", flat=True)
-        ids = [str(alert) for alert in members]
-        components = alert_components(ids)
-        if is_storm(place.dedup_key):
-            title = storm_title(integration, group.alerts, components)
-        else:
-            titles = {one.title for one in alert_briefs(ids).values()}
-            title = group_title(place.shared, group.alerts, titles, components)
-        record(group.id, c.NameGroup(title, group.title), self._context)
+        grown = {
+            after.id: (after, groups[-1])
+            for after, groups in joined
+            if at_least(after.alerts) != at_least(after.alerts - sum(len(group.alerts) for group in groups))
+        }
+        named = _named_otherwise([after for after, _ in grown.values()])
+        ids: dict[str, list[str]] = {id_: [] for id_ in grown if id_ not in named}
+        members = MemberAlert.objects.filter(incident__pk__in=list(ids)).values_list("incident_id", "alert")
+        for pk, alert in members if ids else ():
+            ids[str(pk)].append(str(alert))
+        titles = ((_title(grown[id_][1], grown[id_][0], of_it), grown[id_][0]) for id_, of_it in ids.items())
+        self._record((after.id, c.NameGroup(title, after.title)) for title, after in titles)
 
     def _opened_again(self, place: Place) -> str | None:
         """The incident of that place that was resolved because all its alerts had left it."""
@@ -573,14 +621,29 @@ class _Placing:
     # ------------------------------------------------------------------------------------------------------
     def _rest(self, alerts: Sequence[Reported]) -> None:
         end_suppressions([alert.alert for alert in alerts], self._at)
-        members = [alert for alert in alerts if not self._is_out(alert)]
-        for incident, over in _by(members, lambda alert: str(self._members[alert.alert].incident_id)):
-            flapping = tuple(alert.alert for alert in over if is_flapping(alert.fired))
-            resolved = c.ResolveAlerts(tuple(alert.alert for alert in over), flapping)
-            after = record(incident, resolved, self._context).incident
-            if not after.firing and not after.flapping:
-                resolving = c.AutoResolve(LAST_TIME, known_until(after.region, self._at))
-                record(incident, resolving, self._context)
+        over = _by([alert for alert in alerts if not self._is_out(alert)], self._incident_of)
+        after = self._record((incident, _resolving(of_it)) for incident, of_it in over)
+        ended = [one for one in after if not one.firing and not one.flapping]
+        known = {region: known_until(region, self._at) for region in {one.region for one in ended}}
+        self._record((one.id, c.AutoResolve(LAST_TIME, known[one.region])) for one in ended)
+
+
+def _resolving(alerts: Sequence[Reported]) -> c.ResolveAlerts:
+    flapping = tuple(alert.alert for alert in alerts if is_flapping(alert.fired))
+    return c.ResolveAlerts(tuple(alert.alert for alert in alerts), flapping)
+
+
+def _members_of(alerts: Sequence[Reported], *, again: bool = False) -> tuple[Member, ...]:
+    return tuple(Member(one.alert, one.title, one.severity, again) for one in alerts)
+
+
+def _title(group: _Group, after: Incident, members: Sequence[str]) -> str:
+    if is_storm(group.place.dedup_key):
+        return storm_title(group.integration, after.alerts, alert_components(members))
+    briefs = alert_briefs(members).values()
+    titles = {one.title for one in briefs}
+    components = {one.component for one in briefs if one.component is not None}
+    return group_title(group.place.shared, after.alerts, titles, components)
 
 
 def _by(alerts: Iterable[Reported], key: Any) -> list[tuple[str, list[Reported]]]:

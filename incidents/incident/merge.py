@@ -19,7 +19,8 @@ from incidents.incident.repository import (
     IncidentNotFoundError,
     keep_reactor_out,
     loaded,
-    lock_key,
+    lock_keys,
+    locked_rows,
     record,
     refuse_second,
 )
@@ -74,11 +75,9 @@ class _Pair:
 
 def _locked(source: str, target: str) -> _Pair:
     """Both incidents as they stand, held until the transaction ends."""
-    lock_keys = IncidentRow.objects.filter(pk__in=[source, target]).order_by("dedup_key")
-    for key in lock_keys.values_list("dedup_key", flat=True):
-        lock_key(key)
-    rows = IncidentRow.objects.filter(pk__in=[source, target]).order_by("number").select_for_update()
-    found = {str(row.pk): loaded(row) for row in rows}
+    pair = IncidentRow.objects.filter(pk__in=[source, target])
+    lock_keys(pair.values_list("dedup_key", flat=True))
+    found = {id_: loaded(row) for id_, row in locked_rows([source, target]).items()}
     for id_ in (source, target):
         if id_ not in found:
             raise IncidentNotFoundError(f"no incident {id_}")

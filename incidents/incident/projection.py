@@ -421,10 +421,8 @@ def project_together(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> 
     _rows(changes)
     _timeline(changes)
     _evidence(changes)
-    for one in changes:
-        for event in one.events:
-            _finding(one.after.id, event)
-            _members(one.after.id, event)
+    _findings(changes)
+    _members(changes)
     _record_outcomes(changes)
     for part in parts():
         part.project(changes)
@@ -517,9 +515,13 @@ def _evidence(changes: Sequence[Change]) -> None:
     )
 
 
-def _finding(incident: str, event: Event) -> None:
-    if (row := placement_of(event)) is not None:
-        FindingPlacement.objects.create(incident_id=incident, **row)
+def _findings(changes: Sequence[Change]) -> None:
+    FindingPlacement.objects.bulk_create(
+        FindingPlacement(incident_id=change.after.id, **row)
+        for change in changes
+        for event in change.events
+        if (row := placement_of(event)) is not None
+    )
 
 
 def placement_of(event: Event) -> dict[str, Any] | None:
@@ -537,8 +539,16 @@ def placement_of(event: Event) -> dict[str, Any] | None:
 
 _JOIN = (
     "INSERT INTO incident_alert (incident_id, version, alert, resolved, at)"
-    " SELECT %s, %s, new_alert, false, %s FROM unnest(%s::uuid[]) WITH ORDINALITY AS new (new_alert, place)"
+    " SELECT new_incident, new_version, new_alert, false, new_at"
+    " FROM unnest(%s::uuid[], %s::integer[], %s::timestamptz[], %s::uuid[])"
+    " WITH ORDINALITY AS new (new_incident, new_version, new_at, new_alert, place)"
     " ORDER BY place ON CONFLICT (incident_id, alert) DO UPDATE SET resolved = false, at = EXCLUDED.at"
+)
+_REST = (
+    "UPDATE incident_alert SET resolved = true, at = new_at"
+    " FROM unnest(%s::uuid[], %s::integer[], %s::timestamptz[], %s::uuid[])"
+    " AS new (new_incident, new_version, new_at, new_alert)"
+    " WHERE incident_id = new_incident AND alert = new_alert"
 )
 
 
@@ -546,26 +556,46 @@ _JOINING = frozenset(
     {"incident.alerts_joined", "incident.symptoms_joined", "incident.merge_received", "incident.split_from"}
 )
 _LEAVING = frozenset({"incident.merge_undone", "incident.alerts_removed", "incident.alerts_moved"})
+_RESTING = "incident.alerts_resolved"
+_MOVING = _JOINING | _LEAVING | {_RESTING, "incident.merged", "incident.unmerged"}
 
 
-def _members(incident: str, event: Event) -> None:
+def _members(changes: Sequence[Change]) -> None:
+    """Of all incidents the first event about members, then the second ones: events of one kind in one statement."""
+    of_each = [
+        (change.after.id, iter([event for event in change.events if event.type in _MOVING]))
+        for change in changes
+    ]
+    while turn := [(id_, event) for id_, events in of_each if (event := next(events, None)) is not None]:
+        _move_together(_JOIN, [(id_, event) for id_, event in turn if event.type in _JOINING])
+        _move_together(_REST, [(id_, event) for id_, event in turn if event.type == _RESTING])
+        for id_, event in turn:
+            _move(id_, event)
+
+
+def _move_together(sql: str, turn: Sequence[tuple[str, Event]]) -> None:
     """In SQL: a storm's alerts join in events of hundreds; a model for each would cost several times that."""
-    if event.type in _JOINING:
+    moved = [
+        (id_, event.version, event.occurred_at, alert)
+        for id_, event in turn
+        for alert in event.body["alerts"]
+    ]
+    if moved:
         with connection.cursor() as cursor:
-            cursor.execute(_JOIN, (incident, event.version, event.occurred_at, event.body["alerts"]))
-        if event.type == "incident.split_from":
-            there = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["resolved"])
-            there.update(resolved=True)
+            cursor.execute(sql, [list(column) for column in zip(*moved, strict=True)])
+
+
+def _move(incident: str, event: Event) -> None:
+    """What few events do."""
+    members = MemberAlert.objects.filter(incident__pk=incident)
+    if event.type == "incident.split_from":
+        members.filter(alert__in=event.body["resolved"]).update(resolved=True)
     elif event.type == "incident.merged":
-        MemberAlert.objects.filter(incident__pk=incident).update(resolved=True, at=event.occurred_at)
-    elif event.type == "incident.unmerged":
-        back = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
-        back.update(resolved=False, at=event.occurred_at)
-    elif event.type in _LEAVING:
-        MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"]).delete()
-    elif event.type == "incident.alerts_resolved":
-        members = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
         members.update(resolved=True, at=event.occurred_at)
+    elif event.type == "incident.unmerged":
+        members.filter(alert__in=event.body["alerts"]).update(resolved=False, at=event.occurred_at)
+    elif event.type in _LEAVING:
+        members.filter(alert__in=event.body["alerts"]).delete()
 
 
 def _record_outcomes(changes: Sequence[Change]) -> None:

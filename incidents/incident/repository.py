@@ -7,10 +7,11 @@ and people are counted for Prometheus once the transaction has committed; rebuil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -29,7 +30,7 @@ from incidents.domain.incident.state import Incident
 from incidents.domain.values import InvalidValueError
 from incidents.incident.models import IncidentRow, PendingAutoAssign, TimelineEntry
 from incidents.incident.projection import Change, project_together, state_of
-from ingest.commands import StreamAppend, append, extend
+from ingest.commands import NewStream, StreamAppend, begin, extend
 from ingest.queries import Context, Event, Head, NewEvent, heads, now_utc, read_streams
 
 # Conflicts
@@ -147,6 +148,15 @@ class LockedCommand:
     """State of the row, where the caller has made it already."""
 
 
+@dataclass(frozen=True, slots=True)
+class IncidentCommand:
+    """A command on the incident of an id."""
+
+    incident: str
+    command: Command
+    context: Context
+
+
 def record(
     incident_id: str, command: Command, context: Context, when: datetime | None = None
 ) -> CommandResult:
@@ -155,10 +165,35 @@ def record(
     Raises IncidentNotFoundError, CommandRefusedError (ConcurrentChangeError where the asker had not seen what others
     did), StreamVersionError.
     """
-    row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
-    if row is None:
-        raise IncidentNotFoundError(f"no incident {incident_id}")
-    return record_on(row, command, context, when)
+    return record_each([IncidentCommand(incident_id, command, context)], when)[0]
+
+
+def record_each(commands: Sequence[IncidentCommand], when: datetime | None = None) -> list[CommandResult]:
+    """Each as `record` does it, those on the same incident in the order given: a few statements for all first commands
+    of an incident, a few for all second ones.
+
+    Raises, and the transaction is lost, where one of them does.
+    """
+    results: dict[int, CommandResult] = {}
+    waiting = dict(enumerate(commands))
+    while waiting:
+        first: dict[str, int] = {}
+        for place, one in waiting.items():
+            first.setdefault(one.incident, place)
+        turn = [(place, waiting.pop(place)) for place in first.values()]
+        rows = locked_rows(first)
+        if missing := first.keys() - rows.keys():
+            raise IncidentNotFoundError(f"no incident {min(missing)}")
+        locked = [LockedCommand(rows[one.incident], one.command, one.context) for _, one in turn]
+        for (place, _), recorded in zip(turn, record_together(locked, when), strict=True):
+            results[place] = recorded
+    return [results[place] for place in range(len(commands))]
+
+
+def locked_rows(ids: Iterable[str]) -> dict[str, IncidentRow]:
+    """By id the rows that there are, locked in the order of their numbers until the transaction ends."""
+    rows = IncidentRow.objects.select_for_update().filter(pk__in=set(ids)).order_by("number")
+    return {str(row.pk): row for row in rows}
 
 
 def record_on(
@@ -235,19 +270,34 @@ def _decided(state: Incident, command: Command, context: Context, now: datetime)
     return events
 
 
-def record_opening(
-    command: Open | OpenForFinding | OpenForAlerts | OpenSplitOff,
-    context: Context,
-    when: datetime | None = None,
-) -> CommandResult:
-    """Opens an incident. The caller holds the dedup key (`lock_key`) and has seen no open incident of it."""
-    stream = stream_of(command.id)
-    events = append(stream, decide(None, command, when or now_utc()), Head.NEW, context)
-    (change,) = _projected([(None, events)])
+Opening = Open | OpenForFinding | OpenForAlerts | OpenSplitOff
+
+
+def record_opening(command: Opening, context: Context, when: datetime | None = None) -> CommandResult:
+    """Opens an incident. The caller holds the dedup key (`lock_keys`) and has seen no open incident of it."""
+    return record_openings([command], context, when)[0]
+
+
+def record_openings(
+    commands: Sequence[Opening], context: Context, when: datetime | None = None
+) -> list[CommandResult]:
+    """Each as `record_opening` does it, in the order given: a few statements for all of them."""
+    now = when or now_utc()
+    new = [NewStream(stream_of(one.id), decide(None, one, now), context) for one in commands]
+    recorded = iter(begin(new))
+    changes = _projected([(None, list(islice(recorded, len(one.events)))) for one in new])
     # Descriptions of the past stay where they were.
-    if when is None and not isinstance(command, OpenSplitOff) and command.routing.follow_suggestion:
-        PendingAutoAssign.objects.create(incident=command.id, route=command.routing.path[-1])
-    return CommandResult(change.after, str(events[-1].position), tuple(events))
+    following = [
+        PendingAutoAssign(incident=one.id, route=one.routing.path[-1])
+        for one in commands
+        if when is None and not isinstance(one, OpenSplitOff) and one.routing.follow_suggestion
+    ]
+    if following:
+        PendingAutoAssign.objects.bulk_create(following)
+    return [
+        CommandResult(change.after, str(change.events[-1].position), tuple(change.events))
+        for change in changes
+    ]
 
 
 def _projected(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[Change]:
@@ -259,21 +309,40 @@ def _projected(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[C
 
 def open_incident_of(dedup_key: str) -> str | None:
     """The incident that reports and alerts of this key join: the open one, or the one that it was merged into."""
-    return _open_among(IncidentRow.objects.filter(dedup_key=dedup_key))
+    return open_incidents_of([dedup_key]).get(dedup_key)
 
 
-def open_incident_of_group(group_key: str, since: datetime | None) -> str | None:
-    """The same of a group of alerts, among its incidents that were opened after `since` (None: ever)."""
-    of_group = IncidentRow.objects.filter(group_key=group_key)
-    return _open_among(of_group if since is None else of_group.filter(opened_at__gt=since))
+def open_incidents_of(dedup_keys: Collection[str]) -> dict[str, str]:
+    """The same by dedup key, of those that have one."""
+    return _open_among(IncidentRow.objects.all(), "dedup_key", dedup_keys)
 
 
-def _open_among(rows: QuerySet[IncidentRow]) -> str | None:
-    newest = rows.order_by("-number").only("state", "merged_into")
-    found = newest.exclude(state="resolved").first() or newest.first()
-    while found is not None and found.merged_into is not None:
+def open_incidents_of_groups(group_keys: Collection[str], since: datetime | None) -> dict[str, str]:
+    """The same by group of alerts, among its incidents that were opened after `since` (None: ever)."""
+    rows = IncidentRow.objects.all() if since is None else IncidentRow.objects.filter(opened_at__gt=since)
+    return _open_among(rows, "group_key", group_keys)
+
+
+def _open_among(rows: QuerySet[IncidentRow], key: str, wanted: Collection[str]) -> dict[str, str]:
+    def of(names: Iterable[str]) -> QuerySet[IncidentRow]:
+        return rows.filter(**{f"{key}__in": list(names)}).order_by(key, "-number").distinct(key)
+
+    unresolved = of(wanted).exclude(state="resolved").values_list(key, "pk") if wanted else ()
+    found = {name: str(pk) for name, pk in unresolved}
+    if missing := set(wanted) - found.keys():
+        merged = list(of(missing).filter(merged_into__isnull=False).values_list(key, flat=True))
+        # Only of these, which are few: no index leads to the newest incident of a dedup key where it is resolved.
+        for name, into in of(merged).values_list(key, "merged_into") if merged else ():
+            if into is not None and (one := _open_after_merges(into)) is not None:
+                found[name] = one
+    return found
+
+
+def _open_after_merges(id_: UUID) -> str | None:
+    found = IncidentRow.objects.only("state", "merged_into").get(pk=id_)
+    while found.merged_into is not None:
         found = IncidentRow.objects.only("state", "merged_into").get(pk=found.merged_into)
-    return None if found is None or found.state == "resolved" else str(found.pk)
+    return None if found.state == "resolved" else str(found.pk)
 
 
 def refuse_second(row: IncidentRow) -> None:
@@ -292,18 +361,29 @@ def keep_reactor_out() -> None:
 
 
 def next_number() -> int:
+    return next_numbers(1)[0]
+
+
+def next_numbers(count: int) -> list[int]:
     """Numbers rise and are never given twice; an opening that is rolled back leaves a gap."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT nextval('incident_number')")
-        return int(cursor.fetchone()[0])
+        cursor.execute("SELECT nextval('incident_number') FROM generate_series(1, %s)", (count,))
+        return [int(number) for (number,) in cursor.fetchall()]
 
 
 def lock_key(dedup_key: str) -> None:
-    """Makes reports of the same key wait for each other until the transaction ends.
+    lock_keys([dedup_key])
+
+
+def lock_keys(dedup_keys: Iterable[str]) -> None:
+    """Makes reports of the same keys wait for each other until the transaction ends. The keys are taken in one order,
+    so that two that want several do not wait for each other for ever.
 
     Without it the partial unique index would refuse the second opening, at the price of a rolled-back number.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"incident key {dedup_key}",)
+            "SELECT pg_advisory_xact_lock(hashtextextended('incident key ' || key, 0))"
+            " FROM unnest(%s::text[]) AS wanted (key)",
+            (sorted(set(dedup_keys)),),
         )
