@@ -518,7 +518,7 @@ class _Placing:
         self._put_to_sleep({one.incident.id: group for one, group in zip(opened, groups, strict=True)})
 
     def _new_ids(self, groups: Sequence[_Group], numbers: Sequence[int]) -> list[str]:
-        """They follow from the first event, so that what is handled twice opens no two incidents; but an alert
+        """Ids that follow from the first event, so that what is handled twice opens no two incidents; but an alert
         that comes back may have opened one by the very same event, which is resolved by now."""
         names = [f"alerts:{group.place.dedup_key}:{self._events[0].id}" for group in groups]
         ids = [uuid.uuid5(uuid.NAMESPACE_URL, name) for name in names]
@@ -560,7 +560,7 @@ class _Placing:
         return [group for group in groups if group.key not in incidents]
 
     def _open_incidents(self, groups: Sequence[_Group]) -> dict[str, str]:
-        """By key of those that have an open incident, its id; it stays open until the transaction ends."""
+        """Id of the open incident of each group that has one, by key; it stays open until the transaction ends."""
         found = self._found(groups)
         while any(row.state == "resolved" for row in locked_rows(found.values()).values()):
             found = self._found(groups)  # somebody resolved it between the look and the lock

@@ -561,7 +561,7 @@ _MOVING = _JOINING | _LEAVING | {_RESTING, "incident.merged", "incident.unmerged
 
 
 def _members(changes: Sequence[Change]) -> None:
-    """Of all incidents the first event about members, then the second ones: events of one kind in one statement."""
+    """Write the first event about members of each incident, then the second ones: one statement for each kind."""
     of_each = [
         (change.after.id, iter([event for event in change.events if event.type in _MOVING]))
         for change in changes
@@ -586,7 +586,7 @@ def _move_together(sql: str, turn: Sequence[tuple[str, Event]]) -> None:
 
 
 def _move(incident: str, event: Event) -> None:
-    """What few events do."""
+    """Write what few events change."""
     members = MemberAlert.objects.filter(incident__pk=incident)
     if event.type == "incident.split_from":
         members.filter(alert__in=event.body["resolved"]).update(resolved=True)
