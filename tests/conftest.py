@@ -5,17 +5,14 @@ from __future__ import annotations
 import gc
 import shutil
 import signal
-import time
-import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import takewhile
-from typing import Any
 
 import psycopg2
 import pytest
 from django.conf import settings
-from django.db import connection, connections
+from django.db import connections
 from django.test.utils import setup_databases
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -23,6 +20,7 @@ from psycopg2.extensions import cursor as Cursor
 from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, start_broker, start_postgres, stop
+from tests.databases import Databases
 from tests.settings import HOME_OF_TESTS
 
 # No test fails because the machine is busy: how long an example takes is not what properties are about.
@@ -153,54 +151,20 @@ def administrator(postgres: Home) -> Iterator[Cursor]:
         yield session.cursor()
 
 
-@contextmanager
-def cloned_database(postgres: Home, blocker: DjangoDbBlocker, administrator: Cursor) -> Iterator[str]:
-    """A database cloned from the migrated one, in which transactions really commit: its URL. Dropped afterwards."""
-    template, name = str(settings.DATABASES["default"]["NAME"]), f"t_{uuid.uuid4().hex[:12]}"
-    with blocker.unblock():
-        connections.close_all()
-        _expect_no_session(administrator, template)
-        administrator.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
-        connection.settings_dict["NAME"] = name
-        with connection.cursor() as cursor:
-            # Sequences do not roll back: tests with `db` leave the template's further on.
-            cursor.execute("ALTER SEQUENCE incident_number RESTART")
-        try:
-            yield f"postgresql://dossier@/{name}?host={postgres.run}"
-        finally:
-            connections.close_all()
-            connection.settings_dict["NAME"] = template
-            _wait_for_sessions(administrator, name, patience=0.1)
-            administrator.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+@pytest.fixture(scope="session")
+def databases(
+    django_db_setup: None,  # noqa: ARG001  makes what is cloned
+    administrator: Cursor,
+    postgres: Home,
+) -> Databases:
+    """The databases of this worker, cloned from the migrated one."""
+    return Databases(administrator, str(postgres.run), str(settings.DATABASES["default"]["NAME"]))
 
 
 @pytest.fixture
-def log_database(
-    django_db_setup: None,  # noqa: ARG001  makes what is cloned
-    django_db_blocker: DjangoDbBlocker,
-    administrator: Cursor,
-    postgres: Home,
-) -> Iterator[str]:
+def log_database(databases: Databases, django_db_blocker: DjangoDbBlocker, postgres: Home) -> Iterator[str]:
     """Followers and the log's trigger work as they do in production, which neither a wrapping transaction nor a flush
-    between tests would allow. Threads and processes may connect.
+    between tests would allow. Threads and processes may connect: its URL.
     """
-    with cloned_database(postgres, django_db_blocker, administrator) as url:
-        yield url
-
-
-def _expect_no_session(administrator: Cursor, template: str) -> None:
-    """A thread that outlives its test connects to the template next, which then cannot be cloned: say whose it is."""
-    left = _wait_for_sessions(administrator, template, patience=5)
-    assert not left, f"an earlier test left a thread with a session: {left}"
-
-
-def _wait_for_sessions(administrator: Cursor, name: str, *, patience: float) -> list[tuple[Any, ...]]:
-    """The sessions of a database that did not end in time. One that is just ending delays a DROP by 100 ms."""
-    query = "SELECT application_name, query FROM pg_stat_activity WHERE datname = %s"
-    deadline = time.monotonic() + patience
-    while True:
-        administrator.execute(query, [name])
-        left = administrator.fetchall()
-        if not left or time.monotonic() > deadline:
-            return left
-        time.sleep(0.002)
+    with django_db_blocker.unblock(), databases.one() as name:
+        yield f"postgresql://dossier@/{name}?host={postgres.run}"

@@ -11,7 +11,7 @@ MEMORY, NEEDED = Path("/dev/shm"), 3 * 2**30
 
 
 def _place() -> Path:
-    """Memory where there is enough: a database is cloned for every test, and a disk takes ten times as long."""
+    """Memory where there is enough: databases are cloned for the tests, and a disk takes ten times as long."""
     in_memory = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > NEEDED
     return MEMORY if in_memory else Path(tempfile.gettempdir())
 
@@ -27,6 +27,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 from deploy.settings import *  # noqa: E402, F403
 
+DATABASES["default"]["ENGINE"] = "tests.postgres"  # noqa: F405
 SECRET_KEY, SECRET_KEY_IS_STORED = "tests", True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]

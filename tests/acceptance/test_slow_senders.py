@@ -13,13 +13,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from psycopg2.extensions import cursor as Cursor
 from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home
 from ingest.api import keys
 from tests.acceptance.web import Web
-from tests.conftest import cloned_database
+from tests.databases import Databases
 
 CONNECTIONS = 60
 PATIENCE = 60  # seconds; without the gateway nothing answers for as long as the bytes trickle
@@ -27,16 +26,17 @@ PATIENCE = 60  # seconds; without the gateway nothing answers for as long as the
 
 @pytest.fixture(scope="module")
 def web(
-    django_db_setup: None,  # noqa: ARG001
+    databases: Databases,
     django_db_blocker: DjangoDbBlocker,
-    administrator: Cursor,
     postgres: Home,
     broker: str,  # noqa: ARG001
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Web]:
     """Two processes for all tests here: none asks what another one sent."""
-    with cloned_database(postgres, django_db_blocker, administrator) as url:
-        web = Web(url, tmp_path_factory.mktemp("web") / "web.log", 2)
+    with django_db_blocker.unblock(), databases.one() as name:
+        web = Web(
+            f"postgresql://dossier@/{name}?host={postgres.run}", tmp_path_factory.mktemp("web") / "web.log", 2
+        )
         web.start()
         yield web
         web.close()

@@ -26,8 +26,9 @@ from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, stop
 from tests.browser.chromium import FLAGS, chromium
-from tests.browser.snapshot import Snapshot
+from tests.databases import transaction
 from tests.places import ROOT
+from tests.snapshot import Snapshot
 
 PASSWORD = "correct horse battery staple"
 START = 180  # seconds
@@ -116,15 +117,20 @@ def database(shared_database: str, django_db_blocker: DjangoDbBlocker) -> Iterat
 def signed_in_only(signed_in: BrowserContext, shared_database: str, postgres: Home) -> Snapshot:
     """The database when Alice has signed in, and nothing else has happened."""
     del signed_in
-    return Snapshot(str(postgres.run), shared_database)
+    with transaction(str(postgres.run), shared_database) as cursor:
+        return Snapshot(cursor)
 
 
 @pytest.fixture(autouse=True)
-def left_as_found(signed_in_only: Snapshot, signed_in: BrowserContext) -> Iterator[None]:
+def left_as_found(
+    signed_in_only: Snapshot, signed_in: BrowserContext, shared_database: str, postgres: Home
+) -> Iterator[None]:
     """No test leaves anything to the next one: no row, no fold of an incident page."""
     yield
     signed_in.clear_cookies(name="folds")
-    signed_in_only.restore()
+    # Sequences go on: no number is given twice, so that caches of the servers stay right.
+    with transaction(str(postgres.run), shared_database) as cursor:
+        signed_in_only.restore_rows(cursor)
 
 
 @pytest.fixture(scope="session")
@@ -192,7 +198,8 @@ def signed_in(
 ) -> Iterator[BrowserContext]:
     """Alice's browser profile, after she has signed in by the form."""
     address, _ = served
-    before = Snapshot(str(postgres.run), shared_database)
+    with transaction(str(postgres.run), shared_database) as cursor:
+        before = Snapshot(cursor)
     for name in ("alice", "bob"):
         hashed = PBKDF2PasswordHasher().encode(PASSWORD, "salt", 1000)
         get_user_model().objects.update_or_create(
@@ -205,7 +212,8 @@ def signed_in(
     page.close()
     yield context
     context.close()
-    before.restore()
+    with transaction(str(postgres.run), shared_database) as cursor:
+        before.restore_rows(cursor)
     # Beside Playwright's event loop Django keeps connections of its own; none may outlive the database.
     connections.close_all()
 

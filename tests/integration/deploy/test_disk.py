@@ -64,7 +64,7 @@ def small_disk(
         tables, owner = place / "tables", home.postgres.stat()
         tables.mkdir()
         os.chown(tables, owner.st_uid, owner.st_gid)
-        name, space = connection.settings_dict["NAME"], f"small_{uuid.uuid4().hex[:8]}"
+        name, space = connection.get_connection_params()["dbname"], f"small_{uuid.uuid4().hex[:8]}"
         with django_db_blocker.unblock():
             connections.close_all()
         administer(home, f"CREATE TABLESPACE {space} LOCATION '{tables}'")

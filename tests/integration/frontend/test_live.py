@@ -115,7 +115,7 @@ def test_nothing_between_a_page_and_its_stream_is_missed(port: int) -> None:
 def test_who_listens_is_sent_to_the_pages_while_the_database_is_away(
     port: int, administrator: Cursor
 ) -> None:
-    stream, rendered, name = listen(port), str(watermark()), connection.settings_dict["NAME"]
+    stream, rendered, name = listen(port), str(watermark()), connection.get_connection_params()["dbname"]
     connection.close()
     administrator.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
     try:

@@ -1,0 +1,1 @@
+"""Dossier's Postgres backend as tests use it."""
