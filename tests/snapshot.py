@@ -19,6 +19,8 @@ SELECT relname, relkind::text, relnatts::text, relchecks::text FROM pg_class
  WHERE relnamespace = 'public'::regnamespace
 UNION ALL SELECT proname, prosrc, '', '' FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 UNION ALL SELECT tgrelid::regclass::text, tgname, tgenabled::text, '' FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL SELECT 'settings', setconfig::text, '', '' FROM pg_db_role_setting
+ WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
 _ALWAYS = "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgenabled = 'A' AND NOT tgisinternal"

@@ -84,6 +84,7 @@ def test_a_session_that_a_test_leaves_is_ended_and_its_locks_are_free(databases:
     "change",
     [
         "ALTER TABLE teams_team ADD extra int",
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET work_mem = ''1MB''', current_database()); END $$",
         "ALTER TABLE log_event DISABLE TRIGGER log_event_append_only",
         "CREATE OR REPLACE FUNCTION log_refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
     ],

@@ -17,7 +17,6 @@ import psycopg2
 import pytest
 from django.db import connection, transaction
 
-from ingest.db import database
 from ingest.log import append, read, types
 from ingest.log.read import Follower, run_once
 from ingest.log.types import Context, Event, EventType, NewEvent, Position, register
@@ -266,8 +265,9 @@ def test_nothing_above_an_open_writing_transaction_is_read(log_database: str) ->
 
 
 def test_a_transaction_that_somebody_forgot_ends_also_where_the_server_lets_it_be() -> None:
+    name = connection.get_connection_params()["dbname"]
     with connection.cursor() as cursor:
-        cursor.execute(f"ALTER DATABASE {database.name()} SET idle_in_transaction_session_timeout = 0")
+        cursor.execute(f"ALTER DATABASE {name} SET idle_in_transaction_session_timeout = 0")
     connection.close()
     with connection.cursor() as cursor:
         cursor.execute("SHOW idle_in_transaction_session_timeout")
