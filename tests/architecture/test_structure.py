@@ -70,6 +70,7 @@ SHORT_FILES = {
     "incidents/domain/csv.py": "one guard for every CSV that leaves",
     "incidents/domain/incident/flapping.py": "the rule of flap detection, which two packages apply",
     "incidents/incident/telemetry_horizon.py": "keeps the analyzers out of the repository",
+    "incidents/worker/memory.py": "no Django, so that its test is a process of its own",
     "incidents/security/refusals.py": "one way onto the audit for what four packages refuse",
     "ingest/api/redact.py": "imports nothing: loggers use it before Django is there",
     "ingest/telemetry/management/commands/shard_telemetry.py": "a command is a file of its own",

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from incidents.notifications.dispatcher import run
 from incidents.notifications.key import WrongKeyError
+from incidents.worker.memory import share_pools
 from incidents.worker.sweeps import registered_sweeps
 from ingest.commands import heartbeat, watch_database
 
@@ -20,6 +21,7 @@ class Command(BaseCommand):
     help = "Send notifications and run timers until SIGTERM or SIGINT."
 
     def handle(self, **options: object) -> None:
+        share_pools()
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
