@@ -39,7 +39,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     if params["method"] == "published":
         found = published.differ(found_roles, params)
     else:
-        found = differential.differ(found_roles, params, placed)
+        found = differential.differ(found_roles, params, placed, past=past)
     causes = differential.common(found_roles, past, params)
     assumptions = _checked(found_roles, past, found, float(params["least_share"]))
     figures, shown = _measures(found_roles, found, causes), show.pieces(found_roles, found, causes, placed)

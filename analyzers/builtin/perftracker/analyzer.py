@@ -64,7 +64,7 @@ HISTORY = 4
 
 ANALYZER = Analyzer(
     name="perftracker",
-    version="1.6.0",
+    version="1.7.0",
     title="Names the function and the worker that slow a training job, from function profiles",
     inputs=(
         Input("profile_and_topology", (PROFILES, PLACES)),

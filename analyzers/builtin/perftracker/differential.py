@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -38,6 +38,9 @@ _MOST_GROUPS = 120
 _LOOKED_AT = 3.5
 """Robust deviations from which on a function's tails are learnt."""
 NAMED = 4.0
+_AGAIN, _RECENT = 0.5, 2
+"""Share of `NAMED` that is enough for a worker whom one of so many profiles before named for the same function: no
+search over workers and functions chose it."""
 _MOST_NATS = 60.0
 _CENTRAL = 0.95
 _ODD, _MOST_ODD = 5.0, 0.03
@@ -132,8 +135,10 @@ def differ(
     params: Params,
     placed: Mapping[str, str] = MappingProxyType({}),
     named: float = NAMED,
+    past: Sequence[Sequence[Role]] = (),
 ) -> Found:
-    """The workers that differ, over all roles; `placed` is the node of each worker whose node is known."""
+    """The workers that differ, over all roles; `placed` is the node of each worker whose node is known, `past` are
+    the roles of earlier profiles, oldest first."""
     apart, groups = list[Apart](), list[tuple[Role, int, int]]()
     judged = [(role, _relevant(role, float(params["least_share"]))) for role in all_roles]
     tests = sum(int(relevant.sum() + 1) * len(role.workers) for role, relevant in judged)
@@ -158,9 +163,29 @@ def differ(
     for one in sorted(apart, key=_order):
         best.setdefault(one.component, one)
     ranked = sorted(best.values(), key=_order)
-    sure = [one for one in ranked if one.nats >= named and not _follows(one, ranked)]
-    rest = [one for one in ranked if one not in sure]
+    able = [one for one in ranked if one.nats >= _AGAIN * named and not _follows(one, ranked)]
+    doubtful = [
+        one for one in able if one.nats < named and not _alike(one, all_roles, float(params["most_apart"]))
+    ]
+    again = _again(doubtful, past[-_RECENT:], params, placed)
+    sure = [replace(one, nats=max(named, one.nats)) for one in able if one.nats >= named or one in again]
+    components = {one.component for one in sure}
+    rest = [one for one in ranked if one.component not in components]
     return Found(tuple(sure), tuple(rest), tuple(groups))
+
+
+def _again(
+    doubtful: Sequence[Apart], past: Sequence[Sequence[Role]], params: Params, placed: Mapping[str, str]
+) -> list[Apart]:
+    """Those whom an earlier profile names for the same function, or for any use of the link."""
+
+    def what(one: Apart) -> tuple[str, str]:
+        return one.component, one.cls if one.cls == "collective" else one.name
+
+    before = set[tuple[str, str]]()
+    for some in reversed(past if doubtful else ()):
+        before |= {what(one) for one in differ(some, params, placed).apart}
+    return [one for one in doubtful if what(one) in before]
 
 
 def _order(one: Apart) -> tuple[float, str, str]:
@@ -175,31 +200,46 @@ def _follows(one: Apart, ranked: Sequence[Apart]) -> bool:
 
 
 def _relevant(role: Role, least: float) -> Mask:
-    """Functions that take enough of the critical path on some worker, or on most; of Python less is enough."""
-    beta = role.values[BETA]
-    top = np.nanmax(beta, axis=1)
-    return np.asarray(top >= np.where(_classes(role) == "python", min(least, _PYTHON), least))
+    """Functions that take enough of the critical path on some worker for a slower resource to matter."""
+    return np.asarray(np.nanmax(role.values[BETA], axis=1) >= _SLOWER * least)
 
 
 def _alike(one: Apart, all_roles: Sequence[Role], most: float) -> int:
     """Number of workers that differ half as much in the component in which this one differs most, if they are too
-    many: of its role, or of all roles of its job; else 0."""
+    many: of its role, or of all roles of its job; else 0. In a collective only those count whose use of the link over
+    all collectives is as low: a cause that they share shows in all of them, chance in one."""
     off = [math.log(max(ratio, _LEAST)) for ratio in one.ratios]
     leading = max((BETA, MU) if one.cls != "python" else (BETA,), key=lambda component: abs(off[component]))
+    linked = float(_link_use(one.role)[one.worker]) if one.cls == "collective" else 0.0
     total, workers = 0, 0
     for role in all_roles:
         if role.job != one.role.job or one.name not in role.functions:
             continue
-        alike = len(_like(role, role.functions.index(one.name), leading, off[leading], chance=True))
-        if role is one.role and alike > max(1, most * len(role.workers)):
-            return alike
-        total, workers = total + alike, workers + len(role.workers)
+        like = _like(role, role.functions.index(one.name), leading, off[leading], chance=True)
+        if linked < 0:
+            like = like[_link_use(role)[like] <= _SAME * linked]
+        if role is one.role and len(like) > max(1, most * len(role.workers)):
+            return len(like)
+        total, workers = total + len(like), workers + len(role.workers)
     return total if total > max(1, most * workers) else 0
 
 
-def _like(role: Role, function: int, component: int, off: float, *, chance: bool = False) -> list[str]:
-    """Workers of a role that differ from its median by `_SAME` of `off`, a logarithm, or more to the same side; with
-    `chance` also by more than the scatter of the better half explains, unless by `_ALIKE` of `off`."""
+def _link_use(role: Role) -> Floats:
+    """Logarithm of the use of the link over that of the role, mean over collectives; shape (workers,)."""
+    medians = role.medians()
+    return np.asarray(_pooled(_logs(role, medians)[:, _links(role, medians)])[MU, 0])
+
+
+def _links(role: Role, medians: Floats) -> NDArray[np.int64]:
+    """Collectives that take enough of the path to show how well a worker uses its link."""
+    return np.flatnonzero((_classes(role) == "collective") & (medians[BETA] >= _LINK))
+
+
+def _like(
+    role: Role, function: int, component: int, off: float, *, chance: bool = False
+) -> NDArray[np.int64]:
+    """Places of workers of a role that differ from its median by `_SAME` of `off`, a logarithm, or more to the same
+    side; with `chance` also by more than the scatter of the better half explains, unless by `_ALIKE` of `off`."""
     row = role.values[component, function]
     logs = np.sign(off) * np.log(np.maximum(row / max(float(np.nanmedian(row)), 1e-9), _LEAST))
     least = _SAME * abs(off)
@@ -207,7 +247,7 @@ def _like(role: Role, function: int, component: int, off: float, *, chance: bool
         better = logs[logs <= 0]
         width = float(np.median(np.abs(better - np.median(better)))) / _HALF_NORMAL
         least = max(least, min(_LOOKED_AT * width, _ALIKE * abs(off)))
-    return [role.workers[at] for at in np.flatnonzero(logs >= least).tolist()]
+    return np.flatnonzero(logs >= least)
 
 
 def _hosts(
@@ -230,15 +270,15 @@ def _hosts(
         name, farthest = role.functions[function], float(np.nanmax(logs[BETA, function]))
         if role.classes[function] not in _HOST_CLASSES or farthest <= math.log1p(least_change):
             continue
-        alike = _like(role, function, BETA, farthest)
+        members = _like(role, function, BETA, farthest)
+        alike = [role.workers[at] for at in members.tolist()]
         host = _host(role, alike, placed)
         if host is None or any(
-            _like(other, other.functions.index(name), BETA, farthest)
+            len(_like(other, other.functions.index(name), BETA, farthest))
             for other in all_roles
             if other is not role and other.job == role.job and name in other.functions
         ):
             continue
-        members = np.array([role.workers.index(worker) for worker in alike])
         middle = int(members[np.argsort(role.values[BETA, function, members])[len(members) // 2]])
         candidates.append((function, host, alike, members, middle))
     if not candidates:
@@ -311,7 +351,7 @@ def _beyond(role: Role, function: int) -> Floats:
 def _of_role(role: Role, relevant: Mask, tests: int, params: Params) -> list[Apart]:
     least_change, least_share = float(params["least_change"]), float(params["least_share"])
     medians = role.medians()
-    links = np.flatnonzero((_classes(role) == "collective") & (medians[BETA] >= _LINK))
+    links = _links(role, medians)
     logs, classes = _logs(role, medians), role.classes
     if len(links) > 1:
         logs, classes = np.concatenate([logs, _pooled(logs[:, links])], axis=1), (*classes, "collective")

@@ -219,3 +219,34 @@ def test_the_node_of_a_worker_stands_in_the_path_and_in_the_evidence() -> None:
     (blamed,) = [piece for piece in verdict["evidence"] if piece["title"].startswith("Blamed")]
     assert blamed["rows"][0][blamed["columns"].index("node")] == "node/gpu-0"
     assert "path" not in verdict_of(one)["suspects"][0]
+
+
+def test_a_doubtful_worker_is_named_if_a_profile_before_named_it_for_the_same_function() -> None:
+    now = window_of(made("slow_nic", severity=0.1, seed=4, spread=0.12))
+    sure = window_of(made("slow_nic", severity=0.3, seed=2))
+    other = window_of(made("slow_pcie", severity=0.3, seed=3))
+
+    def named_after(*history: Window) -> list[str]:
+        return [one["component"] for one in judge(ANALYZER, replace(now, history=history))["suspects"]]
+
+    assert named_after(sure) == [WORKER]
+    assert named_after() == named_after(other) == named_after(sure, other, other) == []
+
+
+def test_a_copy_that_uses_less_is_found_if_it_costs_half_of_the_least_share() -> None:
+    one = made()
+    copy = [function.name for function in one.functions].index("memcpy_h2d")
+    one.values[0, copy] *= 0.3
+    one.values[:2, copy, 7] *= 2.45, 0.4
+    assert named(one) == [WORKER]
+    assert one.values[0, copy].max() < 0.02
+
+
+def test_an_odd_use_of_one_collective_by_another_worker_makes_no_group() -> None:
+    one = made(workers=32, stages=1)
+    links = [at for at, function in enumerate(one.functions) if function.cls == "collective"]
+    one.values[1:, links, 7] *= 0.6
+    one.values[1, links[0], 20] = one.values[1, links[0], 7]
+    assert WORKER in named(one)
+    one.values[1, links, 20] = one.values[1, links, 7]
+    assert named(one) == []
