@@ -127,9 +127,8 @@ def _stored(
         detail = f"Nothing was stored: the body is larger than {settings.UPLOAD_MAX_BODY} bytes."
         return problem(413, "Content Too Large", detail)
     if request.content_type != "multipart/form-data":
-        return problem(
-            415, "Unsupported Media Type", "Send files as multipart/form-data: curl -F file=@FILE."
-        )
+        detail = "Nothing was stored: send files as multipart/form-data: curl -F file=@FILE."
+        return problem(415, "Unsupported Media Type", detail)
     try:
         files = _files(request)
         rows = list(reader(files, request))

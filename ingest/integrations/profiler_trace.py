@@ -159,9 +159,10 @@ def _tokens(stream: Iterator[Any], done: int) -> Iterator[Any]:
             yield one
             done += 1
     except ijson.IncompleteJSONError as error:
+        where = f" after item {done}" if done else ", as export_chrome_trace writes it"
         if not {"premature", "incomplete"} & set(str(error).lower().split()):
-            raise InvalidTraceError(f"is not JSON after {done} items: {_line(error)}") from error
-        raise InvalidTraceError(f"ends in the middle, after {done} items: {_line(error)}") from error
+            raise InvalidTraceError(f"is not JSON{where}: {_line(error)}") from error
+        raise InvalidTraceError(f"ends in the middle{where if done else ''}: {_line(error)}") from error
     except (ijson.JSONError, UnicodeDecodeError, ValueError) as error:
         raise InvalidTraceError(f"is not JSON: {_line(error)}") from error
     except (OSError, EOFError, zlib.error) as error:
@@ -171,7 +172,7 @@ def _tokens(stream: Iterator[Any], done: int) -> Iterator[Any]:
 def _line(error: Exception) -> str:
     """The message without the excerpt and the arrow that the parser draws below it; some are bytes."""
     text = error.args[0] if error.args and isinstance(error.args[0], bytes) else str(error).encode()
-    return " ".join(text.decode(errors="replace").strip().partition("\n")[0].split())[:200]
+    return " ".join(text.decode(errors="replace").strip().partition("\n")[0].split())[:200].rstrip(".")
 
 
 def _read(stream: IO[bytes]) -> _Events:

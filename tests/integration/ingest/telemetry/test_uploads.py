@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -65,6 +66,12 @@ BAD: list[tuple[dict[str, bytes], str]] = [
     ({"rank_0": pickle.dumps({"version": "2.9"})}, "is a pickle, which can run code"),
     ({"rank_0": dump(operation(0)), "rank_1": b"{}"}, "nccl_trace_rank_1: is no dump"),
     ({"name": dump(operation(0))}, "does not end in the rank"),
+    (
+        {"rank_0": dump(operation(0)), "rank_1": dump(operation(0), ranks="[0, 1, 2]")},
+        "nccl_trace_rank_1: process group '0' has 3 ranks here and 2 in another dump",
+    ),
+    ({"rank_0": trace(kernel("gemm", 10, 30))}, "is no dump of the flight recorder"),
+    ({"rank_0": b""}, "is not whole JSON (0 bytes)"),
     ({"rank_0.gz": gzip.compress(dump(operation(0)))[:-9]}, "is not a whole gzip file"),
 ]
 
@@ -89,8 +96,11 @@ def test_a_trace_is_stored_as_functions_of_its_worker_and_a_bad_one_is_refused(
     assert send(TRACES, **{"a.json": whole}).json()["accepted"] == 2
     assert count("telemetry_function_profile") == 2
     for body, said in (
-        (whole[:-40], "ends in the middle"),
+        (whole[:-40], "a.json: ends in the middle after item 1: "),
         (b'{"spans": []}', "has no list traceEvents"),
+        (dump(operation(0)), "has no list traceEvents: it is no Chrome trace"),
+        (pickle.dumps({}), "is not JSON, as export_chrome_trace writes it: "),
+        (trace(kernel("gemm", 10, -5), baseTimeNanoseconds=NOW_NS), "ends before it begins (dur -5)."),
         (gzip.compress(whole)[:-9], "a.json: "),
     ):
         answer = send(TRACES, **{"a.json": body})
@@ -102,3 +112,28 @@ def test_a_trace_is_stored_as_functions_of_its_worker_and_a_bad_one_is_refused(
     settings.UPLOAD_MAX_BODY = 1024
     assert send(TRACES, a=whole * 3).status_code == 413
     assert Client().post(f"/api/v1/telemetry/{DUMPS}").status_code == 401
+
+
+def test_one_bad_row_refuses_the_body_and_says_which() -> None:
+    secret = keys.create("rows", ["telemetry"])
+    row = {"time": NOW_NS, "job": "j", "communicator": "0", "seq": 1, "op": "all_reduce", "rank": 0}
+    row |= {"state": "completed", "start_ns": NOW_NS, "end_ns": NOW_NS + 10**6}
+
+    def posted(*bodies: bytes) -> Any:
+        return Client(headers={"Authorization": f"Bearer {secret}"}).post(
+            "/api/v1/telemetry/collective", b"\n".join(bodies), content_type="application/x-ndjson"
+        )
+
+    good = json.dumps(row).encode()
+    for bad, said in (
+        (json.dumps({**row, "end_ns": NOW_NS - 10**9}).encode(), "row 2, start_ns: is more than end_ns"),
+        (json.dumps({**row, "state": "done"}).encode(), "row 2, state: 'done' is not scheduled"),
+        (good[:-9], "row 2: is not JSON: "),
+        (b'{"traceEvents": []}', "row 2, communicator: is missing"),
+        (pickle.dumps(row), "row 2: is not valid UTF-8"),
+    ):
+        answer = posted(good, bad)
+        assert answer.status_code == 400, said
+        assert answer.json()["detail"].startswith(f"Nothing was stored: {said}")
+    assert count("telemetry_collective") == 0
+    assert posted(good).status_code == 202

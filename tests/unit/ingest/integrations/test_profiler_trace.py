@@ -115,11 +115,14 @@ def test_times_since_1970_need_no_base() -> None:
     [
         (
             trace(kernel("k", 0, 5), kernel("k", 9, 5))[:-90],
-            "ends in the middle, after 1 items: parse error: premature EOF$",
+            "ends in the middle after item 1: parse error: premature EOF$",
         ),
         (b'{"version": "2.9", "entries": []}', "has no list traceEvents"),
         (b"[1, 2]", "has no list traceEvents"),
-        (b"PK\x03\x04", "is not JSON after 0 items: lexical error: invalid char in json text.$"),
+        (
+            b"PK\x03\x04",
+            "is not JSON, as export_chrome_trace writes it: lexical error: invalid char in json text$",
+        ),
         (trace(), "has no kernel and no call"),
         (trace(kernel("k", 0, -5)), "event 1, 'k': ends before it begins"),
         (trace(kernel("k", 0, 5), {**kernel("k", 0, 5), "ts": "7"}), "event 2: lacks a name, or ts"),
