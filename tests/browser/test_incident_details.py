@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from playwright.sync_api import expect
 
-from incidents import commands
+from incidents import commands, queries
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import violations
+from tests.integration.analyzers.runs.cases import Door
 
 FOLDED = """() => [...document.querySelectorAll("details:not(.act, .chart-data) > :not(summary)")]
   .filter((one) => !one.closest(".screen-only, form, dialog, .bar, .chart-data")
@@ -37,6 +40,26 @@ def test_details_stay_filled_when_the_page_changes(console: Console) -> None:
     commands.acknowledge(content.ticket_id(number), content.BOB)
     expect(page.locator(".strip li.acknowledged")).to_have_count(1)
     expect(page.locator(".candidates .record")).to_contain_text("deepview")
+
+
+def test_a_row_of_change_appears_on_an_open_page_within_a_minute(console: Console) -> None:
+    number = content.report_finding()
+    incident = queries.get(str(number)).incident
+    console.context.clock.install()
+    page = console.open(f"/incidents/{number}")
+    changes = page.locator("#fold-changes > summary")
+    expect(changes).to_contain_text("none")
+    row = {
+        "time": (incident.opened_at - timedelta(minutes=5)).isoformat(),
+        "region": incident.region,
+        "change": "CHG-1",
+        "kind": "deploy",
+        "targets": [incident.component],
+    }
+    Door().post([row], kind="change")
+    expect(changes).to_contain_text("none")
+    page.clock.fast_forward(60_000)
+    expect(changes).to_contain_text("1")
 
 
 def test_details_that_do_not_load_are_said_and_asked_for_again(console: Console) -> None:

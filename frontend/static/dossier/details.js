@@ -2,6 +2,7 @@
 import { afterPage, readPage, showPage } from "./parts.js";
 
 const kind = "details";
+const AGAIN = 60_000; // ms after which a page of the present looks again: rows of `change` are no event of the incident
 let latest = { address: "", page: null };
 let asking = null;
 
@@ -26,3 +27,4 @@ async function load() {
 document.addEventListener("click", (event) => { if (event.target.matches("[data-details-again]")) load(); });
 afterPage(load);
 load();
+if (document.body.dataset.watch) setInterval(() => { if (!document.hidden) load(); }, AGAIN);
