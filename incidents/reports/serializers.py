@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers as s
 
+from analyzers.commands import InvalidParameterError, check_params
 from analyzers.queries import analyzers
 from incidents.api.incident.serializers import Strict
 from incidents.reports.models import ReportSchedule, Subscription
@@ -35,18 +36,22 @@ class ReportScheduleSerializer(Strict, s.ModelSerializer[ReportSchedule]):
         return team
 
     def validate_analyses(self, analyses: Any) -> list[dict[str, Any]]:
-        known = set(analyzers())
+        known = analyzers()
         if not isinstance(analyses, list) or len(analyses) > MOST_ANALYSES:
             raise s.ValidationError(f"must be a list of at most {MOST_ANALYSES} analyses")
         for one in analyses:
             if not isinstance(one, dict) or set(one) - {"analyzer", "params"} or "analyzer" not in one:
                 raise s.ValidationError('each is {"analyzer": name, "params": {}}')
-            if one["analyzer"] not in known:
+            if not isinstance(one["analyzer"], str) or one["analyzer"] not in known:
                 raise s.ValidationError(
                     f"{str(one['analyzer'])[:60]!r} is not installed; there are {sorted(known)}"
                 )
             if not isinstance(one.get("params", {}), dict):
                 raise s.ValidationError("params must be an object")
+            try:
+                check_params(known[one["analyzer"]], one.get("params", {}))
+            except InvalidParameterError as error:
+                raise s.ValidationError(str(error)) from error
         return analyses
 
 

@@ -222,6 +222,9 @@ def test_a_period_that_has_no_report_is_a_404(reader: Client, id_: str) -> None:
         ("cadence", "hourly", "not a valid choice"),
         ("hour", 24, "less than or equal to 23"),
         ("analyses", [{"analyzer": "crystal_ball"}], "is not installed"),
+        ("analyses", [{"analyzer": ["availability"]}], "is not installed"),
+        ("analyses", [{"analyzer": "metric_blame", "params": {"min_evidence": -3}}], "min_evidence"),
+        ("analyses", [{"analyzer": "metric_blame", "params": {"crystal_ball": 1}}], "no parameter"),
         ("colour", "red", "is not a field here"),
     ],
 )
