@@ -168,6 +168,7 @@ _CELLS = 30  # components and windows that tell whether rates follow load
 _SURELY = 3.0  # standard errors from which on they do
 _STEEPEST = 5.0  # power of the load that a rate may follow
 _DOUBT = 0.25  # standard deviation of what load promises, as a share of it
+_QUANTILES = 0.6745, 1.645  # of the size of a normal deviate: the median and the ninth decile
 _FEW = 2.0  # expected failures as which a dispersion of 2 is taken for granted
 
 
@@ -310,7 +311,7 @@ def _by_kind(
 
 
 def _robust(deviation: Floats, variance: Floats, prior: float, upwards: bool) -> float:
-    """The squared deviation by the median, or by the ninth decile where tails are heavy, less the variance of
+    """The squared deviation by the median, or by the ninth decile where tails are heavy, each less its own variance of
     counting, drawn towards `prior`.
 
     Only deviations `upwards` tell where each is of a single window: the logarithm of few failures strays far below,
@@ -320,12 +321,12 @@ def _robust(deviation: Floats, variance: Floats, prior: float, upwards: bool) ->
     count = int(known.sum())
     if not count:
         return prior
-    if upwards:
-        middle, far = np.maximum(np.quantile(deviation[known], (0.75, 0.95)), 0.0).tolist()
-    else:
-        middle, far = np.quantile(np.abs(deviation[known]), (0.5, 0.9)).tolist()
-    found = max(1.4826 * middle, far / 1.645) ** 2 - float(np.median(variance[known]))
-    return float((max(found, 0.0) * count + prior * _PRIOR_CELLS) / (count + _PRIOR_CELLS))
+    size, shares = (np.maximum(deviation, 0.0), (0.75, 0.95)) if upwards else (deviation, (0.5, 0.9))
+    found = max(
+        float(np.quantile((size[known] / z) ** 2 - variance[known], share))
+        for share, z in zip(shares, _QUANTILES, strict=True)
+    )
+    return (max(found, 0.0) * count + prior * _PRIOR_CELLS) / (count + _PRIOR_CELLS)
 
 
 def clumps(windows: list[Observed], names: tuple[str, ...], together: bool) -> Floats:
