@@ -45,7 +45,7 @@ HISTORY = 2
 
 ANALYZER = Analyzer(
     name="c4d",
-    version="1.7.1",
+    version="1.7.2",
     title="Names the rank, NIC side or connection behind hangs and slow collectives of training jobs",
     inputs=(Input("collective", (STATES,)),),
     params=PARAMS,

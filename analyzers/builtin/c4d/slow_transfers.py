@@ -259,7 +259,7 @@ def _warm(
         if not middle > 0.6 * high:
             return np.zeros(len(near), dtype=np.bool_)
     seen = np.isfinite(filled[taken])
-    if (near & chronic[taken]).sum() > 0.5 * seen.sum() and high < 0.4:
+    if (near & chronic[taken]).sum() > 0.5 * near.sum() and high < 0.4:
         return np.zeros(len(near), dtype=np.bool_)
     return near if near.sum() >= ROW_SHARE * seen.sum() else np.zeros(len(near), dtype=np.bool_)
 

@@ -53,6 +53,18 @@ def test_a_connection_that_is_always_a_little_slower_is_no_fault() -> None:
     assert named(verdict_of(transfers({(2, 3): 1.4}))) == []
 
 
+@pytest.mark.parametrize(("always", "places"), [(3, ["channel/4~2", "channel/5~2"]), (0, ["rank_rx/2"])])
+def test_a_column_of_which_most_was_always_as_slow_is_not_named_for_the_rest(
+    always: int, places: list[str]
+) -> None:
+    """Five of seven connections into rank 2 are slower in the end, some of them from the first operation on."""
+    ends = [(src, 2) for src in (0, 1, 3, 4, 5)]
+    steps = tuple(range(1, 8))
+    before = transfers(dict.fromkeys(ends[:always], 1.3), steps, 52)
+    since = [part for part in transfers(dict.fromkeys(ends, 1.3), steps, 60) if part.seq >= 52]
+    assert named(verdict_of(before + since)) == places
+
+
 def test_a_rank_that_was_a_little_late_now_and_then_before_is_named_once_it_is_late() -> None:
     by_span = (0.0, 0.04, 0.0, 0.04, 0.4, 0.4)
     parts = [
