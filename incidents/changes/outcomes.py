@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
+from django.db.models import Q
 
 from analyzers.builtin.config_risk.records import Change
 from analyzers.builtin.paths import texts
@@ -40,6 +41,8 @@ OLDEST: Final = timedelta(hours=6)
 """Incidents that opened before are left: their metrics were judged, or never will be."""
 EVERY: Final = 30.0
 """Seconds between looks of a process."""
+AT_ONCE: Final = 200
+"""Incidents in memory: a storm opens thousands within OLDEST."""
 _OUTCOMES = Input(
     "change_outcomes",
     (Reduction("outcomes", "change_outcome", ("change", "time", "outcome", "incident"), {"rows": Count()}),),
@@ -95,16 +98,18 @@ def sweep(_: datetime) -> int:
 
 def learn_from_incidents(now: datetime) -> int:
     """The same at once, at a time. Two processes may call it at once: the rows are the same bytes under one key."""
-    rows = list(IncidentRow.objects.filter(opened_at__gt=now - OLDEST, merged_into=None).order_by("number"))
+    recent = IncidentRow.objects.filter(opened_at__gt=now - OLDEST, merged_into=None)
     made = 0
-    for region in sorted({row.region or DEFAULT_REGION for row in rows}):
+    for region in sorted(
+        {name or DEFAULT_REGION for name in recent.values_list("region", flat=True).distinct()}
+    ):
         changes = [one for one in stored(region, now) if moment(one.at) > now - OLDEST - BEFORE]
         if not changes:
             continue
         reported = caused(region, now - OLDEST - BEFORE, now)
-        for row in rows:
-            if (row.region or DEFAULT_REGION) != region:
-                continue
+        here = Q(region=region) if region != DEFAULT_REGION else Q(region=None) | Q(region__in=("", region))
+        near = recent.filter(here, opened_at__gte=min(moment(one.at) for one in changes)).order_by("number")
+        for row in near.iterator(AT_ONCE):
             it = state_of(row)
             for name in supported(it, changes):
                 if str(it.number) not in reported.get(name, ()):

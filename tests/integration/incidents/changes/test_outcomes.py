@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from analyzers.runs.requests import RunRequest, request_run
 from analyzers.runs.scheduler import catch_up, telemetry_span
@@ -120,6 +122,14 @@ def test_a_change_that_an_incident_supports_as_its_cause_is_bad() -> None:
     )
     assert learn_from_incidents(now_utc()) == 0
     assert outcomes()["CHG-cause"] == "good"
+
+
+def test_incidents_are_not_read_where_no_change_is_known() -> None:
+    an_incident("service/a")
+    with CaptureQueriesContext(connection) as seen:
+        assert learn_from_incidents(now_utc()) == 0
+    assert len(seen) > 1
+    assert not [one["sql"] for one in seen if '"incident"."title"' in one["sql"]]
 
 
 def test_the_list_shows_risk_path_and_how_true_earlier_risks_were() -> None:
