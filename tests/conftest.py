@@ -20,7 +20,7 @@ from psycopg2.extensions import cursor as Cursor
 from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, start_broker, start_postgres, stop
-from tests.databases import Databases
+from tests.databases.clones import Databases
 from tests.settings import HOME_OF_TESTS
 
 # No test fails because the machine is busy: how long an example takes is not what properties are about.

@@ -27,7 +27,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 from deploy.settings import *  # noqa: E402, F403
 
-DATABASES["default"]["ENGINE"] = "tests.postgres"  # noqa: F405
+DATABASES["default"]["ENGINE"] = "tests.databases"  # noqa: F405
 SECRET_KEY, SECRET_KEY_IS_STORED = "tests", True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]

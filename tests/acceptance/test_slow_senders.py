@@ -18,7 +18,7 @@ from pytest_django import DjangoDbBlocker
 from deploy.embedded import Home
 from ingest.api import keys
 from tests.acceptance.web import Web
-from tests.databases import Databases
+from tests.databases.clones import Databases
 
 CONNECTIONS = 60
 PATIENCE = 60  # seconds; without the gateway nothing answers for as long as the bytes trickle

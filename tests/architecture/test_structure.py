@@ -102,10 +102,10 @@ def test_a_package_holds_as_many_modules_as_a_reader_can_survey() -> None:
 @pytest.mark.parametrize("kind", ["unit", "integration"])
 def test_tests_stand_where_their_subject_stands(kind: str) -> None:
     """tests/<kind>/<layer>/<concept>: the concept is a package or a module of the layer, at any depth. What tests are
-    made of (`tests/worlds`, `tests/benchmarks`) is tested in folders of its own name."""
+    made of (`tests/worlds`, `tests/databases`) is tested in folders of its own name."""
     folders = [path for path in (TESTS / kind).rglob("*") if path.is_dir() and path.name != "__pycache__"]
     tops = {path.name for path in folders if path.parent.name == kind}
-    assert tops <= {*LAYERS, "worlds", "benchmarks"}
+    assert tops <= {*LAYERS, "worlds", "benchmarks", "databases"}
     for layer in tops & set(LAYERS):
         nouns = {path.stem for path in (ROOT / layer).rglob("*") if path.is_dir() or path.suffix == ".py"}
         concepts = {path.name for path in folders if (TESTS / kind / layer) in path.parents}

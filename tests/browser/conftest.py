@@ -26,9 +26,9 @@ from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, stop
 from tests.browser.chromium import FLAGS, chromium
-from tests.databases import transaction
+from tests.databases.clones import transaction
+from tests.databases.snapshot import Snapshot
 from tests.places import ROOT
-from tests.snapshot import Snapshot
 
 PASSWORD = "correct horse battery staple"
 START = 180  # seconds

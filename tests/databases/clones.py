@@ -14,8 +14,8 @@ from django.db import connection, connections
 from psycopg2.extensions import connection as Session
 from psycopg2.extensions import cursor as Cursor
 
-from tests.postgres.base import DATABASES, SESSIONS
-from tests.snapshot import Snapshot
+from tests.databases.base import DATABASES, SESSIONS
+from tests.databases.snapshot import Snapshot
 
 USES: Final = 50
 """Deleted rows stay in the files of a table, and they grow: then it is time for another clone."""

@@ -1,4 +1,4 @@
-"""What one test wrote is gone when the next one begins."""
+"""Content of a database from one test to the next: what one wrote is gone when the other begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from incidents import commands
 from incidents.commands import Report
 from incidents.teams.models import Team
 from ingest.queries import Context
-from tests.databases import Databases
+from tests.databases.clones import Databases
 
 SENDER = Context("key:monitoring")
 

@@ -1,0 +1,1 @@
+"""Databases of tests, of which one serves many."""

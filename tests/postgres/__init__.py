@@ -1,1 +1,0 @@
-"""Dossier's Postgres backend as tests use it."""
