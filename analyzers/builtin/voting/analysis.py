@@ -270,8 +270,8 @@ EVERYWHERE = 0.05
 CONTRAST = 0.8
 """Share of packets lost above which too little is healthy to tell several components apart."""
 
-PROBABLE = 0.9
-"""Least probability of a suspect where noise or paths are not as they should be: below it, congestion names links."""
+PROBABLE, PROBABLE_OUTVOTED = 0.9, 0.8
+"""Least probability of a suspect where noise is not as it should be, and if mostly failing flows name their path."""
 
 UNKNOWN = 100
 """Failing flows from which `quiet` would be wrong where only such are reported and no component stands out."""
@@ -323,10 +323,12 @@ def _probable(result: VotingResult, assumptions: Sequence[Assumption]) -> Voting
     """Rest where noise or paths are not as they should be: charges that are probable all the same."""
     if all(one.holds for one in assumptions if one.name != "sampling"):
         return result
+    sampled = all(one.holds for one in assumptions if one.name == "sampling")
+    least = PROBABLE if sampled else PROBABLE_OUTVOTED
     likely = [
         at
         for at, one in enumerate(result.charges)
-        if one.score is None or lowered(one.score, assumptions) >= PROBABLE
+        if one.score is None or lowered(one.score, assumptions) >= least
     ]
     place = np.full(len(result.charges) + 1, -1, dtype=np.int64)
     place[likely] = np.arange(len(likely))
