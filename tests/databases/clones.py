@@ -77,9 +77,12 @@ class Databases:
             f'CREATE DATABASE "{database}" TEMPLATE "{self._template}" STRATEGY file_copy'
         )
         with transaction(self._host, database) as cursor:
-            # Sequences do not roll back: tests with `db` leave the template's further on.
+            # Sequences do not roll back: tests with `db` leave the template's further on, each time a little.
             cursor.execute("ALTER SEQUENCE incident_number RESTART")
-            self._migrated = self._migrated or Snapshot(cursor)
+            if self._migrated is None:
+                self._migrated = Snapshot(cursor)
+            else:
+                self._migrated.restore(cursor)
         return database
 
     def _is_restored(self, database: str, session: Session | None) -> bool:
