@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import json
 import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,6 +101,22 @@ def _build() -> None:
         if node in plan.SWITCHES:
             with inside(node):
                 Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    _wait_until_up()
+
+
+def _wait_until_up() -> None:
+    """The kernel brings a link into use up to a second after it was set up, and loses what is sent until then."""
+    deadline = time.monotonic() + TIMEOUT
+    while down := [node for node in plan.NODES if _down(node)]:
+        if time.monotonic() > deadline:
+            raise LabBuildError(f"links of {', '.join(down)} did not come up within {TIMEOUT:.0f} s")
+        time.sleep(0.05)
+
+
+def _down(node: str) -> list[str]:
+    """The links of a node that carry nothing yet."""
+    links = json.loads(run("ip", "-netns", plan.namespace(node), "-json", "link", "show"))
+    return [link["ifname"] for link in links if link["link_type"] != "loopback" and link["operstate"] != "UP"]
 
 
 def _cable(cable: plan.Cable) -> str:

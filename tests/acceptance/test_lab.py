@@ -50,6 +50,13 @@ def test_a_whole_fabric_loses_nothing_and_answers_are_timed() -> None:
     assert all(len(row["rtt_us"]) == row["sent"] and min(row["rtt_us"]) > 0 for row in rows)
 
 
+def test_links_carry_packets_as_soon_as_the_fabric_is_there() -> None:
+    with namespaces.fabric():
+        assert [node for node in plan.NODES if namespaces._down(node)] == []
+        namespaces.run("ip", "-netns", plan.namespace("spine2"), "link", "set", "leaf1", "down")
+        assert namespaces._down("spine2") == ["leaf1"]
+
+
 def test_a_lossy_link_loses_packets_that_pass_it_and_no_others() -> None:
     over, elsewhere = losses(probed(Fault("loss", LINK, 40)), LINK)
     assert over > 50
