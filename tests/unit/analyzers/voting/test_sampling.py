@@ -13,6 +13,7 @@ from tests.worlds.voting import make
 @pytest.mark.parametrize(
     "cases", [("bad1_failing", "bad8_failing", "bad14_failing"), ("heavy_all", "heavy_failing")]
 )
+@pytest.mark.simulated
 def test_nearly_all_bad_links_are_named_and_hardly_any_other(cases: Sequence[str]) -> None:
     found, named, wrong, faulty = 0, 0, 0, 0
     for world in (make(111, case) for case in cases):
