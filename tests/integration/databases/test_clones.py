@@ -6,9 +6,12 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from django.db import connection, connections
+from psycopg2.extensions import cursor as Cursor
 from pytest_django import DjangoDbBlocker
 
+from deploy.embedded import Home
 from incidents import commands
 from incidents.commands import Report
 from incidents.teams.models import Team
@@ -16,6 +19,16 @@ from ingest.queries import Context
 from tests.databases.clones import Databases
 
 SENDER = Context("key:monitoring")
+
+
+@pytest.fixture
+def databases(
+    django_db_setup: None,  # noqa: ARG001  makes what is cloned
+    administrator: Cursor,
+    postgres: Home,
+) -> Databases:
+    """Databases of one test: those of the worker are replaced after so many uses, which may be in its middle."""
+    return Databases(administrator, str(postgres.run), str(settings.DATABASES["default"]["NAME"]))
 
 
 @pytest.fixture(autouse=True)
