@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import takewhile
+from typing import Final
 
 import psycopg2
 import pytest
@@ -29,6 +30,9 @@ hypothesis_settings.register_profile(
     "dossier", deadline=None, max_examples=12, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.register_profile(
+    "brief", deadline=None, max_examples=3, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.register_profile(
     "explore", deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.load_profile("dossier")
@@ -43,6 +47,22 @@ def pytest_configure() -> None:
     gc.disable()
 
 
+OF_DJANGO: Final = frozenset({
+    "_dj_autoclear_mailbox",
+    "_django_clear_site_cache",
+    "_django_db_marker",
+    "_django_isolate_apps",
+    "_django_set_urlconf",
+    "_django_setup_unittest",
+    "_fail_for_invalid_template_variable",
+    "_live_server_helper",
+    "_template_string_if_invalid_marker",
+})  # fmt: skip
+"""Fixtures that pytest-django puts around every test. Those without database, mail and marks need none of them, and
+they take as long as the median unit test. The database stays blocked all the same, and the settings stay those of tests.
+"""
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Unit tests last, of them the simulated worlds first: what workers take up at the end is short, so that they end
@@ -55,11 +75,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return 1 if item.get_closest_marker("simulated") else 2
 
     items.sort(key=turn)
+    for item in items:
+        if isinstance(item, pytest.Function) and {"unit", "architecture"} & {*item.path.parts}:
+            item.fixturenames = [name for name in item.fixturenames if name not in OF_DJANGO]
 
 
 def pytest_collection_finish() -> None:
-    """Imported modules stay: the collector of garbage need not walk over them in every test."""
+    """Imported modules stay: the collector of garbage need not walk over them in every test, nor for every 700 objects."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 
