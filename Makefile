@@ -25,7 +25,7 @@ demo-reset: run  ## forget the demo's data
 # are two processes and not workers of one: each collects its own half, and what they do not use is not loaded.
 PARTS := unit-first types unit-rest imports lint format
 UNUSED := xdist schemathesis valkey anyio cacheprovider randomly
-UNIT := $(PY) -m pytest -q $(UNUSED:%=-p no:%) -m "not soak and not simulated"
+UNIT := $(PY) -m pytest -q --hypothesis-profile=brief $(UNUSED:%=-p no:%) -m "not soak and not simulated"
 FIRST := tests/unit/analyzers tests/unit/benchmarks tests/unit/ingest
 
 check: dev  ## format, lint, types, import contracts, migrations, unit tests

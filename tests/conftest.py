@@ -25,7 +25,8 @@ from tests.databases.clones import Databases
 from tests.settings import HOME_OF_TESTS
 
 # No test fails because the machine is busy: how long an example takes is not what properties are about.
-# The same dozen examples every time: a change is judged by what it changed. `make soak` looks for new ones.
+# The same dozen examples every time: a change is judged by what it changed. `make soak` looks for new ones, and
+# `make check` takes the first three.
 hypothesis_settings.register_profile(
     "dossier", deadline=None, max_examples=12, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -59,7 +60,7 @@ OF_DJANGO: Final = frozenset({
     "_template_string_if_invalid_marker",
 })  # fmt: skip
 """Fixtures that pytest-django puts around every test. Those without database, mail and marks need none of them, and
-they take as long as the median unit test. The database stays blocked all the same, and the settings stay those of tests.
+they take as long as the median unit test. The database stays blocked all the same, the settings stay those of tests.
 """
 
 
@@ -81,7 +82,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Imported modules stay: the collector of garbage need not walk over them in every test, nor for every 700 objects."""
+    """Imported modules stay: the collector of garbage need not walk over them in every test, nor look for more after
+    every 700 objects.
+    """
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()

@@ -85,6 +85,7 @@ def analyzer(analyze: Callable[[Window, Params], Verdict]) -> Analyzer:
     return replace(ANALYZER, name="naive", inputs=READS, params=(), analyze=analyze, history=6)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("analyze", [worst_share, above_the_oldest])
 def test_a_naive_analyzer_passes_the_gentle_cases(analyze: Callable[[Window, Params], Verdict]) -> None:
     check_analyzer(analyzer(analyze), crossing_cases("paths"))

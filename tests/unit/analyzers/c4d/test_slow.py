@@ -208,6 +208,7 @@ def test_a_rank_that_is_late_now_and_then_is_not_named() -> None:
     assert named(verdict_of(parts)) == []
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     "kind",
     [
@@ -227,6 +228,7 @@ def test_each_fault_of_a_simulated_job_is_named_and_nothing_else(kind: str) -> N
     assert named(judge(ANALYZER, window, {})) == [fault.component]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("event", ["", *EVENTS])
 def test_a_benign_event_names_nobody(event: str) -> None:
     window, _ = case(replace(SMALL, experts=event == "experts"), 5, event=event, onset=65.0, at=90.0)

@@ -41,6 +41,7 @@ def onset_of(verdict: Verdict) -> tuple[datetime, datetime]:
     return datetime.fromisoformat(first[2]), datetime.fromisoformat(first[4])
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     def make(seed: int, faulty: bool) -> Case:
         one = made("step" if faulty else "", seed=seed, services=4, hours=5)
@@ -49,6 +50,7 @@ def test_it_is_a_good_analyzer() -> None:
     check_analyzer(ANALYZER, make, seeds=range(1), names={"labels.service": "service"})
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", [one for one in FAULTS if one != "small_step"])
 def test_a_component_that_changed_is_named_with_its_onset(kind: str) -> None:
     one = made(kind)
@@ -59,6 +61,7 @@ def test_a_component_that_changed_is_named_with_its_onset(kind: str) -> None:
     assert verdict["suspects"][0]["score"] is None
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("event", ["", *EVENTS])
 def test_what_is_no_change_of_one_component_names_nobody(event: str) -> None:
     hours = 26 if event in BY_THE_CLOCK else 7

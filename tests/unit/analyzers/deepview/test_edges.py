@@ -145,6 +145,7 @@ small = st.dictionaries(
 )
 
 
+@pytest.mark.simulated
 @given(small, st.data(), st.sampled_from(METHODS), st.booleans())
 def test_any_small_window_gets_a_verdict(
     placed: dict[tuple[str, ...], int], data: Any, method: str, with_past: bool

@@ -38,6 +38,7 @@ def test_deepview_is_a_good_analyzer() -> None:
     testing.check_analyzer(ANALYZER, deepview_case, seeds=range(3))
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     "planted",
     [

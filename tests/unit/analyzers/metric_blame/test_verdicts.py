@@ -39,6 +39,7 @@ def named(window: Window, **params: Any) -> list[str]:
     return [one["component"] for one in verdict_of(window, **params)["suspects"]]
 
 
+@pytest.mark.simulated
 def test_it_is_a_good_analyzer() -> None:
     def make(seed: int, faulty: bool) -> Case:
         made = application("delay" if faulty else "", seed=seed)

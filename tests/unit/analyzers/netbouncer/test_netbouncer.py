@@ -71,6 +71,7 @@ def slow_success(given: Problem, colour: np.ndarray) -> np.ndarray:
     return x
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("seed", range(3))
 def test_the_descent_agrees_with_trying_every_value(seed: int) -> None:
     given = problem(seed)

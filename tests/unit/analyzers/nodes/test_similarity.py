@@ -97,6 +97,7 @@ def plain_criteria(samples: list[Floats], alpha: float) -> set[int]:
         active = similar
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("seed", range(3))
 def test_criteria_are_learnt_as_the_plain_loop_learns_them(seed: int) -> None:
     rng = np.random.default_rng(seed)

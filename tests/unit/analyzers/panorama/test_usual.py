@@ -40,6 +40,7 @@ def failing(share: float, since: int = 0, context: str = "write") -> list[Report
     return spoilt(mesh(SECONDS), since=since, subject="proc/p0", context=context, share=share)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("seed", range(4))
 def test_healthy_components_of_which_five_percent_of_the_calls_fail_are_not_blamed(seed: int) -> None:
     found = judge(ANALYZER, end_of(simulated(seed, [], NOISY, 60.0), 60.0, 60.0), {})

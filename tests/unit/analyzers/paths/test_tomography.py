@@ -76,6 +76,7 @@ def reference(method: str, paths: Sequence[Path], hit_ratio: float = 0.6) -> lis
     return best
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("method", METHODS)
 def test_each_method_agrees_with_plain_loops(method: str) -> None:
     for seed in range(25):

@@ -42,6 +42,7 @@ def test_it_is_a_good_analyzer() -> None:
     check_analyzer(ANALYZER, make, seeds=range(1), names={"job": "job"})
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", FAULTS)
 def test_the_worker_and_the_function_are_named_and_no_victim(kind: str) -> None:
     (suspect,) = verdict_of(made(kind))["suspects"]
@@ -49,6 +50,7 @@ def test_the_worker_and_the_function_are_named_and_no_victim(kind: str) -> None:
     assert suspect["indicator"].startswith(f"{FAULTS[kind]} ")
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("event", ["", *EVENTS])
 def test_what_is_no_fault_is_silent(event: str) -> None:
     assert named(made(event=event)) == []
@@ -80,16 +82,19 @@ def status(*severities: float) -> str:
     return str(judge(ANALYZER, replace(now, history=tuple(past)))["status"])
 
 
+@pytest.mark.simulated
 def test_a_small_step_of_all_workers_is_named_once_a_second_profile_shows_it() -> None:
     assert status(0, 0, 0, 0.035) == "quiet"
     assert status(0, 0, 0.035, 0.035) == "named"
 
 
+@pytest.mark.simulated
 def test_a_step_of_all_workers_stays_named_while_a_profile_before_it_is_known() -> None:
     assert status(0, 0.1, 0.1, 0.1) == "named"
     assert status(0.1, 0.1, 0.1, 0.1) == "quiet"
 
 
+@pytest.mark.simulated
 def test_what_all_workers_do_now_and_then_is_no_step() -> None:
     assert status(0, 0.1, 0, 0.1) == "quiet"
     assert status(0.1, 0, 0, 0.1, 0.1) == "quiet"
@@ -148,6 +153,7 @@ def test_several_profiles_of_a_window_are_averaged() -> None:
     assert np.allclose(first[0].values, second[0].values)
 
 
+@pytest.mark.simulated
 def test_an_odd_value_is_no_fault_where_as_odd_ones_are_on_the_better_side() -> None:
     """One value in a hundred is off by up to 1.8 times, to either side."""
     one, rng = made(workers=1024, stages=1), np.random.default_rng(1)
@@ -221,6 +227,7 @@ def test_the_node_of_a_worker_stands_in_the_path_and_in_the_evidence() -> None:
     assert "path" not in verdict_of(one)["suspects"][0]
 
 
+@pytest.mark.simulated
 def test_a_doubtful_worker_is_named_if_a_profile_before_named_it_for_the_same_function() -> None:
     now = window_of(made("slow_nic", severity=0.1, seed=4, spread=0.12))
     sure = window_of(made("slow_nic", severity=0.3, seed=2))

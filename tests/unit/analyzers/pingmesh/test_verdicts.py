@@ -56,6 +56,7 @@ def test_it_has_the_properties_of_an_analyzer(kind: str) -> None:
     )
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     ("kind", "pattern"),
     [

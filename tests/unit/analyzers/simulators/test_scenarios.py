@@ -170,6 +170,7 @@ def test_the_demo_world_is_the_same_for_a_seed(world: World) -> None:
     assert region_world(11, START) == world
 
 
+@pytest.mark.simulated
 def test_the_failures_of_the_demo_world_come_in_order(world: World) -> None:
     times = [row["time"] for row in world.failures]
     assert times == sorted(times)

@@ -89,6 +89,7 @@ def invalidated(*rails: int) -> dict[str, Any]:
     return judge(ANALYZER, last_window(rows))
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(("rails", "culprit"), [((0,), "nic/h0-0"), ((0, 1), "vswitch/h0")])
 def test_an_invalidated_flow_names_the_card_and_those_of_several_cards_their_virtual_switch(
     rails: tuple[int, ...], culprit: str
@@ -101,6 +102,7 @@ def test_an_invalidated_flow_names_the_card_and_those_of_several_cards_their_vir
 OVERLAY = replace(TINY, underlay=False)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     ("kind", "culprit"),
     [("pcie_nic_error", "host"), ("repetitive_offloading", "vswitch"), ("suboptimal_offloading", "vswitch")],

@@ -49,11 +49,13 @@ def test_it_is_a_good_analyzer() -> None:
     check_analyzer(ANALYZER, make, seeds=range(1), names={"labels.node": ""})
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_node_with_a_fault_is_named_and_no_other(kind: str) -> None:
     assert named(window_of(job(kind), past=1)) == [NODE]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("event", ["", *EVENTS])
 def test_what_is_no_fault_is_silent(event: str) -> None:
     assert named(window_of(job(event=event))) == []

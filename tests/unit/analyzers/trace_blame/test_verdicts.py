@@ -119,6 +119,7 @@ def test_what_a_service_does_since_ten_minutes_is_not_normal_yet() -> None:
     assert verdict["suspects"][0]["component"] == f"service/{system.services[fault.service]}"
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     "benign", ["restart", "load", "lost_spans", "clock_step", "new_operation", "drain", "agent_crash"]
 )

@@ -120,6 +120,7 @@ def moment(round_: int) -> str:
     return f"{EPOCH + 3 * round_ * HOUR + timedelta(minutes=4):%Y-%m-%dT%H:%M:%SZ}"
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     ("failing", "first", "last"),
     [

@@ -65,6 +65,7 @@ def bounded(seen: Observed, bound: float) -> Model:
     return Model(seen, np.full(seen.failing.rows, bound))
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("bound", [1.0, 2.0, 10.0])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_best_rate_of_a_component_is_where_the_plain_likelihood_is_highest(

@@ -70,6 +70,7 @@ def test_weights_are_finite_and_never_speak_for_a_blame(found: list[tuple[float,
         assert (fused([0.8], dissent=worth) or 0) <= 0.8 + 1e-12
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("case", sorted(USUAL))
 def test_what_is_stated_of_lone_blames_is_true_with_the_record_of_the_history(case: str) -> None:
     """Opinions of a generator that shares no code with any of ours; without a record .60 was true of a fifth."""

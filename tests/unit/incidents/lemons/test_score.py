@@ -63,6 +63,7 @@ def test_lemons_are_named_and_busy_parts_are_not() -> None:
     assert all(one.low <= one.ratio <= one.high for one in found.parts)
 
 
+@pytest.mark.simulated
 def test_nothing_is_named_in_healthy_fleets() -> None:
     assert sum(len(fleet(seed, {}).lemons) for seed in range(20, 23)) == 0
 

@@ -94,6 +94,7 @@ def test_levels_move_against_misses() -> None:
     assert _adapted([]).tolist() == list(LEVELS)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("case", ["kinds", "faster", "heavy"])
 def test_ranges_hold_eight_of_ten_on_the_second_generator(case: str) -> None:
     past = [
