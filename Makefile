@@ -24,7 +24,7 @@ demo-reset: run  ## forget the demo's data
 # Side by side, each part's output in one piece; one that fails stops none of the others, and fails the whole. Unit tests
 # are two processes and not workers of one: each collects its own half, and what they do not use is not loaded.
 PARTS := unit-first types unit-rest imports lint format
-UNUSED := xdist schemathesis valkey anyio cacheprovider randomly
+UNUSED := logging xdist schemathesis valkey anyio cacheprovider randomly
 UNIT := $(PY) -m pytest -q --hypothesis-profile=brief $(UNUSED:%=-p no:%) -m "not soak and not simulated"
 FIRST := tests/unit/analyzers tests/unit/benchmarks tests/unit/ingest
 

@@ -1,7 +1,7 @@
 """The shape of the tree, by its graph of imports and its folders. The order of packages is in `pyproject.toml`."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -126,16 +126,25 @@ def concepts() -> set[str]:
     return nouns - TOP_OF_INCIDENTS.keys() - {"__init__", "api", "domain", "security", "worker"}
 
 
-def files_of(concept: str, tier: str) -> Iterator[Path]:
-    """Paths below the tier's folder that have the noun, in either number, as the name of a folder or of the file."""
+@cache
+def files_by_name(tier: str) -> dict[str, set[Path]]:
+    """Paths below the tier's folder by each of their names: of the folders that they are in, and of the file."""
     root = ROOT / TIERS[tier]
+    found: dict[str, set[Path]] = defaultdict(set)
     for path in [*root.rglob("*.py"), *root.rglob("*.html")]:
         inside = path.relative_to(root)
         names = {*inside.parts[:-1], path.stem}
         aside = tier == "tables" and inside.parts[0] in {"api", "domain"}
-        other = aside or path.name == "__init__.py" or bool({"migrations", "management"} & names)
-        if not other and names & {concept, concept.removesuffix("s")}:
-            yield inside
+        if not (aside or path.name == "__init__.py" or {"migrations", "management"} & names):
+            for name in names:
+                found[name].add(inside)
+    return found
+
+
+def files_of(concept: str, tier: str) -> set[Path]:
+    """Paths below the tier's folder that have the noun, in either number, as the name of a folder or of the file."""
+    files = files_by_name(tier)
+    return files.get(concept, set()) | files.get(concept.removesuffix("s"), set())
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -149,14 +158,14 @@ def test_a_concept_stands_in_at_most_two_packages_of_a_tier(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_concept_has_as_many_files_as_a_reader_can_survey(tier: str) -> None:
-    sizes = {noun: len(list(files_of(noun, tier))) for noun in concepts()}
+    sizes = {noun: len(files_of(noun, tier)) for noun in concepts()}
     large = {noun for noun, size in sizes.items() if size > FILES_PER_CONCEPT}
     assert large == {noun for noun, where in LARGE if where == tier}
 
 
 def test_concepts_are_found_on_all_tiers() -> None:
     """The measures above see files: a renamed folder would leave them with nothing to measure."""
-    found = {tier for tier in TIERS if sum(1 for noun in concepts() for _ in files_of(noun, tier)) > 10}
+    found = {tier for tier in TIERS if sum(len(files_of(noun, tier)) for noun in concepts()) > 10}
     assert found == TIERS.keys()
 
 

@@ -52,15 +52,15 @@ def sentences() -> Iterator[tuple[str, str]]:
             source = path.read_text()
             if not found(JOINT.sub("", source)):
                 continue
-            tree = ast.parse(source)
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                    node.value.value = ""
-            for node in ast.walk(tree):
-                if (
+            bare: set[ast.AST] = set()  # texts that are statements: a walk meets the statement first
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.Expr):
+                    bare.add(node.value)
+                elif (
                     isinstance(node, ast.Constant)
                     and isinstance(node.value, str)
                     and " " in node.value.strip()
+                    and node not in bare
                 ):
                     yield path.name, node.value
 
