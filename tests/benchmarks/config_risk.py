@@ -29,8 +29,10 @@ from analyzers.contract import Window
 from analyzers.offline import choose_input, windows
 from analyzers.simulators.changes.risk import FIRST_REPORTING_SEED, history
 from ingest.telemetry.windows.offline import read_file
-from tests.benchmarks.scoring import spread
+from tests.benchmarks.glance import WITHIN_STRESS
+from tests.benchmarks.scoring import RARE, spread
 from tests.benchmarks.script import script
+from tests.benchmarks.worlds import reliability
 from tests.worlds.config_risk import CASES, make
 
 Row = dict[str, Any]
@@ -41,6 +43,8 @@ HORIZON = 48 * HOUR
 RIDGES = (0.003, 0.03, 0.3, 3.0)
 METHODS = ("config_risk", "logistic regression", "usual share", "always no")
 WORLD_SEED = 4100
+STRESS = ("begins_late", "mended")
+"""Cases of the second generator in which the past no longer tells of the future."""
 RESAMPLED = 4_000
 
 
@@ -129,6 +133,7 @@ def precision_area(said: Floats, bad: Floats) -> float:
 
 def figures(trials: int, first: int) -> Iterator[Row]:
     second: list[Sequence[tuple[float, bool]]] = []
+    usual, stressed = list[tuple[float, bool]](), list[tuple[float, bool]]()
     for case in (SIMULATOR, *CASES):
         start = first if case == SIMULATOR else WORLD_SEED
         results = spread(run_trial, [Job(case, start + n) for n in range(trials)])
@@ -144,8 +149,15 @@ def figures(trials: int, first: int) -> Iterator[Row]:
         yield from _kept_word(case, [one.stated for one in found])
         if case != SIMULATOR:
             second += [one.stated for one in found]
+        for one in found:
+            (stressed if case in STRESS else usual).extend(one.stated)
     if second:
         yield from _kept_word("second generator", second)
+    yield from reliability("config_risk, both generators, fine", usual, edges=RARE)
+    yield from reliability("config_risk, both generators", usual, of="config_risk")
+    yield from reliability(
+        "config_risk, under stress", stressed, WITHIN_STRESS, of="config_risk", stress=True
+    )
 
 
 def _kept_word(case: str, histories: Sequence[Sequence[tuple[float, bool]]]) -> Iterator[Row]:

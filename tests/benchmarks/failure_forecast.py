@@ -21,23 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.failure_forecast import ANALYZER
-from analyzers.builtin.failure_forecast.days import Days, days_of
+from analyzers.builtin.failure_forecast.days import Days, days_of, within_a_week
 from analyzers.builtin.failure_forecast.model import (
     REGRESSION,
     TREES,
+    Forecast,
     TooLittleError,
     forecast,
     learn,
     precision_area,
 )
+from analyzers.builtin.stats.calibration import logistic
 from analyzers.builtin.stats.intervals import HOUR
 from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Window
 from analyzers.offline import choose_input, windows
 from analyzers.simulators.forecasts.nodes import FIRST_REPORTING_SEED, scenario
 from ingest.telemetry.windows.offline import read_file
-from tests.benchmarks.scoring import spread
+from tests.benchmarks.scoring import RARE, spread
 from tests.benchmarks.script import script
+from tests.benchmarks.worlds import reliability
 from tests.worlds.failure_forecast import CASES, make
 
 Row = dict[str, Any]
@@ -62,13 +65,15 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class Result:
     """By method: the area, and (alarms, right ones). `failing` are later node-days before an incident of `node_days`;
-    `abstains` says that the method gives no forecast."""
+    `abstains` says that the method gives no forecast. `stated` holds the probability of each later node-day of a node
+    that reports, and whether an incident followed; empty if it abstains."""
 
     areas: Mapping[str, float]
     alarms: Mapping[str, tuple[int, int]]
     failing: int
     node_days: int
     abstains: bool
+    stated: tuple[tuple[float, bool], ...]
 
 
 def window_of(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Window:
@@ -96,7 +101,8 @@ def run_trial(job: Job) -> Result:
     asked = np.zeros(failing.shape, dtype=bool)
     asked[:, cut:last] = True
     happened = failing[asked]
-    abstains, chosen = _trial(days, cut)
+    found = _at_cut(days, cut)
+    abstains, chosen = found is None or not found.trial.holds, REGRESSION if found is None else found.learner
     said = {
         name: learn(name, days.values[teach], failing[teach])(days.values[asked])
         for name in (REGRESSION, TREES)
@@ -111,11 +117,16 @@ def run_trial(job: Job) -> Result:
     areas = {
         name: precision_area(p, happened) if happened.any() else float("nan") for name, p in said.items()
     }
-    return Result(areas, alarms, int(happened.sum()), len(happened), abstains)
+    stated: list[tuple[float, bool]] = []
+    if found is not None and not abstains:
+        reports = within_a_week(days.seen)[asked]
+        told = logistic(found.shift + found.slope * said[CHOSEN][reports])
+        stated = list(zip(told.tolist(), happened[reports].tolist(), strict=True))
+    return Result(areas, alarms, int(happened.sum()), len(happened), abstains, tuple(stated))
 
 
-def _trial(days: Days, cut: int) -> tuple[bool, str]:
-    """Whether the method abstains at the cut, and its learner."""
+def _at_cut(days: Days, cut: int) -> Forecast | None:
+    """The forecast at the cut, if there is enough to learn from."""
     end = int(days.ends[cut - 1])
     seen = Days(
         days.nodes,
@@ -128,13 +139,13 @@ def _trial(days: Days, cut: int) -> tuple[bool, str]:
         tuple(one for one in days.incidents if one[1] < end),
     )
     try:
-        found = forecast(seen, HORIZON, end, 1000 * BUDGET, 15)
+        return forecast(seen, HORIZON, end, 1000 * BUDGET, 15)
     except TooLittleError:
-        return True, REGRESSION
-    return not found.trial.holds, found.learner
+        return None
 
 
 def figures(trials: int, first: int) -> Iterator[Row]:
+    stated: list[tuple[float, bool]] = []
     for case in (SIMULATOR, UNANNOUNCED, *CASES):
         start = WORLD_SEED if case in CASES else first
         found = spread(run_trial, [Job(case, start + n) for n in range(trials)])
@@ -157,6 +168,9 @@ def figures(trials: int, first: int) -> Iterator[Row]:
         yield _row(
             f"{case}: abstains", abstained / trials, wilson(abstained, trials), f"{abstained} of {trials}"
         )
+        stated += [pair for one in found for pair in one.stated]
+    yield from reliability("failure_forecast, both generators, fine", stated, edges=RARE)
+    yield from reliability("failure_forecast, both generators", stated, of="failure_forecast")
 
 
 def _row(name: str, value: float, interval: tuple[float, float], note: str) -> Row:

@@ -38,6 +38,8 @@ ORDER = (
     "availability",
     "colocation",
     "selector",
+    "config_risk",
+    "failure_forecast",
     "straggler",
     "changepoint",
     "metric_blame",

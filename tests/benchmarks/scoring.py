@@ -15,6 +15,8 @@ from analyzers.builtin.stats.probability import wilson
 
 EDGES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
 """Bins of what is stated of suspects."""
+RARE = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 1.0)
+"""Bins of what is stated of events that hardly ever happen."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

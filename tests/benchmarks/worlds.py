@@ -244,15 +244,16 @@ def reliability(
     *,
     of: str = "",
     stress: bool = False,
+    edges: Sequence[float] = EDGES,
 ) -> Iterator[Row]:
     """The reliability diagram: by bins of what was stated, the mean stated, the share that was true with its interval,
     and how much more was stated than true, whose bar is `within` in bins of 50 or more suspects. The first row carries
-    all bins for the table of the analyzer `of`, apart from others if they are of worlds under `stress`."""
+    the bins of `EDGES` for the table of the analyzer `of`, apart from others if they are of worlds under `stress`."""
     bins = by_bins(stated)
     cells: Row = {}
     if of:
         cells = told(of, stated_stress=bins) if stress else told(of, stated=bins)
-    for low, high in pairwise(EDGES):
+    for low, high in pairwise(edges):
         pairs = [(one, right) for one, right in stated if low <= one < high or one == high == 1.0]
         if not pairs:
             continue

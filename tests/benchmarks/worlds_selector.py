@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from analyzers.builtin.selector.trial import scored
 from analyzers.contract import Window
 from analyzers.runner import judge as run_analyzer
 from tests.benchmarks.glance import told
-from tests.benchmarks.scoring import spread
+from tests.benchmarks.scoring import RARE, spread
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import reliability
 from tests.worlds import World
@@ -151,7 +150,7 @@ def rows(trials: int, first: int) -> Iterator[Row]:
             "note": f"two columns {plain.incidents / max(plain.expected, 1e-9):.2f}; Brier skill {mine.skill:.4f}, "
             f"two columns {plain.skill:.4f}",
         }
-    yield from reliability_rows(every)
+    yield from reliability("selector", every, edges=RARE)
     yield from reliability("selector, second generator", every, of="selector")
 
 
@@ -171,23 +170,6 @@ def _cells(case: str, found: list[Stated], happened: NDArray[np.bool_], undecide
         undecided=undecided,
         beside={"two columns": plain},
     )
-
-
-EDGES = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 1.01)
-
-
-def reliability_rows(every: list[tuple[float, bool]]) -> Iterator[Row]:
-    """Stated minus true by what was stated; the bar is that of bins of 50 or more."""
-    for low, high in pairwise(EDGES):
-        chosen = [(p, hit) for p, hit in every if low <= p < high]
-        if chosen:
-            mean, share = (float(np.mean([one[at] for one in chosen])) for at in (0, 1))
-            yield {
-                "name": f"selector: stated {low:g} to {high:g}, minus true",
-                "value": round(mean - share, 4),
-                "bar": "<= 0.05" if len(chosen) >= 50 else None,
-                "note": f"says {mean:.4f}, true {share:.4f} of {len(chosen):,}",
-            }
 
 
 def main(trials: int = 6, first: int = FIRST) -> list[Row]:

@@ -64,13 +64,16 @@ class Trial:
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast:
     """Probability of an incident within the horizon for each node at the last day, NaN for nodes that report nothing;
-    `threshold` is where the budget of alarms is used up. `reasons` are features by node, the strongest first."""
+    `threshold` is where the budget of alarms is used up. `reasons` are features by node, the strongest first.
+    `shift` and `slope` calibrate the log-odds of the learner."""
 
     learner: str
     probability: Floats
     threshold: float
     trial: Trial
     reasons: tuple[tuple[str, ...], ...]
+    shift: float
+    slope: float
 
 
 def forecast(days: Days, horizon: int, end: int, alarms: float, min_incidents: int) -> Forecast:
@@ -111,9 +114,8 @@ def forecast(days: Days, horizon: int, end: int, alarms: float, min_incidents: i
         odds[now] = fitted(days.values[now, -1])
     probability = logistic(shift + slope * odds)
     reasons = _reasons(days, failing, known)
-    return Forecast(
-        best, probability, float(logistic(shift + slope * np.array([threshold]))[0]), trial, reasons
-    )
+    limit = float(logistic(shift + slope * np.array([threshold]))[0])
+    return Forecast(best, probability, limit, trial, reasons, shift, slope)
 
 
 def groups_of(values: Floats) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from analyzers.contract import Sums, Window
 from analyzers.runner import judge
 from analyzers.simulators.bounces import Bounced, bounce, sums_of
 from analyzers.testing import Case, check_analyzer, paths_of
+from tests.benchmarks.worlds import Job, Judged, judge_one
 from tests.worlds.netbouncer import make
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -253,3 +254,19 @@ def test_bursts_missing_rows_and_probers_that_lose_probes_hardly_ever_accuse_ano
     assert planted >= 150
     assert wrong <= 0.01 * (right + wrong)
     assert planted - found <= 0.005 * planted
+
+
+UNEVEN = (("noisy", 500), ("noisy", 501), ("noisy", 502), ("noisy", 503), ("links_5pct", 500))
+"""Worlds of faulty links beside good ones that lose up to 4e-4, unevenly, and of a twentieth of all links faulty."""
+
+
+@pytest.mark.simulated
+def test_of_the_named_at_most_one_in_a_hundred_is_innocent_and_one_in_two_hundred_is_missed() -> None:
+    every = Judged()
+    for world, seed in UNEVEN:
+        every = every.plus(judge_one(Job("netbouncer", world, seed, "analyzers.builtin.netbouncer:ANALYZER")))
+    false = every.faulty.false + every.healthy.false
+    named, there = every.faulty.found + false, every.faulty.found + every.faulty.missed
+    assert there > 100
+    assert false <= 0.01 * named
+    assert every.faulty.missed <= 0.005 * there
