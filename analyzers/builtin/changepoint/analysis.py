@@ -62,7 +62,7 @@ def _too_short(seen: Observed, params: Params) -> str:
     minutes = count(seen.first * seen.width.total_seconds() / 60)
     return (
         f"None of {count(len(seen.series))} series has {params['least_samples']} minutes with samples in the {minutes} "
-        "before what is judged, and three in the window, without wandering: give more history."
+        "minutes before what is judged, and three in the window, without wandering: give more history."
     )
 
 

@@ -30,7 +30,7 @@ HISTORY = 26
 
 ANALYZER = Analyzer(
     name="changepoint",
-    version="1.1.0",
+    version="1.1.1",
     title="Says which components' metrics changed and since when",
     inputs=(Input("metric", (SERIES,)),),
     params=PARAMS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -106,6 +107,9 @@ def test_without_history_the_first_third_is_what_is_usual() -> None:
 def test_series_that_are_too_short_are_not_judged() -> None:
     verdict = judged(made("step", hours=1, window=30))
     assert verdict["status"] == "inconclusive"
+    assert re.search(
+        r"has 30 minutes with samples in the [0-9,]+ minutes before what is judged", verdict["reason"]
+    )
     assert "give more history" in verdict["reason"]
 
 
