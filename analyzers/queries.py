@@ -12,7 +12,7 @@ from analyzers.runner import AnalysisError
 from analyzers.runs.evidence_export import EvidenceExportError, evidence_file, evidence_key
 from analyzers.runs.evidence_file import Subject as EvidenceSubject
 from analyzers.runs.models import Run, Schedule
-from analyzers.runs.node_forecasts import NodeAtRisk, NodeForecast, node_forecast
+from analyzers.runs.node_forecasts import NodeAtRisk, NodeForecast, forecast_of, node_forecast
 from analyzers.runs.replay import (
     NothingToReplayError,
     Replay,
@@ -81,6 +81,7 @@ __all__ = [
     "evidence_file",
     "evidence_key",
     "faulty_analyzers",
+    "forecast_of",
     "is_installed",
     "is_repeatable",
     "judge_span",

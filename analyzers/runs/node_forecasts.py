@@ -80,8 +80,13 @@ def node_forecast(region: str, at: datetime | None = None) -> NodeForecast | Non
     if at is not None:
         found = found.filter(finished_at__lte=at)
     run = found.order_by("-window_end", "-created_at").first()
-    body = None if run is None else verdict(run)
-    if run is None or body is None:
+    return None if run is None else forecast_of(run)
+
+
+def forecast_of(run: Run) -> NodeForecast | None:
+    """The forecast of a run of the analyzer; None without a verdict."""
+    body = verdict(run)
+    if body is None:
         return None
     named = {one["component"] for one in body["suspects"]}
     rows = next((one["rows"] for one in body["evidence"] if one["title"] == AT_RISK), ())

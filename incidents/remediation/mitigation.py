@@ -14,8 +14,8 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from analyzers.contract import Count, Input, Paths, Reduction
-from analyzers.queries import runs, verdict
-from incidents.domain.incident.state import Incident
+from analyzers.queries import forecast_of, runs, verdict
+from incidents.domain.incident.state import Incident, agreeing
 from incidents.domain.remediation.comparison import Default, Mitigation, assumed, compared
 from incidents.incident.models import IncidentRow
 from ingest.queries import read_window
@@ -24,6 +24,7 @@ HANGS = frozenset(
     {"operation not launched", "transfer without progress", "operation mismatch", "rows of the node"}
 )
 """Indicators of analyzers for which the job stands still."""
+FORECAST = "failure_forecast"
 JOBS_BEFORE, REPAIRS_BEFORE = timedelta(days=7), timedelta(days=90)
 LEAST_REPAIRS, LEAST_GAPS, LEAST_CRASHES = 5, 3, 3
 _ATTEMPTS = Input(
@@ -70,7 +71,27 @@ def _defaults(state: Incident) -> dict[str, Default]:
         found["slowdown"] = (1.0, "data: indicator of a job that stands still")
     if state.confidence is not None:
         found["probability"] = (round(state.confidence, 3), "data: confidence of the incident")
-    return found
+    return found | _forecast(state)
+
+
+def _forecast(state: Incident) -> dict[str, Default]:
+    """The probability that a forecast gives to the incident's node, and that nothing has failed yet; nothing once an
+    analyzer blames it for a failure."""
+    together = agreeing(state.opinions, state.cause)
+    opinion = next((one for one in together if one.analyzer == FORECAST and one.forecast), None)
+    run = None if opinion is None else runs().filter(pk=opinion.run, analyzer=FORECAST).first()
+    found = None if run is None else forecast_of(run)
+    node = None if found is None or state.component is None else found.of(state.component)
+    if found is None or node is None:
+        return {}
+    return {
+        "probability": (
+            round(node.probability, 3),
+            f"data: forecast of a failure within {found.hours:g} hours",
+        ),
+        "slowdown": (0.0, "data: a forecast, nothing has failed yet"),
+        "crash_hours": (found.hours / 2, f"data: middle of the {found.hours:g} hours of the forecast"),
+    }
 
 
 def _repair(state: Incident, now: datetime) -> dict[str, Default]:

@@ -17,6 +17,7 @@ from analyzers.runs.requests import RunRequest, request_run
 from analyzers.simulators.forecasts.nodes import AT_RISK, EPOCH, Rates, fleet, rows_of
 from incidents import queries
 from incidents.follower import follower
+from incidents.remediation.mitigation import advice
 from ingest.api import keys
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import NOW, Door, work
@@ -60,6 +61,32 @@ def test_a_run_names_the_node_at_risk_as_a_forecast() -> None:
         form = alice.get(address).content.decode()
         assert re.search(r'name="length"[^>]*value="1 ?d"', form), address
     _is_read_as_a_list(alice, run, row.incident.number)
+    _is_weighed_with_its_probability(alice, found, row.incident.number)
+
+
+def _is_weighed_with_its_probability(alice: Client, found: dict[str, Any], number: int) -> None:
+    """By the comparison of mitigations: the forecast is no confidence in a cause."""
+    probability = found["evidence"][0]["rows"][0][1]
+    assert probability > 0.6
+    key = keys.create("mitigation", ["incidents:read"])
+    address, bearer = f"/api/v1/incidents/{number}/mitigation", {"authorization": f"Bearer {key}"}
+    inputs = Client().get(address, headers=bearer).json()["inputs"]
+    assert inputs["probability"] == {
+        "value": round(probability, 3),
+        "origin": "data: forecast of a failure within 48 hours",
+    }
+    assert inputs["slowdown"] == {"value": 0.0, "origin": "data: a forecast, nothing has failed yet"}
+    assert inputs["crash_hours"]["value"] == 24.0
+    assert Client().get(f"{address}?probability=.2", headers=bearer).json()["inputs"]["probability"] == {
+        "value": 0.2,
+        "origin": "given",
+    }
+    reported = {one.field.name: one.value for one in advice(queries.get(str(number)).incident).values}
+    assert (reported["probability"], reported["slowdown"]) == (round(probability, 3), 0.0)
+    assert (
+        "forecast of a failure within 48 hours"
+        in alice.get(f"/incidents/{number}/mitigation").content.decode()
+    )
 
 
 def _is_read_as_a_list(alice: Client, run: Run, number: int) -> None:
