@@ -7,8 +7,14 @@ probability of T, its expected information is the mutual information of its outc
     I = H(q d + (1 - q) f) - q H(d) - (1 - q) H(f)      bits,  H(x) = -x log2 x - (1 - x) log2 (1 - x)
 
 (Lindley, On a measure of the information provided by an experiment, 1956; for probes in networks Rish et al., Adaptive
-diagnosis in distributed systems, IEEE Transactions on Neural Networks 16(5), 2005). Measurements are ranked by I
-divided by minutes plus cost. An answer multiplies each probability with its likelihood.
+diagnosis in distributed systems, IEEE Transactions on Neural Networks 16(5), 2005). An answer multiplies each
+probability with its likelihood.
+
+I also counts what is learnt about suspects that are ruled out and about `NONE`. A measurement of both of the last two
+suspects may therefore be worth a lot and tell them apart not at all. So measurements are ranked by the part of I that
+tells those that remain apart: with R the event that the component at fault is one of them, I = I(outcome; R) +
+P(R) I(outcome; component | R) + P(not R) I(outcome; component | not R), and the second term counts, divided by minutes
+plus cost. Where one suspect remains, the whole of I counts: it is to be confirmed.
 """
 
 from __future__ import annotations
@@ -312,6 +318,22 @@ def leading(beliefs: Beliefs) -> tuple[str, float]:
     return name, p
 
 
+def remaining(beliefs: Beliefs) -> list[str]:
+    """Suspects that are not ruled out."""
+    named = {name: p for name, p in beliefs.items() if name != NONE and p > 0}
+    top = max(named.values(), default=0.0)
+    return [name for name, p in named.items() if p * RULED_OUT >= top]
+
+
+def decisive(beliefs: Beliefs, question: Question) -> float:
+    """Part of the expected information that tells the remaining suspects apart, in bits; all of it where at most one
+    remains."""
+    left = {name: beliefs[name] for name in remaining(beliefs)}
+    if len(left) < 2:
+        return information(beliefs, question)
+    return math.fsum(left.values()) * information(_normal(left), question)
+
+
 def is_settled(beliefs: Beliefs) -> bool:
     """Whether there is nothing to ask: at most one suspect, or one that is likely enough."""
     return len(beliefs) <= 2 or max(beliefs.values()) >= SETTLED
@@ -319,7 +341,7 @@ def is_settled(beliefs: Beliefs) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A question with its expected information in bits, and bits per minute (minutes plus cost)."""
+    """A question with the bits that are `decisive`, and bits per minute (minutes plus cost)."""
 
     question: Question
     bits: float
@@ -331,7 +353,7 @@ class Ranked:
 
 def ranked(beliefs: Beliefs, questions: Iterable[Question]) -> list[Ranked]:
     """By bits per minute, the best first; without those of less than `LEAST_BITS`."""
-    found = [Ranked(one, information(beliefs, one)) for one in questions]
+    found = [Ranked(one, decisive(beliefs, one)) for one in questions]
     worth = [one for one in found if one.bits >= LEAST_BITS]
     return sorted(worth, key=lambda one: (-one.rate, KINDS.index(one.question.kind), one.question.id))
 
