@@ -18,6 +18,7 @@ from analyzers.builtin.metric_blame import evidence as show
 from analyzers.builtin.metric_blame.blame import LEAST, Candidate, Component, Outcome, judge, path_of
 from analyzers.builtin.metric_blame.calibration import probability
 from analyzers.builtin.metric_blame.change import Change, Changes, changes, onset
+from analyzers.builtin.metric_blame.indicators import is_share_of_processor
 from analyzers.builtin.metric_blame.series import Observed, observe
 from analyzers.builtin.text import count, figure, moment, percent, so_many
 from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inconclusive, quiet
@@ -25,6 +26,10 @@ from analyzers.contract import Assumption, Params, Suspect, Verdict, Window, inc
 SURE = 0.9
 LEAST_SCORE = 0.3
 """Below that no component is named: too many are as likely."""
+SATURATED = 80.0
+"""Per cent of its limit from which on a processor is saturated, if it used at most half of that before."""
+UNNOTICED = 0.0
+"""Log-odds of a saturated component that no caller notices, before calibration."""
 _ALIKE = 0.7
 """Nats below the first in which another component is not told apart from it."""
 _MOST_ALIKE = 5
@@ -52,11 +57,14 @@ def analyze(window: Window, params: Params) -> Verdict:
     if symptom is None or not notable:
         return quiet(figures, shown, assumptions)
     external = any(one.external for one in found.found)
+    lost = sum(_LOWERED[one.name] for one in assumptions if not one.holds)
     if external and symptom.external < least and not _noticed(seen, found, outcome, least):
+        saturated = _saturated(seen, outcome, least, score_of(UNNOTICED, lost))
+        if saturated is not None:
+            return Verdict("named", (saturated,), None, figures, shown, assumptions)
         reason = _unnoticed(notable[0].name, notable[0].changes[0])
         return Verdict("inconclusive", (), reason, figures, shown, assumptions)
     against_chance = max(max(one.external, one.internal) for one in notable)
-    lost = sum(_LOWERED[one.name] for one in assumptions if not one.holds)
     first = outcome.candidates[0]
     score = score_of(evidence_of(outcome, against_chance), lost)
     if score < LEAST_SCORE:
@@ -83,6 +91,29 @@ def _noticed(seen: Observed, found: Changes, outcome: Outcome, least: float) -> 
     external = [one for one in found.found if one.external and one.identity.component in near]
     noticed = max((one.nats for one in external), default=0.0)
     return noticed >= LEAST and noticed + math.log(found.judged / max(len(external), 1)) >= least
+
+
+def _saturated(seen: Observed, outcome: Outcome, least: float, score: float) -> Suspect | None:
+    """The component that serves requests and whose own processor became saturated; those of several are not told
+    apart. A queue at four fifths of its capacity takes five times its service time (M/M/1), whether that is measured or
+    not; what uses less may be at work."""
+    found = []
+    for one in outcome.candidates:
+        serves = any(each.external or each.identity.sort == "load" for each in one.component.changes)
+        busy = [each for each in one.component.changes if each.nats >= least and _is_saturation(each)]
+        if serves and busy:
+            found.append((one.component, busy[0]))
+    if not 0 < len(found) <= _MOST_ALIKE or score < LEAST_SCORE:
+        return None
+    component, change = found[0]
+    alike = tuple(sorted(one.name for one, _ in found[1:]))
+    phrase = f"{_sentence(change, ())}: its processor is saturated, and no component is slower or fails more"
+    return _of_change(seen, component, change, phrase, score, alike, ())
+
+
+def _is_saturation(one: Change) -> bool:
+    busy = is_share_of_processor(one.identity.name, one.before, one.value)
+    return busy and one.value >= SATURATED and one.before <= SATURATED / 2
 
 
 def evidence_of(outcome: Outcome, against_chance: float) -> float:
@@ -191,20 +222,33 @@ def _suspect(
 ) -> Suspect:
     change = indicator_of(one.component.changes)
     path = path_of(outcome, one, seen)
-    low, median, high = onset(seen, one.component.changes[0])
-    since = seen.starts[median]
     phrase = _sentence(change, path)
     if awaited(seen, one.component):
         phrase += "; its own resources are as usual, so that it may wait for what it calls"
+    return _of_change(seen, one.component, change, phrase, score, alike, path)
+
+
+def _of_change(
+    seen: Observed,
+    one: Component,
+    change: Change,
+    phrase: str,
+    score: float,
+    alike: tuple[str, ...],
+    path: tuple[str, ...],
+) -> Suspect:
+    clearest = one.changes[0]
+    low, median, high = onset(seen, clearest)
+    since = seen.starts[median]
     span = f" (95 % between {seen.starts[low]:%H:%M:%S} and {seen.until(high):%H:%M:%S})"
     return Suspect(
-        component=one.component.name,
+        component=one.name,
         score=score,
-        summary=f"{one.component.name} {phrase} since {moment(since)}{span}.",
+        summary=f"{one.name} {phrase} since {moment(since)}{span}.",
         ambiguous_with=alike,
         sure=score >= SURE,
         first_failure=since,
-        last_failure=seen.until(max(each.last for each in one.component.changes[:1]) - 1),
+        last_failure=seen.until(clearest.last - 1),
         phrase=phrase[:200],
         indicator=change.identity.shown[:100],
         path=path,

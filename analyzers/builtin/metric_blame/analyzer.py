@@ -42,7 +42,7 @@ HISTORY = 12
 
 ANALYZER = Analyzer(
     name="metric_blame",
-    version="1.4.0",
+    version="1.5.0",
     title="Names the service or component whose metrics changed first and most, from metrics and the call graph",
     inputs=(Input("metric_and_topology", (SERIES, NEEDS)), Input("metric", (SERIES,))),
     params=PARAMS,

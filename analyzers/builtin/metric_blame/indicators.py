@@ -33,6 +33,11 @@ _INTERNAL = words_given(
 )
 _OUTGOING = words_given("client outbound")
 """Calls that a component makes, whose latency and errors are those of what it calls: `http_client_request_duration`."""
+_PROCESSOR = words_given("cpu processor")
+_SHARES = words_given("percent percentage pct utilization utilisation")
+_BELOW = words_given("node host system")
+_MOST_PERCENT = 110.0
+"""A processor at its limit is measured at a little more."""
 _TIMES = words_given("seconds milliseconds ms us time times")
 _CODES = (
     "code",
@@ -75,6 +80,15 @@ def _sort_of_name(name: str, internal: str, external: str) -> Sort:
     if not words.isdisjoint(_LOAD):
         return "latency" if not words.isdisjoint(_TIMES) and not name.endswith("_total") else "load"
     return "other"
+
+
+def is_share_of_processor(name: str, before: float, value: float) -> bool:
+    """Whether values are of a processor of its own and in per cent of its limit, by the words of the name and the
+    values: that of the node below is not its own, and more than 100 counts cores."""
+    words = words_of_name(name)
+    if words.isdisjoint(_PROCESSOR) or not words.isdisjoint(_BELOW):
+        return False
+    return ("%" in name or not words.isdisjoint(_SHARES)) and max(before, value) <= _MOST_PERCENT
 
 
 def words_of_name(name: str) -> frozenset[str]:

@@ -86,6 +86,48 @@ def test_resources_that_nobody_notices_are_inconclusive() -> None:
     assert made.name(3) in verdict["reason"]
 
 
+def busy(name: str, usual: float, value: float, services: tuple[int, ...] = (3,)) -> Window:
+    """Of some services the processor goes from `usual` to `value`, and nobody notices."""
+    made = application()
+    shape = made.values["cpu_usage_cores"].shape
+    share = usual * np.exp(np.random.default_rng(7).normal(0, 0.03, shape))
+    share[list(services), -15:] = value
+    return window_of(replace(made, values={**made.values, name: share}))
+
+
+@pytest.mark.parametrize(
+    ("name", "usual", "value", "saturated"),
+    [
+        ("cpu_utilization_percent", 10, 95, True),
+        ("CpuUsageRate(%)", 30, 101, True),
+        ("cpu_utilization_percent", 10, 60, False),
+        ("cpu_utilization_percent", 60, 95, False),
+        ("process_cpu_percent", 90, 380, False),
+        ("NodeCpuUsageRate(%)", 10, 95, False),
+        ("memory_utilization_percent", 10, 95, False),
+    ],
+)
+def test_a_saturated_processor_needs_no_symptom(
+    name: str, usual: float, value: float, saturated: bool
+) -> None:
+    verdict = verdict_of(busy(name, usual, value))
+    if not saturated:
+        assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
+        return
+    (suspect,) = verdict["suspects"]
+    assert (suspect["component"], suspect["ambiguous_with"]) == (application().name(3), [])
+    assert (suspect["score"], suspect["sure"], suspect["indicator"]) == (pytest.approx(0.6), False, name)
+    assert "its processor is saturated, and no component is slower or fails more" in suspect["summary"]
+
+
+def test_several_saturated_processors_are_not_told_apart() -> None:
+    made = application()
+    (suspect,) = verdict_of(busy("cpu_utilization_percent", 10, 95, (3, 6)))["suspects"]
+    assert {suspect["component"], *suspect["ambiguous_with"]} == {made.name(3), made.name(6)}
+    everywhere = verdict_of(busy("cpu_utilization_percent", 10, 95, tuple(range(7))))
+    assert (everywhere["status"], everywhere["suspects"]) == ("inconclusive", [])
+
+
 @pytest.mark.parametrize(("slower", "times", "expected"), [(3, 1.5, ["service/s01"]), (6, 1.4, [])])
 def test_of_a_component_with_clear_internal_changes_its_callers_alone_are_asked(
     slower: int, times: float, expected: list[str]
