@@ -42,7 +42,7 @@ class QuestionShape(s.Serializer[Any]):
     cost = s.FloatField(
         help_text="cost in addition to the time, in minutes of an engineer or of lost capacity"
     )
-    bits = s.FloatField(help_text="expected reduction of the entropy of `suspects`")
+    bits = s.FloatField(help_text="expected information that tells the remaining `suspects` apart")
     bits_per_minute = s.FloatField(help_text="bits / (minutes + cost), the order of the list")
     src = s.CharField(help_text="source of probes; empty for other measurements")
     dst = s.CharField()
