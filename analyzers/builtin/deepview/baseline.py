@@ -401,6 +401,7 @@ _PEAK = 5.0  # times the usual rate that a peak may raise it
 _STEADY = 0.05  # the least of them
 _LONG = 6  # windows that tell what lasts
 _NEARLY_ALL = 0.8
+_MOSTLY = 0.5  # of what a component fails is on paths of others that stood out: the same failure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -409,7 +410,8 @@ class Baseline:
 
     `excluded` are the components taken out of one of the `windows`, and `faulty` is how many of these held any.
     `risen` is how many times the usual rate nearly all components fail in the window itself. `stood_out` has for each
-    of the windows, oldest first, the share of its units that each component failed that was taken out.
+    of the windows, oldest first, the share of its units that each component failed that was taken out; `shares` what
+    every component failed in each of them, with all that stood out: shape (windows, components), 0 where absent.
     """
 
     units: float
@@ -420,15 +422,28 @@ class Baseline:
     faulty: int = 0
     risen: float = 1.0
     stood_out: tuple[Mapping[str, float], ...] = ()
+    shares: Floats | None = None
 
-    def lasting(self, names: Collection[str]) -> float | None:
+    def lasting(self, names: Collection[str], seen: Observed, component: int) -> float | None:
         """The share of its units that one of `names` usually failed, if some stood out in half of the windows before,
         the oldest third of them included: a habit, or a failure that is older than the history. None otherwise.
+
+        A failure that lasts may stand out under another name in each window, where several components share its
+        paths: a window counts, too, in which `component` failed about as much as now and most of what it fails now is
+        on paths of what stood out there.
         """
-        found = [
-            max((share for name, share in one.items() if name in names), default=0.0)
-            for one in self.stood_out
-        ]
+        own = seen.row[seen.column == component]
+        lost = float(seen.failures[own].sum())
+        now = lost / max(float(seen.carried[component]), 1.0)
+        number = {name: i for i, name in enumerate(seen.names)}
+        found = []
+        for at, one in enumerate(self.stood_out):
+            share = max((share for name, share in one.items() if name in names), default=0.0)
+            before = float(self.shares[at, component]) if self.shares is not None else 0.0
+            if not share and one and now <= TIMES * before <= TIMES**2 * now:
+                held = 1 - seen.clear_of([number[name] for name in one if name in number])
+                share = before if float((seen.failures * held)[own].sum()) >= _MOSTLY * lost else 0.0
+            found.append(share)
         out = [share for share in found if share > 0]
         if len(found) < _LONG or 2 * len(out) < len(found) or not any(found[: len(found) // 3]):
             return None
@@ -473,7 +488,19 @@ def from_history(seen: Observed, window: Window) -> Baseline | None:
             {one.names[j]: share for j, share in zip(rest.columns, rest.shares, strict=True)}
             for one, rest in left
         ),
+        _shares([one for one, _ in left], seen.names),
     )
+
+
+def _shares(windows: list[Observed], names: tuple[str, ...]) -> Floats:
+    """The share of its units that each component failed in each window, 0 where absent; shape (windows, components)."""
+    number = {name: i for i, name in enumerate(names)}
+    shares = np.zeros((len(windows), len(names)))
+    for at, one in enumerate(windows):
+        place = np.array([number.get(name, -1) for name in one.names])
+        known = (place >= 0) & (one.carried > 0)
+        shares[at, place[known]] = one.per_component(one.failures)[known] / one.carried[known]
+    return shares
 
 
 def _rate(windows: list[Remains]) -> tuple[float, float]:

@@ -156,7 +156,10 @@ def _without_habits(outcome: Outcome) -> Outcome:
     charged with less certainty then, and anybody so where others stood out in nearly all of the history.
     """
     base = outcome.baseline
-    usual = {one.name: base.lasting({one.name, *one.ambiguous}) for one in outcome.charges}
+    usual = {
+        one.name: base.lasting({one.name, *one.ambiguous}, outcome.seen, one.component)
+        for one in outcome.charges
+    }
     lasting = {
         one.name: share
         for one in outcome.charges

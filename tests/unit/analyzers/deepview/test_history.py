@@ -73,6 +73,60 @@ def test_a_failure_as_old_as_the_history_is_no_certain_fault_unless_much_fails(
     assert all((one["score"] <= 0.5) is (share < 0.25) for one in verdict["suspects"])
 
 
+CALLS = {
+    "site": ("flags", "shop", "pets", "steps"), "shop": ("store",), "pets": ("stock", "store"),
+    "steps": ("high", "low", "read"), "high": ("flags",), "low": ("flags",), "read": ("store",),
+    "flags": (), "store": (), "stock": (),
+}  # fmt: skip
+CALLED = {"site": 490, "shop": 700, "pets": 900, "flags": 2, "store": 800, "stock": 100}
+
+
+def called_by(service: str) -> set[str]:
+    return {service}.union(*(called_by(one) for one in CALLS[service]))
+
+
+def calls(
+    rng: np.random.Generator, history: Sequence[Window] = (), faults: Mapping[str, float] | None = None
+) -> Window:
+    """Calls of the services of a shop, a path each with all services that it calls. `high` always fails, `low` in some
+    windows, and `steps` with them: one failure is in several rows.
+    """
+    steps = int(rng.integers(8, 20))
+    high = int(rng.binomial(steps, 0.5))
+    low = int(rng.binomial(steps - high, rng.choice([0.1, 0.9], p=[0.7, 0.3])))
+    tried = {one: int(rng.poisson(CALLED.get(one, 0))) for one in CALLS}
+    tried |= {"steps": steps, "read": steps, "high": high, "low": steps - high}
+    failed = {"high": high, "low": low, "steps": int(0.6 * high) + low}
+    placed, told = {}, {}
+    for service, attempts in tried.items():
+        path = tuple(sorted(f"service/{one}" for one in called_by(service)))
+        rate = 1e-3 * (service in ("site", "shop", "pets")) + (faults or {}).get(service, 0.0)
+        failures = failed.get(service, 0)
+        placed[path] = attempts
+        told[path] = failures + int(rng.binomial(attempts - failures, rate))
+    placed = {path: count for path, count in placed.items() if count}
+    told = {path: count for path, count in told.items() if count}
+    return window_of(placed, told, "path_outcome", history=history)
+
+
+def test_a_failure_that_stands_out_under_other_names_in_the_history_is_as_old_as_the_history() -> None:
+    blamed = 0
+    for seed in (1, 10):
+        rng = np.random.default_rng(seed)
+        past = [calls(rng) for _ in range(CALM)]
+        for _ in range(CALM):
+            window = calls(rng, past[-CALM:])
+            blamed += len(verdict_on(window)["suspects"])
+            past.append(replace(window, history=()))
+    assert blamed == 0
+
+
+def test_beside_a_failure_under_many_names_a_new_one_is_named() -> None:
+    rng = np.random.default_rng(100)
+    past = [calls(rng) for _ in range(CALM)]
+    assert named(verdict_on(calls(rng, past, {"shop": 0.08}))) == {"service/shop"}
+
+
 def test_a_small_failure_that_began_in_the_history_is_named() -> None:
     region = Region(6)
     hours = [region.hour(at, {"storage_cluster/s5": 0.04} if at >= 5 else {}) for at in range(CALM + 1)]
