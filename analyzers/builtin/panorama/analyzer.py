@@ -62,7 +62,7 @@ PARAMS = (
 
 ANALYZER = Analyzer(
     name="panorama",
-    version="1.3.1",
+    version="1.3.2",
     title="Gray failures, failing processes and unreliable observers, by the reports of callers",
     inputs=(INPUT,),
     params=PARAMS,

@@ -87,7 +87,7 @@ HISTORY = 3
 
 ANALYZER = Analyzer(
     name="validator",
-    version="2.1.1",
+    version="2.1.2",
     title="Nodes with benchmark results worse than the fleet's own criteria",
     inputs=(
         Input("benchmark_and_topology", (SAMPLES, PARENTS, NEEDS, LABELS)),

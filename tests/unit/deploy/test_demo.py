@@ -2,14 +2,19 @@
 
 import stat
 from datetime import UTC, datetime, timedelta
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from analyzers.builtin.deepview import ANALYZER
+from analyzers.offline import choose_input, windows
+from analyzers.runner import judge
 from deploy.demo.notes import Notes
 from deploy.demo.screen import Screen
 from deploy.demo.world import MINUTE, Batch, Demo
+from ingest.telemetry.windows.offline import read_file
 
 pytestmark = pytest.mark.simulated
 
@@ -91,3 +96,20 @@ def test_the_fault_that_lasts_a_day_goes_on_after_the_stories_and_ends(demo: Dem
         return sum(row["unit"] in on_it for b in batches for row in b.rows)
 
     assert min(failed(hour) for hour in (6, 15, 24)) > 3 * max(failed(hour) for hour in (27, 30, 33))
+
+
+def test_the_fault_that_lasts_a_day_is_named_after_a_history_that_is_not_calm(demo: Demo) -> None:
+    (fault,) = demo.world.lasting
+    rows = {"placement": list(demo.world.placement), "unit_failure": []}
+    for batch in (batch for n in range(14 * 60) for batch in demo.region_minute(n)):
+        if batch.kind == "unit_failure":
+            rows["unit_failure"] += batch.rows
+    tables = {
+        kind: read_file(kind, "-", BytesIO(b"".join(msgspec.json.encode(row) + b"\n" for row in each)))
+        for kind, each in rows.items()
+    }
+    hours = list(windows(ANALYZER, choose_input(ANALYZER, tables), tables, timedelta(hours=1)))
+    verdict = judge(ANALYZER, hours[-1], {})
+    history = next(one["detail"] for one in verdict["assumptions"] if one["name"] == "history")
+    assert {one["component"] for one in verdict["suspects"]} == {fault.component}
+    assert "stood out in 12 of 12 windows" in history

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analyzers.builtin.deepview.binomial import CAPS
 from analyzers.contract import Window
 from tests.unit.analyzers.deepview.cases import grid, verdict_on, window_of
 from tests.unit.analyzers.deepview.regions import Region, named, verdicts
@@ -246,7 +247,7 @@ def test_a_cluster_recorded_below_the_wrong_tier_is_no_second_total_or_uneven_fa
     verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": rate}, rough=uneven)], 1)[0]
     assert named(verdict) == {"t2/d0"}
     assert verdict["suspects"][0]["ambiguous_with"] == ["compute_cluster/c1"]
-    assert verdict["suspects"][0]["score"] <= 0.85
+    assert verdict["suspects"][0]["score"] <= CAPS["topology"]
     assert "topology" in unmet(verdict)
 
 

@@ -264,7 +264,7 @@ def test_a_slow_node_of_a_small_fleet_is_named_and_the_probability_says_that_few
     verdict = verdict_of(seen)
     (suspect,) = verdict["suspects"]
     assert suspect["component"] == "node/gpu-0001"
-    assert suspect["score"] <= LOWERED
+    assert suspect["score"] <= LOWERED[1]
     sampling = next(one for one in verdict["assumptions"] if one["name"] == "sampling")
     assert not sampling["holds"]
 
