@@ -202,7 +202,7 @@ TELEMETRY_HOT = env.duration(
     "DOSSIER_TELEMETRY_HOT",
     "2d",
     "age at which telemetry moves to DOSSIER_TELEMETRY_COLD; less than its retention",
-    low="1h",
+    low="1m",
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 

@@ -29,7 +29,8 @@ from ingest.telemetry.store import sharding, tables
 from ingest.telemetry.store.tables import Span, existing, one_snapshot, patience, retention_of, table
 
 QUIET_FOR = timedelta(hours=1)
-"""Nothing may have come for a partition for so long: late rows come in drops, and each file costs a request."""
+"""Nothing may have come for a partition for so long, or for the age at which rows move if that is less: late rows come
+in drops, and each file costs a request."""
 READERS_GONE_AFTER = timedelta(hours=1)
 
 
@@ -59,7 +60,7 @@ def move_old(now: datetime, hot: timedelta | None = None) -> Moved:
         for kind in KINDS.values() if settings.TELEMETRY_COLD else ():
             if kind.is_event:
                 for span in _ended(kind, now - hot, now - retention_of(kind)):
-                    _move(kind, span, now, done)
+                    _move(kind, span, now, min(hot, QUIET_FOR), done)
     return done
 
 
@@ -67,12 +68,12 @@ def _ended(kind: Kind, until: datetime, keep_from: datetime) -> list[Span]:
     return [span for span in existing(kind) if keep_from.timestamp() < span[1] <= until.timestamp()]
 
 
-def _move(kind: Kind, span: Span, now: datetime, done: Moved) -> None:
+def _move(kind: Kind, span: Span, now: datetime, quiet: timedelta, done: Moved) -> None:
     partition = f"{table(kind)}_p{span[0]}_{span[1] - span[0]}"
     start, until = (datetime.fromtimestamp(at, UTC) for at in span)
     if not _has_rows(partition) or _has_unfinished(kind.name, start, until):
         return
-    if _regions(kind.name, start, until, "received_at > %s", now - QUIET_FOR):
+    if _regions(kind.name, start, until, "received_at > %s", now - quiet):
         return
     if tables.is_sharded() and not _is_shown(kind, start, until):
         return
