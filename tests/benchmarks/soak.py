@@ -10,6 +10,7 @@ quarter of the time; lag is that of followers, of messages behind their alerts a
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import statistics
@@ -24,7 +25,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg2
+import pyarrow as pa
 
 from tests.acceptance.stack import wait_for
 from tests.acceptance.two_nodes import Pair, hear, send, set_up, told, two_nodes
@@ -42,6 +45,9 @@ KEPT_OPEN = 3600
 """Seconds for which a file stays past its retention, for readers that have it open."""
 OF_ROW, OF_ROW_IN_FILE, OF_BODY, OF_ALERT, OF_EVENT = 70, 12, 950, 6_600, 1_280
 """Bytes, as the page on sizing has them."""
+LOG_PART = 5_000
+STAMP = pa.timestamp("us", "UTC")
+PATHS = pa.array([[f"host/h{path % 512}", f"tor/t{path % 12}"] for path in range(6_144)])
 LARGEST_GROWTH, LONGEST_LAG = 5.0, 5.0
 EDGE = 120.0
 """Seconds at each end whose median is compared."""
@@ -71,13 +77,15 @@ def main(seconds: float = SECONDS, rate: int = RATE) -> list[Row]:
         "DOSSIER_TELEMETRY_PARTITION_INTERVAL": f"{PARTITION}s",
         "DOSSIER_TELEMETRY_HOT": f"{HOT}s",
         "DOSSIER_TELEMETRY_RETENTION": f"{seconds / 3:.0f}s",
-        "DOSSIER_LOG_PART": "5000",
+        "DOSSIER_LOG_PART": str(LOG_PART),
         "DOSSIER_LOG_HOT": "1",
     }
     files.mkdir()
     files.chmod(0o777)  # the nodes may run under another account
     try:
         with two_nodes(place, **limits) as pair:
+            pair.nodes[0].manage("migrate", "--verbosity", "0")
+            shorten_parts(pair.home.database_url, LOG_PART)
             for node in pair.nodes:
                 node.launch()
             for node in pair.nodes:
@@ -96,7 +104,7 @@ def soak(pair: Pair, files: Path, seconds: float, rate: int) -> tuple[Seen, list
 
     def bodies(pace: Pace, port: int) -> None:
         try:
-            soak_ingest.send(pace, port, key, seconds)
+            soak_ingest.send(pace, port, key, seconds, "path_outcome", paths)
         except BaseException as error:
             broken.append(error)
             raise
@@ -128,6 +136,32 @@ def soak(pair: Pair, files: Path, seconds: float, rate: int) -> tuple[Seen, list
     if broken:
         raise broken[0]
     return seen, paces, {name: last[name] - first[name] for name in last}
+
+
+def paths(chance: np.random.Generator) -> bytes:
+    """A body of rows of the last second: attempts over paths of a host and a switch."""
+    table = pa.table(
+        {
+            "time": pa.array(np.sort(int(time.time() * 1e6) - chance.integers(0, 1_000_000, ROWS)), STAMP),
+            "components": PATHS.take(pa.array(chance.integers(0, len(PATHS), ROWS))),
+            "attempts": np.full(ROWS, 10),
+            "failures": (chance.random(ROWS) < 0.01).astype(int),
+        }
+    )
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def shorten_parts(database_url: str, size: int) -> None:
+    """Parts of the log of so many events from the first on, before there are any."""
+    with closing(psycopg2.connect(database_url)) as session, session, session.cursor() as cursor:
+        cursor.execute("SELECT 'log_event_p' || first FROM log_part")
+        for (part,) in cursor.fetchall():
+            cursor.execute(f"DROP TABLE {part}")
+        cursor.execute("DELETE FROM log_part")
+        cursor.execute("SELECT log_make_parts(%s, 2)", (size,))
 
 
 # What is in use

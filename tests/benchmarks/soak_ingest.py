@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,8 +100,16 @@ def main(seconds: float = SECONDS, rate: int = RATE) -> list[dict[str, Any]]:
         return figures(pace, took, json.loads(output), partitions(home.database_url), rate)
 
 
-def send(pace: Pace, port: int, secret: str, seconds: float) -> float:
+def send(
+    pace: Pace,
+    port: int,
+    secret: str,
+    seconds: float,
+    kind: str = "unit_failure",
+    make: Callable[[np.random.Generator], bytes] | None = None,
+) -> float:
     """Post bodies at the pace; says how many seconds it took. Raises AssertionError for any answer but 202."""
+    make = make or _body
     failed: list[bytes] = []
 
     def post(sender: int) -> None:
@@ -108,8 +117,8 @@ def send(pace: Pace, port: int, secret: str, seconds: float) -> float:
         with socket.create_connection(("127.0.0.1", port)) as connection:
             while time.monotonic() < pace.started + seconds and not failed:
                 pace.wait()
-                body = _body(chance)
-                connection.sendall(head_of(ARROW, len(body), secret) + body)
+                body = make(chance)
+                connection.sendall(head_of(ARROW, len(body), secret, kind) + body)
                 answer = answer_of(connection)
                 if b" 202 " not in answer[:20]:
                     failed.append(answer)
