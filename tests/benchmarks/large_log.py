@@ -1,0 +1,340 @@
+"""Appends to and pages of a log of many million events, beside a log that has only begun.
+
+The large log is filled part by part, in the server: incidents of six events and receipts of telemetry, bodies as the
+golden events have them, chains of hashes as appends write them, so that `verify_log` holds. Both logs are databases of
+one server; what is compared is measured in turns, by the clock and by the processor's time of this process and of its
+session. Then old parts move into files, pages and old streams are read again, and the whole log is verified.
+
+    nice python -m tests.benchmarks.large_log [EVENTS [BYTES_THAT_STAY_FREE]]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg2
+import psycopg2.extensions
+
+from tests.benchmarks.__main__ import line
+from tests.benchmarks.regions import cluster, cost
+from tests.benchmarks.soak import shorten_parts
+from tests.places import ROOT
+
+EVENTS, FREE = 10_000_000, 25 * 2**30
+PARTS = 10
+BEGUN, FEW = "begun", 20_000
+"""The database whose log has only begun, and its events."""
+TOGETHER = 5_000
+"""Events of a transaction while the log is filled."""
+LIFE = (
+    ("incident.opened", 2),
+    ("incident.acknowledged", 1),
+    ("incident.commented", 2),
+    ("incident.reassigned", 1),
+    ("incident.notified", 1),
+    ("incident.resolved", 2),
+)
+RECEIPT, RECEIPTS = ("telemetry.received", 1), 4
+"""Bodies of telemetry for each incident."""
+PER_ROUND = len(LIFE) + RECEIPTS
+TURNS, WRITES, PAGES, STREAMS, PAGE = 8, 100, 20, 60, 500
+ACTOR = "user:alice"
+GOLDEN_ID = "11111111-1111-4111-8111-111111111111"
+Row = dict[str, Any]
+
+
+filled: dict[str, list[tuple[int, int, int]]] = {}
+"""By database the transactions that filled its log, with the first and the last number of their events."""
+
+
+def main(events: int = EVENTS, free: int = FREE) -> Iterator[Row]:
+    """Rows of name, value, unit, bar and a note. Takes about ten minutes for 10 million events."""
+    part = max(1, events // PARTS // TOGETHER) * TOGETHER
+    with tempfile.TemporaryDirectory(dir=ROOT) as files:
+        settings = {"DOSSIER_LOG_PART": str(part), "DOSSIER_LOG_HOT": "2", "DOSSIER_TELEMETRY_COLD": files}
+        with cluster("large_log", **settings):
+            yield from _rows(events, free, part)
+
+
+def _rows(events: int, free: int, part: int) -> Iterator[Row]:
+    from django.db import connection
+
+    large = str(connection.settings_dict["NAME"])
+    url = os.environ["DATABASE_URL"]
+    shorten_parts(url, part)
+    connection.close()
+    with closing(psycopg2.connect(url, dbname="postgres")) as session, session.cursor() as cursor:
+        session.autocommit = True
+        cursor.execute(f'CREATE DATABASE {BEGUN} TEMPLATE "{large}"')
+    began, count = time.perf_counter(), 0
+    for name, wanted in ((BEGUN, FEW), (large, events)):
+        began = time.perf_counter()
+        with closing(psycopg2.connect(url, dbname=name)) as session:
+            filler = Filler(session, part)
+            count = filler.fill(wanted, free)
+            filled[name] = filler.done
+    took = time.perf_counter() - began
+    for name in (BEGUN, large):
+        cost(name)
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM (FREEZE, ANALYZE)")
+            cursor.execute("CHECKPOINT")
+            cursor.execute("SELECT pg_database_size(current_database())")
+            (size,) = cursor.fetchone()
+    note = f"{size / count:.0f} bytes each, filled at {count / took:,.0f} a second"
+    yield _row("events of the large log", count, "", None, note)
+    yield from _compared(large)
+    cost(large)
+    yield from _moved()
+    yield from _compared(large, " with old parts in files")
+    cost(large)
+    yield _verified(count)
+
+
+# Filling
+# ----------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Filler:
+    """Writes events into the parts of a log that nobody else writes to, on the server."""
+
+    session: psycopg2.extensions.connection
+    part: int
+    at: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(days=30))
+    done: list[tuple[int, int, int]] = field(default_factory=list)
+    """Transactions, with the first and the last number of their events."""
+
+    def fill(self, wanted: int, free: int) -> int:
+        """Number of events written: fewer than wanted where the disk would have less than `free` bytes."""
+        self._run(
+            "SELECT log_enter_epoch()", "SET synchronous_commit = off", "SET maintenance_work_mem = '1GB'"
+        )
+        self._run("ALTER TABLE log_stream DROP CONSTRAINT log_stream_pkey")
+        for first in range(0, wanted, self.part):
+            if shutil.disk_usage(ROOT).free < free:
+                break
+            version = f"log_event_p{first}_version"
+            self._run(f"SELECT log_make_parts({self.part}, 2)", f"DROP INDEX {version}")
+            for begin in range(first, min(first + self.part, wanted), TOGETHER):
+                self._write(max(begin, PER_ROUND), begin + TOGETHER)  # no event has number 0
+            self._run(f"CREATE UNIQUE INDEX {version} ON log_event_p{first} (stream, version)")
+            print(f"{self.written:,} events, {shutil.disk_usage(ROOT).free >> 30} GB free", flush=True)
+        self._run("ALTER TABLE log_stream ADD PRIMARY KEY (stream)")
+        return self.written
+
+    @property
+    def written(self) -> int:
+        return sum(last - first + 1 for _, first, last in self.done)
+
+    def _run(self, *statements: str) -> None:
+        with self.session, self.session.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def _write(self, first: int, until: int) -> None:
+        """All events of one transaction, recorded at one time."""
+        from ingest.log.types import time_text
+
+        self.at += timedelta(minutes=1)
+        with self.session, self.session.cursor() as cursor:
+            cursor.execute(
+                _filling(time_text(self.at)), {"first": first, "rounds": (until - first) // PER_ROUND}
+            )
+            cursor.execute("SELECT pg_current_xact_id()::text, setval('log_event_number', %s)", (until - 1,))
+            (txid, _) = cursor.fetchone() or ("0", 0)
+        self.done.append((int(txid), first, until - 1))
+
+
+def _filling(at: str) -> str:
+    """The statement that writes rounds of events: each an incident, and the bodies that came meanwhile."""
+    steps = (
+        "SELECT n, 'incident/' || id AS stream, id, convert_to('incident/' || id, 'UTF8') AS named FROM round"
+    )
+    rows = list[str]()
+    for version, (name, schema) in enumerate(LIFE, start=1):
+        previous = f"hash{version - 1} || " if version > 1 else ""
+        body = f"replace({_quoted(_golden(name, schema))}, '{GOLDEN_ID}', id)"
+        hashed = (
+            f"sha256({previous}named || {_fields(version, name, schema, at)} || convert_to({body}, 'UTF8'))"
+        )
+        # OFFSET 0: each hash is computed once, and not within those that follow.
+        steps = f"SELECT *, {hashed} AS hash{version} FROM ({steps}) AS step{version} OFFSET 0"
+        rows.append(f"({version}, '{name}', {schema}, {body}, hash{version})")
+    (name, schema), last = RECEIPT, len(LIFE)
+    body = _quoted(_golden(name, schema))
+    fields = _fields(1, name, schema, at)
+    return f"""
+    WITH round AS MATERIALIZED (SELECT n, gen_random_uuid()::text AS id FROM generate_series(0, %(rounds)s - 1) AS n),
+    incident AS MATERIALIZED ({steps}),
+    receipt AS MATERIALIZED (
+        SELECT n, m, stream, sha256(convert_to(stream, 'UTF8') || {fields} || convert_to({body}, 'UTF8')) AS hash
+        FROM (SELECT n, m, 'telemetry/' || gen_random_uuid() AS stream FROM round, generate_series(1, {RECEIPTS}) AS m
+            OFFSET 0) AS named
+    ),
+    written AS (
+        INSERT INTO log_event (seq, epoch, stream, version, type, schema, body, actor, occurred_at, recorded_at, hash)
+        SELECT %(first)s + n * {PER_ROUND} + place, 1, stream, version, type, schema, body, '{ACTOR}', '{at}', '{at}',
+            hash
+        FROM (
+            SELECT n, version - 1 AS place, stream, version, type, schema, body, hash FROM incident,
+                LATERAL (VALUES {", ".join(rows)}) AS event (version, type, schema, body, hash)
+            UNION ALL SELECT n, {last - 1} + m, stream, 1, '{name}', {schema}, {body}, hash FROM receipt
+        ) AS events ORDER BY n, place
+    )
+    INSERT INTO log_stream (stream, version, hash, epoch, txid, seq, first_seq)
+    SELECT stream, {last}, hash{last}, 1, pg_current_xact_id(), number + {last - 1}, number
+    FROM incident, LATERAL (SELECT %(first)s + n * {PER_ROUND}) AS first (number)
+    UNION ALL SELECT stream, 1, hash, 1, pg_current_xact_id(), number, number
+    FROM receipt, LATERAL (SELECT %(first)s + n * {PER_ROUND} + {last - 1} + m) AS first (number)
+    """
+
+
+def _fields(version: int, name: str, schema: int, at: str) -> str:
+    """Bytes between the stream's name and the body that the hash of an event is over."""
+    joined = "\0".join(("", str(version), name, str(schema), ACTOR, "", "", at, at, ""))
+    return f"'\\x{joined.encode().hex()}'::bytea"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''").replace("%", "%%") + "'"
+
+
+def _golden(name: str, schema: int) -> str:
+    """Canonical body of an event."""
+    from ingest.log.types import record_body
+
+    return record_body(
+        json.loads((ROOT / "tests" / "golden" / "events" / f"{name}.v{schema}.json").read_text())
+    )[0]
+
+
+# Comparison
+# ----------------------------------------------------------------------------------------------------------
+def _compared(large: str, when: str = "") -> Iterator[Row]:
+    """Rates by the clock and by the processor's time, of the large log against the other, in turns."""
+    works: dict[str, Callable[[], int]] = {"append": _append, "pages": _pages, "old streams": _old_streams}
+    for name, work in works.items():
+        clock, processor, alone = list[float](), list[float](), list[float]()
+        for turn in range(TURNS + 1):
+            of: dict[str, tuple[float, float, int]] = {}
+            for database in (large, BEGUN) if turn % 2 else (BEGUN, large):
+                used, began = cost(database), time.perf_counter()
+                events = work()
+                of[database] = (time.perf_counter() - began, cost(database) - used, events)
+            if turn:  # the first one warms plans and caches
+                rates = {database: events / seconds for database, (seconds, _, events) in of.items()}
+                costs = {database: seconds / events for database, (_, seconds, events) in of.items()}
+                clock.append(rates[large] / rates[BEGUN])
+                processor.append(costs[BEGUN] / costs[large])
+                alone.append(rates[large])
+        bar = ">= 0.9" if name != "old streams" else None
+        note = (
+            f"{min(clock):.2f} to {max(clock):.2f} in {TURNS} turns, {statistics.median(alone):,.0f} events/s;"
+            f" by the processor's time {statistics.median(processor):.2f}"
+        )
+        yield _row(
+            f"{name} of the large log{when}, against one of {FEW:,}", statistics.median(clock), "x", bar, note
+        )
+
+
+def _append() -> int:
+    """Append to new streams and to old ones, ten events a transaction."""
+    from django.db import transaction
+
+    from ingest.log import append, read, types
+
+    body, context = {"text": "It is the optics.", "via": None}, types.Context("user:alice")
+    old = _some_streams(WRITES)
+    for start in range(0, WRITES, 5):
+        new = [types.NewEvent("incident.commented", body, datetime.now(UTC))]
+        with transaction.atomic():
+            for stream in old[start : start + 5]:
+                append.append(f"incident/{uuid.uuid4()}", new, types.Head.NEW, context)
+                append.append(stream, new, read.head(stream), context)
+    return 2 * WRITES
+
+
+def _pages() -> int:
+    """Pages from random places on."""
+    from ingest.log import read
+
+    return sum(len(read.read_all(position, PAGE)) for position in _positions(PAGES))
+
+
+def _old_streams() -> int:
+    """Streams of incidents at random places."""
+    from ingest.log import read
+
+    return sum(len(read.read_stream(stream)) for stream in _some_streams(STREAMS))
+
+
+def _some_streams(count: int) -> list[str]:
+    """Different streams of incidents at random places."""
+    from ingest.log import source
+
+    found = dict[str, None]()
+    while len(found) < count:
+        for position in _positions(10):
+            rows = source.in_order(("stream", "epoch", "txid", "seq"), source.Query(after=position), 200)
+            found.update((row[0], None) for row in rows if row[0].startswith("incident/"))
+    return random.sample(list(found), count)
+
+
+def _positions(count: int) -> list[Any]:
+    """Random places in the log that was filled."""
+    from django.db import connection
+
+    from ingest.log.types import Position
+
+    places = random.choices(filled[str(connection.settings_dict["NAME"])], k=count)
+    return [Position(1, txid, random.randint(first, last)) for txid, first, last in places]
+
+
+# Files
+# ----------------------------------------------------------------------------------------------------------
+def _moved() -> Iterator[Row]:
+    """Seal everything, and move all parts but those that stay."""
+    from ingest.db import database
+    from ingest.log import move, parts, seals
+
+    parts.maintain()
+    began = time.perf_counter()
+    sealed = len(seals.seal())
+    yield _row("seals of the large log", sealed, "", None, f"{time.perf_counter() - began:.0f} s")
+    began = time.perf_counter()
+    for later in (timedelta(0), timedelta(minutes=30), timedelta(hours=1)):
+        move.move_old(database.now() + later)
+    status = move.status()
+    of_one = status.bytes / max(1, status.events)
+    note = f"{status.events:,} events, {of_one:.0f} bytes each, {time.perf_counter() - began:.0f} s"
+    yield _row("parts of the large log in files", status.parts, "", None, note)
+
+
+def _verified(count: int) -> Row:
+    from ingest.log import verify
+
+    began = time.perf_counter()
+    report = verify.verify()
+    note = f"{report.streams:,} streams, {report.seals:,} seals, {time.perf_counter() - began:.0f} s"
+    return _row("events verified", report.events, "", f">= {count}", note)
+
+
+def _row(name: str, value: float, unit: str, bar: str | None, note: str) -> Row:
+    return {"name": name, "value": round(value, 3), "unit": unit, "bar": bar, "note": note}
+
+
+if __name__ == "__main__":
+    for figure in main(*map(int, sys.argv[1:])):
+        print(line(figure), flush=True)
