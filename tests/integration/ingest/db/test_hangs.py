@@ -189,6 +189,41 @@ def test_other_transactions_are_left_alone(session: Session, name: str, statemen
     one.cursor().execute("SELECT 1")
 
 
+class Reader:
+    """The client of a COPY: takes rows at leisure until it stands still."""
+
+    def __init__(self) -> None:
+        self.taken, self.stands, self.goes_on = 0, threading.Event(), threading.Event()
+
+    def write(self, row: bytes) -> int:
+        self.taken += 1
+        if self.stands.is_set():
+            self.goes_on.wait()
+        time.sleep(0.01)
+        return len(row)
+
+
+def test_a_copy_is_ended_when_its_client_stands_still_and_not_while_it_takes_rows(session: Session) -> None:
+    one, reader = session("dossier worker", LOCK), Reader()
+    rows = "COPY (SELECT repeat('x', 100000) FROM generate_series(1, 2000)) TO STDOUT"
+
+    def read() -> None:
+        with suppress(psycopg2.Error):
+            one.cursor().copy_expert(rows, reader)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        while reader.taken < 100:
+            assert takeover.end_forsaken() == 0
+        reader.stands.set()
+        wait_for(lambda: takeover.end_forsaken() == 1)
+    finally:
+        reader.stands.clear()
+        reader.goes_on.set()
+        reading.join()
+
+
 HOLD = "SELECT pg_try_advisory_lock(hashtextextended('lead test', 0))"
 
 
