@@ -97,7 +97,7 @@ def main(seconds: float = SECONDS, rate: int = RATE) -> list[Row]:
 
 
 def soak(pair: Pair, files: Path, seconds: float, rate: int) -> tuple[Seen, list[Pace], dict[str, float]]:
-    """What was seen, the pace of the bodies of each node, and bytes on disk: measured, and as computed."""
+    """Samples, the pace of the bodies of each node, and growth of the amounts of `disk`."""
     key = pair.nodes[0].manage("create_key", "soak", "--scope", "telemetry").split()[-1]
     paces = [Pace(rate / ROWS / len(pair.nodes)) for _ in pair.nodes]
     over, broken = threading.Event(), list[BaseException]()
