@@ -15,7 +15,7 @@ windows.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
@@ -173,7 +173,7 @@ def _without_habits(outcome: Outcome) -> Outcome:
     if not doubted:
         return outcome
     little = tuple(one for one in outcome.charges if one.name in lasting and one.estimate.low < _LITTLE)
-    charges = tuple(
+    charges = _best_first(
         replace(one, score=min(one.score or 0.0, FOLLOWING), sure=False) if one.name in doubted else one
         for one in outcome.charges
         if one not in little
@@ -342,6 +342,10 @@ def _charges(
                 baseline.units * float(seen.carried[component]),
             )
         )
+    return _best_first(charges)
+
+
+def _best_first(charges: Iterable[Charge]) -> tuple[Charge, ...]:
     return tuple(sorted(charges, key=lambda one: (-(one.score or 0.0), -one.evidence, one.name)))
 
 

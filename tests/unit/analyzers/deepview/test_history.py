@@ -146,6 +146,20 @@ def test_where_others_stood_out_in_all_of_the_history_nobody_is_certain() -> Non
     assert "history" in unmet(verdict)
 
 
+def test_a_suspect_that_may_be_a_habit_is_ranked_below_one_that_is_none() -> None:
+    region = Region(7)
+    load = {name: region.size[[name in path for path in region.paths]].sum() for name in region.names}
+    *others, large = sorted((name for name in region.names if "t2" not in name), key=load.__getitem__)
+    small = next(name for name in others if name.split("/")[0] != large.split("/")[0])
+    rest = [name for name in others if name != small]
+    hours = [region.hour(at, {rest[at]: 0.05}) for at in range(CALM)]
+    verdict = verdicts([*hours, region.hour(CALM, {large: 0.2, small: 0.4})], 1)[0]
+    assert [(one["component"], one["score"] > 0.5) for one in verdict["suspects"]] == [
+        (small, True),
+        (large, False),
+    ]
+
+
 def test_with_half_of_the_hours_faulty_faults_are_found_and_calm_hours_are_quiet() -> None:
     right, wrong, missed = 0, 0, 0
     for seed in range(2):
