@@ -10,6 +10,8 @@ from celery import Celery
 from celery.signals import task_postrun, worker_init, worker_process_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
+LARGE = frozenset({"runs.execute", "runs.maintain"})
+"""Tasks that need a hundred megabytes and more for a moment: a window, rows on their way into files."""
 app = Celery("dossier")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(
@@ -36,7 +38,11 @@ def _begin_pool_process(**_: Any) -> None:
 
 
 @task_postrun.connect
-def _end_task(**_: Any) -> None:
+def _end_task(sender: Any = None, **_: Any) -> None:
     from deploy.observability.heartbeats import note_task
 
     note_task()
+    if sender is not None and sender.name in LARGE:
+        from deploy.memory import give_back
+
+        give_back()
