@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.memory import give_back
+from deploy.celery import give_back
 
 
 def anonymous() -> float:
