@@ -86,7 +86,7 @@ PARAMS = (
 
 ANALYZER = Analyzer(
     name="pingmesh",
-    version="1.1.1",
+    version="1.2.0",
     title="Spine, podset, pod and server faults and ToR black holes, from server-to-server probes",
     inputs=(PLACED, UNPLACED),
     params=PARAMS,

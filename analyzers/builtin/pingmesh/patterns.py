@@ -286,26 +286,29 @@ def _crosses(
     compared: tuple[Measure, ...],
     alpha: float,
 ) -> list[Blamed]:
-    """Units (`unit` by server) whose row and column are above a limit, in the pairs `pairs`."""
+    """Units (`unit` by server) whose row and column are above a limit, in the pairs `pairs`, not by the worst of their
+    servers and peers alone. These are taken off row and column together: where a side has few hits, whichever cells
+    they fell into by chance are its worst, and hardly any are left.
+    """
     src, dst = seen.src[pairs], seen.dst[pairs]
     ends = _End(src, unit[src], unit[dst], units), _End(dst, unit[dst], unit[src], units)
+    servers = np.concatenate([src, dst])
+    both = _End(servers, unit[servers], unit[np.concatenate([dst, src])], units)
     tests = 4.0 * max(1, units)
     blamed: list[Blamed] = []
     for measure in compared:
         hits, tries = _hits(seen, measure)[pairs], seen.answers[pairs]
-        clear = np.ones(units, dtype=bool)
+        p = np.zeros(units)
         for end in ends:
             pooled = totals(end.own, hits, units), totals(end.own, tries, units)
-            clear &= tail(pooled[0], pooled[1], measure.limit) <= alpha / tests
-        for one in np.flatnonzero(clear).tolist():
-            sides = [end.table(one, hits, tries) for end in ends]
-            if min(side[0].shape[1] for side in sides) < LEAST_PEERS:
+            p = np.maximum(p, tail(pooled[0], pooled[1], measure.limit))
+        for one in np.flatnonzero(p <= alpha / tests).tolist():
+            if min(end.peers(one) for end in ends) < LEAST_PEERS:
                 continue
-            p = max(p_of(*side, measure.limit) for side in sides)
-            if p <= alpha / tests:
-                struck, among = (float(sum(side[i].sum() for side in sides)) for i in (0, 1))
-                members = np.flatnonzero(unit == one)
-                blamed.append(Blamed(kind, one, measure.name, struck, among, p, tests, members))
+            struck, among = both.table(one, np.tile(hits, 2), np.tile(tries, 2))
+            if p_of(struck, among, measure.limit) <= alpha / tests:
+                sums, members = (float(struck.sum()), float(among.sum())), np.flatnonzero(unit == one)
+                blamed.append(Blamed(kind, one, measure.name, *sums, float(p[one]), tests, members))
     return blamed
 
 
@@ -319,9 +322,16 @@ class _End:
         self.order = np.argsort(own, kind="stable")
         self.ends = np.searchsorted(own[self.order], np.arange(units + 1))
 
+    def _pairs(self, unit: int) -> Ints:
+        return self.order[self.ends[unit] : self.ends[unit + 1]]
+
+    def peers(self, unit: int) -> int:
+        """The number of units at the other end of its pairs."""
+        return len(np.unique(self.peer[self._pairs(unit)]))
+
     def table(self, unit: int, hits: Floats, tries: Floats) -> tuple[Floats, Floats]:
         """Two tables (the unit's servers by peers) of its pairs."""
-        mine = self.order[self.ends[unit] : self.ends[unit + 1]]
+        mine = self._pairs(unit)
         parts, row = np.unique(self.server[mine], return_inverse=True)
         peers, column = np.unique(self.peer[mine], return_inverse=True)
         code, shape = row * len(peers) + column, (len(parts), len(peers))
@@ -439,8 +449,9 @@ def pooled(
     """The surest pattern of one podset or of the Spine that fits all answers, from the tables that `blocks` takes.
 
     A podset fits if its pods to and from the others are above a limit without the worst quarter of either, so are the
-    pods within it, and the rest is not. The Spine fits if what is between podsets is, also without any one of them, and
-    what is within podsets is not. None where nothing fits, or where two podsets do.
+    pods within it (or lose no less than that leads to expect: they are few), and the rest is not. The Spine fits if
+    what is between podsets is, also without any one of them, and what is within podsets is not. None where nothing
+    fits, or where two podsets do.
     """
     podsets, of = np.unique(podset, return_inverse=True)
     apart, size = ~np.eye(len(podset), dtype=bool), len(podsets)
@@ -456,7 +467,8 @@ def pooled(
             one
             for one, cross in enumerate(crosses)
             if p(cross) <= level
-            and p(within & cross) <= STILL < p(apart & ~cross)
+            and (p(within & cross) <= STILL or _as_much(within & cross, cross, tries, struck))
+            and p(apart & ~cross) > STILL
             and _all_over(of == one, tries, struck, measure.limit)
         ]
         found += [Pooled(Pattern("podset_failure", (one,)), number, p(crosses[one])) for one in fits[:1]]
@@ -468,6 +480,13 @@ def pooled(
             found.append(Pooled(Pattern("spine", tuple(range(size))), number, p(between)))
     names = {one.pattern for one in found}
     return min(found, key=lambda one: one.p) if len(names) == 1 else None
+
+
+def _as_much(few: Mask, many: Mask, tries: Floats, hits: Floats) -> bool:
+    """Whether so few hits or fewer are probable where the share is that of the others of `many`."""
+    others = many & ~few
+    good = 1 - hits[others].sum() / max(float(tries[others].sum()), 1.0)
+    return float(tail(tries[few].sum() - hits[few].sum(), tries[few].sum(), good)) > STILL
 
 
 def _all_over(mine: Mask, tries: Floats, hits: Floats, limit: float) -> bool:

@@ -114,6 +114,16 @@ def test_faint_drops_of_a_podset_are_seen_in_its_blocks_together() -> None:
     assert (found.pattern.name, found.pattern.members) == ("podset_failure", (2,))
 
 
+@pytest.mark.parametrize(("case", "seed"), [("tor_drops", 61001), ("podset_drops", 61004)])
+def test_a_few_dozen_drops_of_a_small_rack_or_podset_name_it(case: str, seed: int) -> None:
+    """So few that hardly a server and a peer have several, and that none is left where the worst are taken off; in the
+    podset a hundred probes between its two racks, which may well lose nothing."""
+    world = make(seed, case)
+    window = last(world)
+    (fault,) = world.faults_between(window.start, window.end)
+    assert named(judge(ANALYZER, window)) == [fault.component]
+
+
 @pytest.mark.parametrize(
     "bad", [[], [(1, 1)], [(0, 1), (1, 0)], [(a, b) for a in range(5) for b in range(5)]]
 )
