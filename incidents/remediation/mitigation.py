@@ -144,10 +144,11 @@ def _jobs(state: Incident, region: str, now: datetime) -> dict[str, Default]:
     jobs, outcomes = (np.asarray(sums.keys[name]).tolist() for name in ("job", "outcome"))
     ran = _at(rows, start, end, round(judged.timestamp() * 1e6))
     count = len(paths[ran])
+    nodes_of_job = f"{count} {'node' if count == 1 else 'nodes'} of {jobs[ran]}"
     found: dict[str, Default] = {
         "gpus": (
             count * float(settings.GPUS_PER_NODE),
-            f"data: {count} nodes of {jobs[ran]}, setting: {settings.GPUS_PER_NODE} GPUs each",
+            f"data: {nodes_of_job}, setting: {settings.GPUS_PER_NODE} GPUs each",
         )
     }
     failed = [row for row in rows if outcomes[row] == "failed"]

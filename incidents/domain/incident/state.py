@@ -512,6 +512,12 @@ class Incident:
         return self.named | self.merged_causes | ruled_out
 
     @property
+    def is_forecast(self) -> bool:
+        """Whether all analyzers that ever blamed it forecast a failure."""
+        blames = _blames(self)
+        return bool(blames) and all(one.forecast for one in blames)
+
+    @property
     def named(self) -> frozenset[str]:
         """The cause, and the related components under which other analyzers see it."""
         return self.cause | self.related.keys()
@@ -684,11 +690,7 @@ def _was_blamed(state: Incident) -> bool:
     """Whether an analyzer found a failure; a forecast is none."""
     if state.last_blamed is None:
         return False
-    return (
-        state.last_failure is not None
-        or not (blames := _blames(state))
-        or not all(b.forecast for b in blames)
-    )
+    return state.last_failure is not None or not state.is_forecast
 
 
 def _blames(state: Incident) -> list[Opinion]:

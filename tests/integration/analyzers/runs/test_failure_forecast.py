@@ -81,6 +81,9 @@ def _is_weighed_with_its_probability(alice: Client, found: dict[str, Any], numbe
         "value": 0.2,
         "origin": "given",
     }
+    shown = alice.get(f"/incidents/{number}").content.decode()
+    assert "<strong>Forecast</strong>" in shown
+    assert "Not measured" not in shown
     reported = {one.field.name: one.value for one in advice(queries.get(str(number)).incident).values}
     assert (reported["probability"], reported["slowdown"]) == (round(probability, 3), 0.0)
     assert (

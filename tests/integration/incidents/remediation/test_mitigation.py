@@ -102,3 +102,5 @@ def test_the_expected_loss_is_shown_with_inputs_from_recorded_data_and_can_be_ch
         for one in (state, blamed)
     ]
     assert sizes == [8.0, 512.0], "the job that ran when the node was blamed, not the newest"
+    one = mitigation_of(state, {}, "default", NOW + timedelta(seconds=1)).values[0]
+    assert one.source == "data: 1 node of eval, setting: 8 GPUs each"
