@@ -205,7 +205,7 @@ FOLLOWED = frozenset({"alert.reported", "analysis.recorded", "finding.reported",
 
 @cache
 def follower() -> Follower:
-    return Follower("incidents", FOLLOWED, handle)
+    return Follower("incidents", FOLLOWED, handle, together=frozenset({"alert.reported"}))
 
 
 def register() -> None:

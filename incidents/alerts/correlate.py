@@ -28,6 +28,7 @@ from incidents.domain.incident.alerts import (
     Place,
     Reported,
     Symptom,
+    about_all,
     at_least,
     explain,
     explains,
@@ -45,15 +46,17 @@ from incidents.domain.incident.commands import LONGEST_REASON
 from incidents.domain.incident.flapping import is_flapping
 from incidents.domain.incident.snooze import LONGEST as LONGEST_SNOOZE
 from incidents.domain.incident.state import Incident, opinion_from
-from incidents.domain.routing.rules import Routing, RoutingTable, route
+from incidents.domain.routing.rules import RouteCache, Routing, RoutingTable
 from incidents.domain.suppression.rules import because
-from incidents.domain.values import NO_CAUSE
+from incidents.domain.values import NO_CAUSE, Severity, is_worse
 from incidents.incident.models import IncidentRow, MemberAlert, SuppressedAlert, TimelineEntry
 from incidents.incident.projection import state_of
 from incidents.incident.repository import (
     IncidentCommand,
     lock_keys,
     locked_rows,
+    memberships,
+    newest_members,
     next_numbers,
     open_incidents_of,
     open_incidents_of_groups,
@@ -80,6 +83,8 @@ from ingest.queries import (
 # ----------------------------------------------------------------------------------------------------------
 MOST_AT_ONCE = 1_000
 """Alerts that one event moves: a body stays some hundred kilobytes."""
+MOST_READ = 10_000
+"""Alerts of a group that are read for its title: of millions the newest."""
 DEFAULT_REGION = "default"
 T = TypeVar("T")
 
@@ -353,22 +358,19 @@ class _Placing:
     def __init__(self, events: Sequence[Event], table: RoutingTable, at: datetime, back: str | None) -> None:
         self._events = events
         self._holding = Suppressor(at)
-        self._table = table
         self._context = Context(ACTOR, cause=events[-1].id, trace=events[-1].trace)
         self._at = at
         self._back = back
+        self._routes = RouteCache(table)
         self._routings: dict[str, Routing] = {}
         self._alerts = [self._routed(reported_from(event.body)) for event in events]
-        ids = [alert.alert for alert in self._alerts]
-        members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
-        # Of an alert that was part of several open incidents, as after a split, the one where it fires.
-        self._members = {str(one.alert): one for one in members.order_by("-resolved", "at", "pk")}
+        self._members = memberships([alert.alert for alert in self._alerts])
 
     def _routed(self, alert: Reported) -> Reported:
         """As bad as its route says; what no longer fires needs no route."""
         if not alert.fires:
             return alert
-        routing = self._routings[alert.alert] = route(alert.subject(self._at), self._table)
+        routing = self._routings[alert.alert] = self._routes.route(alert.subject(self._at))
         return alert if routing.severity is None else replace(alert, severity=routing.severity)
 
     def carry_out(self) -> None:
@@ -380,10 +382,10 @@ class _Placing:
 
     def _is_out(self, alert: Reported) -> bool:
         member = self._members.get(alert.alert)
-        return member is None or member.resolved
+        return member is None or member.rests
 
     def _incident_of(self, alert: Reported) -> str:
-        return str(self._members[alert.alert].incident_id)
+        return self._members[alert.alert].incident
 
     def _change(self, alerts: Sequence[Reported]) -> None:
         """Members that fire on say something new: they are acknowledged, or worse."""
@@ -393,9 +395,14 @@ class _Placing:
         )
         to_acknowledge = set(map(str, alone)) if acknowledged else set[str]()
         commands: list[IncidentCommand] = []
+        raised: dict[str, Severity] = {}
         for alert in alerts:
             incident = self._incident_of(alert)
-            if alert.change == "severity":
+            # One that is no worse than another before it changes nothing, and each command takes its own statements.
+            if alert.change == "severity" and (
+                incident not in raised or is_worse(alert.severity, raised[incident])
+            ):
+                raised[incident] = alert.severity
                 worse = c.RaiseSeverity(alert.severity, alert.title)
                 commands.append(IncidentCommand(incident, worse, self._context))
             elif alert.change == "acknowledged" and incident in to_acknowledge:
@@ -472,7 +479,7 @@ class _Placing:
         for alert in alerts:
             routing = self._routings[alert.alert]
             found = place_of(alert, routing)
-            place = replace(found, why=self._because(found.why))
+            place = replace(found, why=self._because(found.why)) if self._holding.passed_over else found
             group = _Group(place, routing, [])
             groups.setdefault(group.key, group).alerts.append(alert)
         return list(groups.values())
@@ -601,11 +608,15 @@ class _Placing:
             if at_least(after.alerts) != at_least(after.alerts - sum(len(group.alerts) for group in groups))
         }
         named = _named_otherwise([after for after, _ in grown.values()])
-        ids: dict[str, list[str]] = {id_: [] for id_ in grown if id_ not in named}
-        members = MemberAlert.objects.filter(incident__pk__in=list(ids)).values_list("incident_id", "alert")
-        for pk, alert in members if ids else ():
-            ids[str(pk)].append(str(alert))
-        titles = ((_title(grown[id_][1], grown[id_][0], of_it), grown[id_][0]) for id_, of_it in ids.items())
+        members = newest_members([id_ for id_ in grown if id_ not in named], MOST_READ)
+        briefs = alert_briefs([alert for of_it in members.values() for alert in of_it])
+        titles = (
+            (
+                _title(grown[id_][1], grown[id_][0], [briefs[alert] for alert in of_it if alert in briefs]),
+                grown[id_][0],
+            )
+            for id_, of_it in members.items()
+        )
         self._record((after.id, c.NameGroup(title, after.title)) for title, after in titles)
 
     def _opened_again(self, place: Place) -> str | None:
@@ -637,12 +648,13 @@ def _members_of(alerts: Sequence[Reported], *, again: bool = False) -> tuple[Mem
     return tuple(Member(one.alert, one.title, one.severity, again) for one in alerts)
 
 
-def _title(group: _Group, after: Incident, members: Sequence[str]) -> str:
+def _title(group: _Group, after: Incident, members: Sequence[AlertBrief]) -> str:
+    titles: Collection[str] = {one.title for one in members}
+    components: Collection[str] = {one.component for one in members if one.component is not None}
+    if len(members) == MOST_READ:
+        titles, components = about_all(after.title, titles, components)
     if is_storm(group.place.dedup_key):
-        return storm_title(group.integration, after.alerts, alert_components(members))
-    briefs = alert_briefs(members).values()
-    titles = {one.title for one in briefs}
-    components = {one.component for one in briefs if one.component is not None}
+        return storm_title(group.integration, after.alerts, components)
     return group_title(group.place.shared, after.alerts, titles, components)
 
 

@@ -41,7 +41,7 @@ from incidents.incident.models import (
     ScheduleWindowRow,
     TimelineEntry,
 )
-from ingest.db.database import upsert
+from ingest.db.database import plain_array, upsert
 from ingest.queries import Event
 
 
@@ -537,17 +537,18 @@ def placement_of(event: Event) -> dict[str, Any] | None:
     }
 
 
+_MOVED = (
+    " FROM unnest(%s::uuid[], %s::integer[], %s::timestamptz[], %s::text[]) WITH ORDINALITY"
+    " AS event (new_incident, new_version, new_at, alerts, place),"
+    " unnest(alerts::uuid[]) WITH ORDINALITY AS moved (new_alert, nth)"
+)
 _JOIN = (
     "INSERT INTO incident_alert (incident_id, version, alert, resolved, at)"
-    " SELECT new_incident, new_version, new_alert, false, new_at"
-    " FROM unnest(%s::uuid[], %s::integer[], %s::timestamptz[], %s::uuid[])"
-    " WITH ORDINALITY AS new (new_incident, new_version, new_at, new_alert, place)"
-    " ORDER BY place ON CONFLICT (incident_id, alert) DO UPDATE SET resolved = false, at = EXCLUDED.at"
+    f" SELECT new_incident, new_version, new_alert, false, new_at{_MOVED}"
+    " ORDER BY place, nth ON CONFLICT (incident_id, alert) DO UPDATE SET resolved = false, at = EXCLUDED.at"
 )
 _REST = (
-    "UPDATE incident_alert SET resolved = true, at = new_at"
-    " FROM unnest(%s::uuid[], %s::integer[], %s::timestamptz[], %s::uuid[])"
-    " AS new (new_incident, new_version, new_at, new_alert)"
+    f"UPDATE incident_alert SET resolved = true, at = new_at{_MOVED}"
     " WHERE incident_id = new_incident AND alert = new_alert"
 )
 
@@ -557,7 +558,8 @@ _JOINING = frozenset(
 )
 _LEAVING = frozenset({"incident.merge_undone", "incident.alerts_removed", "incident.alerts_moved"})
 _RESTING = "incident.alerts_resolved"
-_MOVING = _JOINING | _LEAVING | {_RESTING, "incident.merged", "incident.unmerged"}
+_MOVING_ALONE = _LEAVING | {"incident.merged", "incident.unmerged", "incident.split_from"}
+_MOVING = _JOINING | _MOVING_ALONE | {_RESTING}
 
 
 def _members(changes: Sequence[Change]) -> None:
@@ -576,9 +578,7 @@ def _members(changes: Sequence[Change]) -> None:
 def _move_together(sql: str, turn: Sequence[tuple[str, Event]]) -> None:
     """In SQL: a storm's alerts join in events of hundreds; a model for each would cost several times that."""
     moved = [
-        (id_, event.version, event.occurred_at, alert)
-        for id_, event in turn
-        for alert in event.body["alerts"]
+        (id_, event.version, event.occurred_at, plain_array(event.body["alerts"])) for id_, event in turn
     ]
     if moved:
         with connection.cursor() as cursor:
@@ -587,6 +587,8 @@ def _move_together(sql: str, turn: Sequence[tuple[str, Event]]) -> None:
 
 def _move(incident: str, event: Event) -> None:
     """Write what few events change."""
+    if event.type not in _MOVING_ALONE:
+        return
     members = MemberAlert.objects.filter(incident__pk=incident)
     if event.type == "incident.split_from":
         members.filter(alert__in=event.body["resolved"]).update(resolved=True)

@@ -31,6 +31,7 @@ from incidents.domain.values import InvalidValueError
 from incidents.incident.models import IncidentRow, PendingAutoAssign, TimelineEntry
 from incidents.incident.projection import Change, project_together, state_of
 from ingest.commands import NewStream, StreamAppend, begin, extend
+from ingest.db.database import plain_array
 from ingest.queries import Context, Event, Head, NewEvent, heads, now_utc, read_streams
 
 # Conflicts
@@ -352,6 +353,44 @@ def refuse_second(row: IncidentRow) -> None:
     same = IncidentRow.objects.filter(dedup_key=row.dedup_key).exclude(state="resolved")
     if (other := same.exclude(pk=row.pk).first()) is not None:
         raise CommandRefusedError(f"#{other.number} is already open for the same dedup key")
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Membership of an alert in an incident that is not resolved; it rests where the alert was resolved there."""
+
+    incident: str
+    rests: bool
+
+
+_MEMBERSHIPS = (
+    "SELECT DISTINCT ON (alert) alert::text, incident_id::text, resolved FROM incident_alert AS member"
+    " JOIN incident ON incident.id = incident_id"
+    " WHERE alert = ANY(%s::uuid[]) AND state <> 'resolved' ORDER BY alert, resolved, at DESC, member.id DESC"
+)
+_NEWEST = (
+    "SELECT wanted::text, alert::text FROM unnest(%s::uuid[]) AS wanted, LATERAL ("
+    " SELECT alert FROM incident_alert WHERE incident_id = wanted"
+    " ORDER BY resolved, at DESC, id DESC LIMIT %s) AS member"
+)
+
+
+def memberships(alerts: Collection[str]) -> dict[str, Membership]:
+    """By alert, of those that have one; of an alert of several open incidents, as after a split, the one where it
+    fires."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MEMBERSHIPS, (plain_array(alerts),))
+        return {alert: Membership(incident, rests) for alert, incident, rests in cursor.fetchall()}
+
+
+def newest_members(incidents: Collection[str], most: int) -> dict[str, list[str]]:
+    """By incident up to `most` of its alerts: those that fire before those that rest, the newest first."""
+    found: dict[str, list[str]] = {incident: [] for incident in incidents}
+    with connection.cursor() as cursor:
+        cursor.execute(_NEWEST, (plain_array(incidents), most))
+        for incident, alert in cursor.fetchall():
+            found[incident].append(alert)
+    return found
 
 
 def keep_reactor_out() -> None:

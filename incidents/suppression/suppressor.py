@@ -90,6 +90,8 @@ class Inhibition:
 
     def muted(self, alerts: Mapping[str, Labels]) -> dict[str, tuple[UUID, str]]:
         """By alert, of those that a rule mutes: the key under which it does, and why."""
+        if not self.rules:
+            return {}
         relevant = {
             alert: [(key, rule) for _, rule in self.rules if (key := sides(rule, labels).muted_by)]
             for alert, labels in alerts.items()
@@ -156,7 +158,7 @@ class Suppressor:
     def holds(self, alerts: Sequence[Reported]) -> dict[str, Suppression]:
         """By alert, of those that call nobody, what holds them."""
         found: dict[str, Suppression] = {}
-        for alert in alerts:
+        for alert in alerts if self._silences or self._windows else ():
             silence = first_that_holds(self._silences, alert.matched, self._at)
             window = first_that_covers(self._windows, "hold", alert.component, alert.labels)
             if silence is not None:

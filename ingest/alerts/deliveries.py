@@ -21,8 +21,9 @@ from msgspec import Struct
 
 from ingest.alerts.decide import Outcome
 from ingest.alerts.rows import Statement
+from ingest.db.database import plain_array
 from ingest.integrations.normalized import Parsed
-from ingest.log.append import array, plain_array
+from ingest.log.append import array
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ from msgspec import Struct
 
 from ingest.alerts.decide import Known
 from ingest.db import database
+from ingest.db.database import plain_array
 from ingest.integrations.normalized import Alert, Severity, Status
-from ingest.log.append import array, plain_array
+from ingest.log.append import array
 from ingest.log.read import read_newest, read_streams
 from ingest.log.types import Event, Head, Position
 

@@ -334,6 +334,11 @@ def _array(values: Sequence[str]) -> str:
     return "{" + ",".join(f'"{value}"' for value in quoted) + "}"
 
 
+def plain_array(elements: Iterable[str]) -> str:
+    """Array of elements that need no quotes, such as ids, as Postgres reads it."""
+    return "{" + ",".join(elements) + "}"
+
+
 def columns(row: models.Model, names: Sequence[str]) -> dict[str, Any]:
     """Some columns of a model's instance."""
     return {name: getattr(row, name) for name in names}

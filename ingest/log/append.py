@@ -19,6 +19,7 @@ from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connec
 from prometheus_client import Counter
 
 from ingest.db import database
+from ingest.db.database import plain_array
 from ingest.log import parts
 from ingest.log.types import (
     Body,
@@ -117,10 +118,6 @@ def _quoted(text: str | None) -> str:
     if text is None:
         return "NULL"
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def plain_array(elements: Iterable[str]) -> str:
-    return "{" + ",".join(elements) + "}"
 
 
 def _check_names(stream: str, context: Context) -> None:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import structlog
@@ -176,6 +176,10 @@ ALERT = 0.5  # seconds after a sign of life in which we look again every ALERT_P
 ALERT_POLL = 0.02
 LONGEST_PAUSE = 30.0  # seconds between attempts to reach the database
 LONGEST_ERROR = 4000  # characters
+BATCH = 500
+"""Events of a batch."""
+MOST_TOGETHER = 2_000
+"""Events of a batch of which no more than BATCH are of other types than those that are handled together."""
 LONGEST_BATCH = 120.0  # seconds for one batch, after which this loop counts as hanging
 
 log = structlog.get_logger("follow")
@@ -185,11 +189,15 @@ FAILED = Counter("dossier_log_follower_failures", "Failed runs of followers in t
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """`handle` gets events of `types`, in order, at most a batch at a time, inside a transaction."""
+    """`handle` gets events of `types`, in order, at most a batch at a time, inside a transaction.
+
+    `together`: types of which it handles many in about as many statements as one; a batch takes MOST_TOGETHER of them.
+    """
 
     name: str
     types: frozenset[str]
     handle: Callable[[list[Event]], None]
+    together: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +263,8 @@ def lags() -> dict[str, float]:
     return found
 
 
-def run_once(follower: Follower, limit: int = 500) -> int:
-    """Hand the follower its next batch; the number of events it handled.
+def run_once(follower: Follower, limit: int | None = None) -> int:
+    """Hand the follower its next batch, of up to `limit` events where that is given; the number of events it handled.
 
     0 when there is nothing new, when it waits for its next attempt or when another process is at it. A
     batch that fails is cut in halves until a single event fails, so that all before it are done and the
@@ -265,6 +273,8 @@ def run_once(follower: Follower, limit: int = 500) -> int:
     attempts = _due(follower)
     if attempts is None:
         return 0
+    if limit is None:
+        limit = MOST_TOGETHER if follower.together else BATCH
     if attempts:
         limit = 1
     while True:
@@ -326,8 +336,10 @@ def _advance(follower: Follower, limit: int) -> int:
         # What the follower is not interested in is passed over too, else it would be scanned again each time.
         mark = watermark()
         with _failing(limit, None):
-            events = read_all(place, limit, follower.types, upto=mark)
-        reached = events[-1].position if len(events) == limit else max(mark, place)
+            waiting = read_all(place, limit, follower.types, upto=mark)
+        events = _batch(waiting, follower.together)
+        cut = len(waiting) == limit or len(events) < len(waiting)
+        reached = events[-1].position if cut else max(mark, place)
         if events:
             with _failing(len(events), events[0].id):
                 follower.handle(events)
@@ -338,6 +350,13 @@ def _advance(follower: Follower, limit: int) -> int:
         )
     HANDLED.labels(follower.name).inc(len(events))
     return len(events)
+
+
+def _batch(waiting: list[Event], together: Collection[str]) -> list[Event]:
+    """The events up to the one after BATCH of types that are handled one by one."""
+    alone = (place for place, event in enumerate(waiting) if event.type not in together)
+    end = next(islice(alone, BATCH, None), len(waiting))
+    return waiting[:end]
 
 
 @contextmanager
@@ -366,7 +385,7 @@ def _record_failure(follower: Follower, failure: FollowerError) -> None:
 
 
 def run_followers(
-    stop: threading.Event, followers: Iterable[Follower] | None = None, limit: int = 500, poll: float = POLL
+    stop: threading.Event, followers: Iterable[Follower] | None = None, poll: float = POLL
 ) -> None:
     """Run followers (default: all registered ones) until `stop` is set; finishes the batch at hand.
 
@@ -382,7 +401,7 @@ def run_followers(
         try:
             with _Doorbell() as doorbell:
                 pause = FIRST_RETRY
-                _serve(stop, chosen, limit, poll, doorbell)
+                _serve(stop, chosen, poll, doorbell)
         except (DatabaseError, InterfaceError) as error:
             if not database.is_away(error):
                 raise
@@ -392,9 +411,7 @@ def run_followers(
             pause = min(pause * 2, LONGEST_PAUSE)
 
 
-def _serve(
-    stop: threading.Event, followers: tuple[Follower, ...], limit: int, poll: float, doorbell: _Doorbell
-) -> None:
+def _serve(stop: threading.Event, followers: tuple[Follower, ...], poll: float, doorbell: _Doorbell) -> None:
     alert_until = time.monotonic() + ALERT
     looked = -poll
     while not stop.is_set():
@@ -404,7 +421,7 @@ def _serve(
         handled = 0
         for follower in followers:
             heartbeat.progress("followers", LONGEST_BATCH)
-            handled += 0 if stop.is_set() else run_once(follower, limit)
+            handled += 0 if stop.is_set() else run_once(follower)
         if handled:
             alert_until = time.monotonic() + ALERT
             continue

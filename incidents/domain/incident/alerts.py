@@ -120,19 +120,21 @@ def _described(body: Mapping[str, Any]) -> str:
     """The description, and below it the annotations that nothing else of an incident shows."""
     description: str = body["description"]
     rest = [
-        f"{name}: {text.strip()}"
+        f"{name}: {said}"
         for name, text in (body.get("annotations") or {}).items()
-        if text.strip() not in ("", body["title"])
-        and text.strip() not in description
+        if (said := text.strip()) not in ("", body["title"])
+        and said not in description
         and not name.startswith("__")
-        and not _is_link(text)
+        and not _is_link(said)
     ]
+    if not rest:
+        return description[:TEXT_LIMIT]
     return "\n\n".join(filter(None, (description, "\n".join(rest))))[:TEXT_LIMIT]
 
 
 def _is_link(text: str) -> bool:
     """Whether it is among the links already."""
-    return text.strip().startswith(("http://", "https://")) and not any(map(str.isspace, text.strip()))
+    return text.startswith(("http://", "https://")) and not any(map(str.isspace, text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,12 +382,22 @@ def title_of_the_rest(title: str, alerts: int, components: Collection[str]) -> s
     return f"{found['about'][: TITLE_LIMIT - len(counted)]}{counted}"
 
 
+def about_all(
+    title: str, titles: Collection[str], components: Collection[str]
+) -> tuple[Collection[str], Collection[str]]:
+    """Titles and components of a large group of which only the newest alerts were read: what they have in common counts
+    where its title until now says it of those before them, too."""
+    found = _COUNTED.fullmatch(title)
+    about, where = ("", None) if found is None else (found["about"].removesuffix(": "), found["where"])
+    return {*titles, about}, () if len(components) == 1 and where not in components else components
+
+
 def is_on_several(title: str) -> bool:
     """Whether the title of a group or storm tells that its alerts are on several components."""
     return _ON_SEVERAL.search(title) is not None
 
 
-_COUNTED: Final = re.compile(r"(?P<about>(?:.*: )?)(?P<least>[0-9,]+)\+ alerts(?: on .*)?")
+_COUNTED: Final = re.compile(r"(?P<about>(?:.*: )?)(?P<least>[0-9,]+)\+ alerts(?: on (?P<where>.*))?")
 _ON_SEVERAL: Final = re.compile(
     r"(?:[0-9]\+|fewer than 10) alerts on (?:[0-9,]+\+ )?components(?: of the kind \S+)?$"
 )

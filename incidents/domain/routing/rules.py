@@ -228,13 +228,11 @@ class Conditions:
 
     def hold(self, subject: Subject) -> bool:
         """Whether `why_not` has nothing to say, without making its sentences: a storm asks this very often."""
+        if self.pattern and (subject.component is None or not fnmatchcase(subject.component, self.pattern)):
+            return False
         confidence, at = subject.confidence, subject.at
         return (
-            (
-                not self.pattern
-                or (subject.component is not None and fnmatchcase(subject.component, self.pattern))
-            )
-            and (not self.service or subject.service == self.service)
+            (not self.service or subject.service == self.service)
             and (not self.analyzer or subject.analyzer == self.analyzer)
             and (not self.integration or subject.integration == self.integration)
             and (not self.severities or subject.severity in self.severities)
@@ -412,7 +410,12 @@ def _matched(conditions: Conditions) -> str:
 def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] = ()) -> Routing:
     """Decision of the deepest rule that matches; says when an ambiguous partner belongs to another team."""
     subject = table.located(subject)
-    path = tuple(_path(subject, table.rules))
+    return _routing(subject, _path(subject, table.rules), table, ambiguous_with)
+
+
+def _routing(
+    subject: Subject, path: Path, table: RoutingTable, ambiguous_with: Iterable[str] = ()
+) -> Routing:
     decision = _decided(subject, [rule for _, rule in path])
     team = _team(decision, table)
     reason = _reason(subject, path, team, decision, table)
@@ -437,6 +440,10 @@ def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] =
     )
 
 
+Path = Sequence[tuple[int, Rule]]
+"""The rules that match, from the first level down, each with its place on its level."""
+
+
 def _passed_over(rules: Mapping[str, str]) -> str:
     name, why = next(iter(rules.items()))
     others = len(rules) - 1
@@ -457,20 +464,22 @@ def labels_that_count(table: RoutingTable) -> frozenset[str]:
 
 
 class RouteCache:
-    """Decisions of a table, taken once for all subjects that differ in nothing that the rules look at; they know time
-    to the minute."""
+    """Decisions of a table, taken once for all subjects that differ in nothing that the rules look at, and for all that
+    the same rules match; the rules know time to the minute."""
 
     def __init__(self, table: RoutingTable) -> None:
         self._table = table
-        self._labels = labels_that_count(table)
+        self._labels = sorted(labels_that_count(table))
         self._timed = any(rule.when.hours is not None for rule in every_rule(table.rules))
         self._known: dict[Any, Routing] = {}
+        self._of_path: dict[Any, Routing] = {}
 
     def route(self, subject: Subject) -> Routing:
-        labels = {name: subject.labels[name] for name in self._labels if name in subject.labels}
+        labels = subject.labels
         key = (
             subject.component,
-            tuple(sorted(labels.items())),
+            bool(labels),
+            tuple([labels.get(name) for name in self._labels]),
             subject.service,
             subject.analyzer,
             subject.confidence,
@@ -479,8 +488,17 @@ class RouteCache:
             subject.at and subject.at.replace(second=0, microsecond=0) if self._timed else None,
         )
         if key not in self._known:
-            self._known[key] = route(replace(subject, labels=labels), self._table)
+            self._known[key] = self._by_path(self._table.located(subject))
         return self._known[key]
+
+    def _by_path(self, subject: Subject) -> Routing:
+        path = _path(subject, self._table.rules)
+        # Where no rule matches, the reason names the component.
+        named = None if path else (subject.component, bool(subject.labels))
+        key = (tuple(place for place, _ in path), subject.service, named)
+        if key not in self._of_path:
+            self._of_path[key] = _routing(subject, path, self._table)
+        return self._of_path[key]
 
 
 def every_rule(rules: Iterable[Rule]) -> Iterator[Rule]:
@@ -490,13 +508,11 @@ def every_rule(rules: Iterable[Rule]) -> Iterator[Rule]:
         yield from every_rule(rule.children)
 
 
-def _path(subject: Subject, rules: Sequence[Rule]) -> Iterator[tuple[int, Rule]]:
-    """The rules that match, from the first level down, each with its place on its level."""
+def _path(subject: Subject, rules: Sequence[Rule]) -> Path:
     for place, rule in enumerate(rules, start=1):
         if rule.when.hold(subject):
-            yield place, rule
-            yield from _path(subject, rule.children)
-            return
+            return ((place, rule), *_path(subject, rule.children))
+    return ()
 
 
 def _decided(subject: Subject, path: Sequence[Rule]) -> Rule:
@@ -522,9 +538,7 @@ def _team(decision: Rule, table: RoutingTable) -> Team:
     return decision.team or (service and service.team) or table.default
 
 
-def _reason(
-    subject: Subject, path: Sequence[tuple[int, Rule]], team: Team, decision: Rule, table: RoutingTable
-) -> str:
+def _reason(subject: Subject, path: Path, team: Team, decision: Rule, table: RoutingTable) -> str:
     to = f"routed to {team.name}"
     service = table.services.get(decision.service or "")
     by_service = decision.team is None and service is not None and service.team is not None

@@ -26,8 +26,8 @@ from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
 from ingest.db import database
-from ingest.db.database import GroupCommit, GroupCommitError
-from ingest.log.append import NewStream, begin_through, plain_array
+from ingest.db.database import GroupCommit, GroupCommitError, plain_array
+from ingest.log.append import NewStream, begin_through
 from ingest.log.types import Context, NewEvent, StreamVersionError, UnrecordableEventError, time_text
 from ingest.telemetry.decode.builder import as_bytes
 from ingest.telemetry.decode.columns import Known, Names, Numbers, Rows, Sets, moment

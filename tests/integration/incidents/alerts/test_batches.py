@@ -14,6 +14,7 @@ from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from incidents import commands, queries
+from incidents.alerts import correlate
 from incidents.domain.incident import commands as c
 from incidents.follower import follower
 from incidents.incident import rebuild as rebuilding
@@ -94,6 +95,31 @@ def test_a_batch_does_what_single_alerts_would_have_done(seed: int) -> None:
     assert outcome("together") == outcome("apart")
     assert max(map(len, outcome("together").values())) > 1
     assert rebuilding.rebuild().differed == ()
+
+
+def test_alerts_that_get_worse_together_raise_their_incident_once_for_each_severity() -> None:
+    store([alert(n, 1, severity="info") for n in range(30)])
+    follow_to_the_end(follower())
+    store([alert(n, 1, severity="error" if n < 10 else "critical") for n in range(30)])
+    with CaptureQueriesContext(connection) as seen:
+        follow_to_the_end(follower())
+    one = queries.get("1").incident
+    assert (one.severity, one.alerts, len(seen) < 90) == ("critical", 30, True)
+    raised = [e.body for e in read_stream(f"incident/{one.id}") if e.type == "incident.severity_set"]
+    assert [body["severity"] for body in raised] == ["error", "critical"]
+
+
+def test_the_title_of_a_group_is_from_its_newest_alerts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(correlate, "MOST_READ", 10)
+    for first, last in ((0, 12), (12, 25), (25, 60)):
+        store([alert(number, 1) for number in range(first, last)])
+        follow_to_the_end(follower())
+    assert queries.get("1").incident.title == "Rule 1: 50+ alerts"
+    store([Alert(f"x{n}", "firing", title="Off", group="Rule 2", component="host/1") for n in range(60)])
+    follow_to_the_end(follower())
+    store([Alert(f"y{n}", "firing", title="Off", group="Rule 2", component="host/1") for n in range(60)])
+    follow_to_the_end(follower())
+    assert queries.get("2").incident.title == "Off: 100+ alerts on host/1"
 
 
 def test_the_events_of_an_incident_are_in_the_order_of_its_commands() -> None:

@@ -106,6 +106,35 @@ def test_a_follower_goes_on_where_it_stopped() -> None:
     assert heard() == ["a", "b", "c"]
 
 
+def in_batches(monkeypatch: pytest.MonkeyPatch, handled: Callable[[list[Event]], None]) -> Follower:
+    """Handles songs together, six at a time, and words one by one, two at a time."""
+    monkeypatch.setattr(read, "BATCH", 2)
+    monkeypatch.setattr(read, "MOST_TOGETHER", 6)
+    return Follower("scribe", frozenset({"test.said", "test.sung"}), handled, frozenset({"test.sung"}))
+
+
+def test_a_batch_is_larger_where_events_are_handled_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[str] = []
+    follower = in_batches(monkeypatch, lambda events: batches.append("".join(e.body["word"] for e in events)))
+    say(*"aaaaaaaa", name="test.sung")
+    say("b")
+    say("c", name="test.sung")
+    say("d", "e", "f", "g")
+    say(*"hi", name="test.sung")
+    while run_once(follower):
+        pass
+    assert batches == ["aaaaaa", "aabcd", "ef", "ghi"]
+
+
+def test_a_large_batch_that_fails_is_cut_until_the_culprit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = in_batches(monkeypatch, write_down)
+    say("a", "b", "c", "poison", "d", name="test.sung")
+    while run_once(follower):
+        pass
+    assert heard() == ["a", "b", "c"]
+    assert "talk/1@4" in str(place().error)
+
+
 def test_a_follower_sees_only_the_types_it_asked_for() -> None:
     say("a")
     say("la", name="test.sung")

@@ -13,6 +13,7 @@ from incidents.domain.incident.alerts import (
     STORM_INCIDENTS,
     Opened,
     Storming,
+    about_all,
     at_least,
     group_title,
     is_on_several,
@@ -134,3 +135,24 @@ def test_a_storm_takes_its_own_names_and_no_higher_severity(
     opened: list[Opened], rank: int, name: str, joins: bool
 ) -> None:
     assert is_storming(opened, rank, name) is joins
+
+
+HOSTS = {f"host/h{n}" for n in range(60)}
+
+
+@pytest.mark.parametrize(
+    ("title", "titles", "components", "after"),
+    [
+        ("Slow: 20+ alerts on 20+ components of the kind host", {"Slow"}, HOSTS, "Slow: 50+ alerts on 50+ components of the kind host"),
+        ("Slow: 20+ alerts on vm/1", {"Slow"}, {"vm/1"}, "Slow: 50+ alerts on vm/1"),
+        ("Slow: 20+ alerts on vm/2", {"Slow"}, {"vm/1"}, "Slow: 50+ alerts"),
+        ("Slow: 20+ alerts on 10+ components", {"Slow"}, {"vm/1"}, "Slow: 50+ alerts"),
+        ("Fast: 20+ alerts on vm/1", {"Slow"}, {"vm/1"}, "DiskSlow: 50+ alerts on vm/1"),
+        ("20+ alerts on vm/1", {"Slow"}, {"vm/1"}, "DiskSlow: 50+ alerts on vm/1"),
+        ("Slow", {"Slow"}, HOSTS, "DiskSlow: 50+ alerts on 50+ components of the kind host"),
+    ],
+)  # fmt: skip
+def test_the_title_of_a_large_group_says_of_all_only_what_it_said_of_the_earlier_ones(
+    title: str, titles: set[str], components: set[str], after: str
+) -> None:
+    assert group_title("DiskSlow", 60, *about_all(title, titles, components)) == after

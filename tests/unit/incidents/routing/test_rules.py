@@ -13,6 +13,7 @@ from incidents.domain.routing.explain import explain
 from incidents.domain.routing.rules import (
     Conditions,
     Grouping,
+    RouteCache,
     Routing,
     RoutingTable,
     Rule,
@@ -280,6 +281,31 @@ def test_the_first_that_matches_wins_on_every_level(subject: Subject, table: Rou
     routing = route(subject, table)
     assert (routing.team, routing.policy, routing.severity) == ((team or ON_CALL).slug, policy, severity)
     assert team_of(subject, table).slug == routing.team
+
+
+@given(st.lists(SUBJECTS, max_size=6), TABLES)
+def test_a_decision_that_was_taken_before_is_the_one_that_would_be_taken(
+    subjects: list[Subject], table: RoutingTable
+) -> None:
+    cache = RouteCache(table)
+    assert [cache.route(one) for one in subjects] == [route(one, table) for one in subjects]
+
+
+def test_decisions_taken_before_know_the_services_of_components() -> None:
+    services = {
+        "a": Service("a", "A", NETWORK, ("host/a*",)),
+        "b": Service("b", "B", STORAGE, ("host/b*",)),
+    }
+    hosts = Rule("hosts", Conditions(pattern="host/*"), severity="error")
+    table = RoutingTable([hosts], ON_CALL, services)
+    cache = RouteCache(table)
+    subjects = [
+        Subject(component=name, labels=labels)
+        for name in ("host/a1", "host/b1", "host/a2", "host/c", "tor/1", None)
+        for labels in ({}, {"service": "b"}, {"x": "y"})
+    ]
+    assert [cache.route(one) for one in subjects] == [route(one, table) for one in subjects]
+    assert len({route(one, table).team for one in subjects}) == 3
 
 
 @given(SUBJECTS, TABLES, WORDS, WORDS)
