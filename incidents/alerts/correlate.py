@@ -607,14 +607,13 @@ class _Placing:
             for after, groups in joined
             if at_least(after.alerts) != at_least(after.alerts - sum(len(group.alerts) for group in groups))
         }
+        if not grown:
+            return
         named = _named_otherwise([after for after, _ in grown.values()])
         members = newest_members([id_ for id_ in grown if id_ not in named], MOST_READ)
         briefs = alert_briefs([alert for of_it in members.values() for alert in of_it])
         titles = (
-            (
-                _title(grown[id_][1], grown[id_][0], [briefs[alert] for alert in of_it if alert in briefs]),
-                grown[id_][0],
-            )
+            (_title(grown[id_][1], grown[id_][0], of_it, briefs), grown[id_][0])
             for id_, of_it in members.items()
         )
         self._record((after.id, c.NameGroup(title, after.title)) for title, after in titles)
@@ -648,9 +647,10 @@ def _members_of(alerts: Sequence[Reported], *, again: bool = False) -> tuple[Mem
     return tuple(Member(one.alert, one.title, one.severity, again) for one in alerts)
 
 
-def _title(group: _Group, after: Incident, members: Sequence[AlertBrief]) -> str:
-    titles: Collection[str] = {one.title for one in members}
-    components: Collection[str] = {one.component for one in members if one.component is not None}
+def _title(group: _Group, after: Incident, members: Sequence[str], briefs: Mapping[str, AlertBrief]) -> str:
+    known = [briefs[alert] for alert in members if alert in briefs]
+    titles: Collection[str] = {one.title for one in known}
+    components: Collection[str] = {one.component for one in known if one.component is not None}
     if len(members) == MOST_READ:
         titles, components = about_all(after.title, titles, components)
     if is_storm(group.place.dedup_key):
