@@ -136,6 +136,15 @@ def test_nothing_moves_that_is_hot_or_still_arrives(cold: Path) -> None:
     assert (states(), on_disk(cold)) == ([], [])
 
 
+def test_an_age_of_minutes_waits_for_rows_for_no_longer() -> None:
+    fail()
+    soon = datetime.now(UTC) + timedelta(minutes=3)
+    move_old(soon, HOT)
+    assert states() == []
+    move_old(soon, timedelta(minutes=2))
+    assert states() == [("cold", False)]
+
+
 def test_rows_that_come_late_become_a_second_file(cold: Path) -> None:
     fail(3)
     move_old(LATER, HOT)
