@@ -72,6 +72,8 @@ def main(events: int = EVENTS, free: int = FREE) -> Iterator[Row]:
 def _rows(events: int, free: int, part: int) -> Iterator[Row]:
     from django.db import connection
 
+    from ingest.log import parts
+
     large = str(connection.settings_dict["NAME"])
     url = os.environ["DATABASE_URL"]
     shorten_parts(url, part)
@@ -96,6 +98,9 @@ def _rows(events: int, free: int, part: int) -> Iterator[Row]:
             (size,) = cursor.fetchone()
     note = f"{size / count:.0f} bytes each, filled at {count / took:,.0f} a second"
     yield _row("events of the large log", count, "", None, note)
+    for name in (BEGUN, large):
+        cost(name)
+        parts.maintain()  # as the sealing does each minute: full parts are closed, and read one at a time
     yield from _compared(large)
     cost(large)
     yield from _moved()
@@ -224,14 +229,20 @@ def _golden(name: str, schema: int) -> str:
 # ----------------------------------------------------------------------------------------------------------
 def _compared(large: str, when: str = "") -> Iterator[Row]:
     """Rates by the clock and by the processor's time, of the large log against the other, in turns."""
-    works: dict[str, Callable[[], int]] = {"append": _append, "pages": _pages, "old streams": _old_streams}
-    for name, work in works.items():
+    works: dict[str, tuple[Callable[[], list[Any]], Callable[[list[Any]], int]]] = {
+        "append": (lambda: _some_streams(WRITES), _append),
+        "pages": (lambda: _positions(PAGES), _pages),
+        "old streams": (lambda: _some_streams(STREAMS), _old_streams),
+    }
+    for name, (choose, work) in works.items():
         clock, processor, alone = list[float](), list[float](), list[float]()
         for turn in range(TURNS + 1):
             of: dict[str, tuple[float, float, int]] = {}
             for database in (large, BEGUN) if turn % 2 else (BEGUN, large):
+                cost(database)
+                chosen = choose()
                 used, began = cost(database), time.perf_counter()
-                events = work()
+                events = work(chosen)
                 of[database] = (time.perf_counter() - began, cost(database) - used, events)
             if turn:  # the first one warms plans and caches
                 rates = {database: events / seconds for database, (seconds, _, events) in of.items()}
@@ -249,14 +260,13 @@ def _compared(large: str, when: str = "") -> Iterator[Row]:
         )
 
 
-def _append() -> int:
+def _append(old: list[Any]) -> int:
     """Append to new streams and to old ones, ten events a transaction."""
     from django.db import transaction
 
     from ingest.log import append, read, types
 
     body, context = {"text": "It is the optics.", "via": None}, types.Context("user:alice")
-    old = _some_streams(WRITES)
     for start in range(0, WRITES, 5):
         new = [types.NewEvent("incident.commented", body, datetime.now(UTC))]
         with transaction.atomic():
@@ -266,18 +276,18 @@ def _append() -> int:
     return 2 * WRITES
 
 
-def _pages() -> int:
-    """Pages from random places on."""
+def _pages(places: list[Any]) -> int:
+    """Pages from these places on."""
     from ingest.log import read
 
-    return sum(len(read.read_all(position, PAGE)) for position in _positions(PAGES))
+    return sum(len(read.read_all(position, PAGE)) for position in places)
 
 
-def _old_streams() -> int:
-    """Streams of incidents at random places."""
+def _old_streams(streams: list[Any]) -> int:
+    """All events of these streams."""
     from ingest.log import read
 
-    return sum(len(read.read_stream(stream)) for stream in _some_streams(STREAMS))
+    return sum(len(read.read_stream(stream)) for stream in streams)
 
 
 def _some_streams(count: int) -> list[str]:
@@ -307,9 +317,8 @@ def _positions(count: int) -> list[Any]:
 def _moved() -> Iterator[Row]:
     """Seal everything, and move all parts but those that stay."""
     from ingest.db import database
-    from ingest.log import move, parts, seals
+    from ingest.log import move, seals
 
-    parts.maintain()
     began = time.perf_counter()
     sealed = len(seals.seal())
     yield _row("seals of the large log", sealed, "", None, f"{time.perf_counter() - began:.0f} s")
