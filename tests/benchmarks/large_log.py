@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg2
@@ -63,7 +64,9 @@ filled: dict[str, list[tuple[int, int, int]]] = {}
 def main(events: int = EVENTS, free: int = FREE) -> Iterator[Row]:
     """Rows of name, value, unit, bar and a note. Takes about ten minutes for 10 million events."""
     part = max(1, events // PARTS // TOGETHER) * TOGETHER
-    with tempfile.TemporaryDirectory(dir=ROOT) as files:
+    place = Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute()
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as files:
         settings = {"DOSSIER_LOG_PART": str(part), "DOSSIER_LOG_HOT": "2", "DOSSIER_TELEMETRY_COLD": files}
         with cluster("large_log", **settings):
             yield from _rows(events, free, part)
@@ -117,7 +120,8 @@ class Filler:
 
     session: psycopg2.extensions.connection
     part: int
-    at: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(days=30))
+    at: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(days=400))
+    """Time of the last event; so long ago that no receipts of telemetry are kept."""
     done: list[tuple[int, int, int]] = field(default_factory=list)
     """Transactions, with the first and the last number of their events."""
 
