@@ -75,6 +75,7 @@ def test_a_change_of_all_is_said_and_names_nobody() -> None:
     assert "requests_total changed alike on 5 of 5 components" in verdict["reason"]
 
 
+@pytest.mark.simulated
 def test_a_fault_beside_a_change_of_all_is_named() -> None:
     one = made("replica_lost", "fleet_shift")
     assert named(judged(one)) == [f"service/{one.name(one.at)}"]
@@ -120,6 +121,7 @@ def test_a_window_without_metrics_is_inconclusive() -> None:
     assert judge(ANALYZER, empty, {})["reason"] == "There are no metrics in this window."
 
 
+@pytest.mark.simulated
 def test_a_label_that_names_no_component_is_said_and_can_be_named() -> None:
     one = made("step")
     window = _relabelled(window_of(one), "shard")

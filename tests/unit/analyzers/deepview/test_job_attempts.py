@@ -44,6 +44,7 @@ def blamed(seed: int, failing: float, **changed: str) -> list[str]:
     return [suspect["component"] for suspect in judge(ANALYZER, last)["suspects"]]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("seed", [1, 3])
 def test_a_node_that_fails_its_jobs_is_named(seed: int) -> None:
     assert blamed(seed, 0.6) == [LEMON]

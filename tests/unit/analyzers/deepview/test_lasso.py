@@ -12,6 +12,7 @@ from analyzers.simulators.fleet import S, build
 from tests.unit.analyzers.deepview.lasso_cases import dense, outcomes, solved, tree
 
 
+@pytest.mark.simulated
 @given(st.integers(0, 10_000), st.floats(1e-5, 1e-1))
 def test_the_solution_satisfies_the_conditions_of_optimality(seed: int, alpha: float) -> None:
     paths = tree(seed, tors=8, storage=3)
@@ -46,6 +47,7 @@ def test_the_gram_block_is_that_of_the_matrix() -> None:
     assert np.array_equal(block, matrix.T @ matrix)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("test", ["z_mean", "refit"])
 def test_a_stopped_cluster_is_blamed_as_published(test: str) -> None:
     rng = np.random.default_rng(5)

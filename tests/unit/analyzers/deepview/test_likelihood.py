@@ -53,6 +53,7 @@ class Plain:
         return np.asarray(best.x), -float(best.fun)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("seed", range(6))
 def test_a_joint_fit_is_that_of_scipy(seed: int) -> None:
     plain, columns = Plain(seed), [0, 1, 2, 4]
@@ -64,6 +65,7 @@ def test_a_joint_fit_is_that_of_scipy(seed: int) -> None:
     assert theta == pytest.approx(best, abs=2e-4)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("seed", range(3))
 def test_single_steps_are_those_of_scipy(seed: int) -> None:
     plain = Plain(seed)
@@ -106,6 +108,7 @@ def test_a_background_that_is_not_known_is_fitted_with_the_rest() -> None:
     assert theta[0] == pytest.approx(0.0192, rel=0.02)
 
 
+@pytest.mark.simulated
 @given(st.floats(1e-12, 30))
 def test_log_expm1_is_exact_for_small_and_large(x: float) -> None:
     expected = np.log(np.expm1(np.longdouble(x)))

@@ -54,6 +54,7 @@ def test_each_tier_and_shape_is_named(planted: Fault) -> None:
     assert components(verdict_on(struck(4, planted))) == [planted.component]
 
 
+@pytest.mark.simulated
 def test_two_failures_at_once_are_both_named() -> None:
     both = fault("compute_cluster/d1-c2", 0.3), fault("storage_cluster/d2-s1", 0.05)
     assert set(components(verdict_on(struck(5, *both)))) == {one.component for one in both}

@@ -64,6 +64,7 @@ def test_a_total_outage_is_named_though_all_of_the_history_is_one() -> None:
     assert "proc/p0 has failed more in the 5 windows before" in found["assumptions"][0]["detail"]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("faulty", [1, 2, 3])
 def test_a_fault_in_most_of_the_history_is_not_learnt(faulty: int) -> None:
     history = [failing(0.3)] * faulty + [mesh(SECONDS)] * (5 - faulty)

@@ -56,6 +56,7 @@ def test_what_is_no_fault_is_silent(event: str) -> None:
     assert named(made(event=event)) == []
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", COMMON)
 def test_a_cause_of_all_workers_is_named_as_the_jobs(kind: str) -> None:
     (suspect,) = verdict_of(made(kind))["suspects"]
@@ -118,6 +119,7 @@ def test_workers_are_compared_within_their_role() -> None:
     assert named(one) == []
 
 
+@pytest.mark.simulated
 def test_a_capped_link_and_a_congested_one_are_told_apart() -> None:
     suspects = [verdict_of(made(kind))["suspects"][0] for kind in ("slow_nic", "congestion")]
     assert {one["indicator"] for one in suspects} == {"all_reduce use"}
@@ -137,6 +139,7 @@ def test_a_role_of_too_few_workers_is_inconclusive() -> None:
     assert (verdict["status"], "has 2 workers" in (verdict["reason"] or "")) == ("inconclusive", True)
 
 
+@pytest.mark.simulated
 def test_a_link_that_is_used_less_in_all_collectives_is_found_among_workers_that_differ_much() -> None:
     one = made(spread=0.1, seed=0)
     links = [at for at, function in enumerate(one.functions) if function.cls == "collective"]
@@ -162,6 +165,7 @@ def test_an_odd_value_is_no_fault_where_as_odd_ones_are_on_the_better_side() -> 
     assert named(one) == []
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(("longer", "less_used"), [(1.0, 0.6), (1.3, 0.6)])
 def test_a_kernel_that_uses_less_is_no_fault_where_nobody_waits_for_it(
     longer: float, less_used: float
@@ -188,18 +192,21 @@ def test_a_loader_that_is_slow_on_a_quarter_of_a_role_is_not_silent() -> None:
     assert "dataloader.next differs on 8 workers" in verdict["reason"]
 
 
+@pytest.mark.simulated
 def test_workers_of_one_host_by_their_numbers_are_one_suspect() -> None:
     (suspect,) = verdict_of(slow_loader(list(range(8, 16))))["suspects"]
     assert {suspect["component"], *suspect["ambiguous_with"]} == {f"worker/{n}" for n in range(8, 16)}
     assert "and 7 more of its host by their numbers each spend" in suspect["summary"]
 
 
+@pytest.mark.simulated
 def test_a_host_that_the_topology_knows_is_named_by_its_node() -> None:
     (suspect,) = judge(ANALYZER, placed(slow_loader(list(range(8, 16)))))["suspects"]
     assert (suspect["component"], suspect["ambiguous_with"]) == ("node/gpu-1", [])
     assert suspect["path"] == ["node/gpu-1", "job/llm-70b"]
 
 
+@pytest.mark.simulated
 def test_workers_side_by_side_on_two_nodes_are_no_host() -> None:
     assert judge(ANALYZER, placed(slow_loader(list(range(8, 16))), each=4))["status"] == "inconclusive"
 
@@ -215,6 +222,7 @@ def placed(one: Profile, each: int = 8) -> Window:
     return replace(window, sums={**window.sums, "places": places})
 
 
+@pytest.mark.simulated
 def test_the_node_of_a_worker_stands_in_the_path_and_in_the_evidence() -> None:
     one = made("slow_nic")
 
@@ -249,6 +257,7 @@ def test_a_copy_that_uses_less_is_found_if_it_costs_half_of_the_least_share() ->
     assert one.values[0, copy].max() < 0.02
 
 
+@pytest.mark.simulated
 def test_an_odd_use_of_one_collective_by_another_worker_makes_no_group() -> None:
     one = made(workers=32, stages=1)
     links = [at for at, function in enumerate(one.functions) if function.cls == "collective"]

@@ -75,11 +75,13 @@ def test_each_fault_makes_its_pattern_and_names_its_component(kind: str, pattern
     assert (verdict["measures"]["pattern"], named(verdict)) == (pattern, list(case.culprits))
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("event", BENIGN)
 def test_a_benign_event_blames_nobody(event: str) -> None:
     assert named(verdict_of(drawn(5, event=event).window)) == []
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["black_hole_1", "black_hole_2", "leaf_black_hole"])
 def test_a_black_hole_is_put_down_to_its_switch(kind: str) -> None:
     case = drawn(2, kind)

@@ -176,6 +176,7 @@ def test_the_failures_of_the_demo_world_come_in_order(world: World) -> None:
     assert times == sorted(times)
 
 
+@pytest.mark.simulated
 def test_no_unit_of_the_demo_world_fails_before_it_is_placed(world: World) -> None:
     placed = {row["unit"]: row["time"] for row in world.placement}
     assert all(row["time"] >= placed[row["unit"]] for row in world.failures)

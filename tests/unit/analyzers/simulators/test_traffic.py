@@ -14,6 +14,7 @@ def drawn(seed: int, **fields: float) -> tuple[Arrivals, Arrivals]:
     return made, poisson(plan, rng, made)
 
 
+@pytest.mark.simulated
 def test_the_mean_rate_is_that_of_the_plan() -> None:
     rates = [len(drawn(seed)[0].at) / 1800 for seed in range(8)]
     assert abs(np.mean(rates) - 20) < 1

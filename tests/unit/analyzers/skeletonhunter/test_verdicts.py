@@ -46,6 +46,7 @@ def test_a_benign_event_accuses_nobody(event: str) -> None:
     assert named(verdict(4, event=event)) == []
 
 
+@pytest.mark.simulated
 def test_a_suspect_says_the_signal_and_the_path_to_a_symptom() -> None:
     (found,) = verdict(2, "rnic_port_down")["suspects"]
     assert found["indicator"] == "unreachable"
@@ -60,6 +61,7 @@ def test_without_registered_endpoints_a_scheduled_run_says_so() -> None:
     assert judge(ANALYZER, bare)["reason"].startswith("no endpoint registered")
 
 
+@pytest.mark.simulated
 def test_the_phase_detect_shows_pairs_and_names_nobody() -> None:
     found = verdict(1, "rnic_firmware", phase="detect")
     assert found["status"] == "inconclusive"

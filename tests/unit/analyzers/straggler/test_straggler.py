@@ -72,6 +72,7 @@ def test_a_slow_node_is_gray_and_slow_since_its_fault() -> None:
     assert {row[1] for row in blamed["rows"]} == {"gray"}
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["hang", "crash"])
 def test_a_node_that_stops_its_job_has_stopped(kind: str) -> None:
     verdict = verdict_of(window_of(job(kind)))
@@ -85,6 +86,7 @@ def in_bursts(kind: str, on: float = 0.5, period: float = 100.0, **preset: Any) 
     return run(replace(SMALL, **preset), np.random.default_rng(4), [fault])
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["throttle", "slow_nic"])
 def test_a_node_that_is_slow_in_bursts_is_named_with_their_number(kind: str) -> None:
     (suspect,) = verdict_of(window_of(in_bursts(kind, step=10)))["suspects"]
@@ -118,6 +120,7 @@ def test_a_node_that_was_slow_before_does_not_hide_the_one_that_is_slow_now() ->
     assert named(window_of(made)) == [NODE]
 
 
+@pytest.mark.simulated
 def test_without_iteration_times_a_slow_gpu_is_named_and_a_busy_host_is_not() -> None:
     assert named(window_of(job("throttle", paced=False))) == [NODE]
     assert named(window_of(job(event="evaluation", paced=False))) == []

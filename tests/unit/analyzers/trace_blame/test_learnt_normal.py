@@ -87,12 +87,14 @@ def test_a_fault_that_fills_most_of_the_history_is_still_named(since: int) -> No
     assert named(verdict) == ["service/stock"]
 
 
+@pytest.mark.simulated
 def test_a_lasting_fault_that_ended_accuses_no_one() -> None:
     last = HISTORY
     verdict = judged(last_of(last + 1, lambda number: 5.0 if 4 <= number < last else 1.0))
     assert not named(verdict)
 
 
+@pytest.mark.simulated
 def test_what_the_history_saw_now_and_then_accuses_no_one() -> None:
     verdict = judged(last_of(HISTORY + 1, lambda number: 5.0 if number in (3, 7, HISTORY) else 1.0))
     assert not named(verdict)

@@ -149,6 +149,7 @@ def test_records_that_are_rare_or_follow_what_is_asked_blame_nobody() -> None:
 TIMEOUT = "get <*> failed: timeout"
 
 
+@pytest.mark.simulated
 def test_more_errors_that_were_always_there_blame_who_finishes_less_too() -> None:
     past = [*USUAL, ("cart-0", TIMEOUT, "error", 3)]
     assert suspects(past, past=past) == []
@@ -185,6 +186,7 @@ def test_the_order_of_records_means_nothing() -> None:
     assert merged_texts(texts) == merged_texts(texts[::-1])
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("history", [1, 2])
 def test_a_short_history_is_said_and_lowers_what_is_stated(history: int) -> None:
     short, long = (judge(ANALYZER, window([*USUAL, FAILED], history=windows)) for windows in (history, 4))
@@ -194,6 +196,7 @@ def test_a_short_history_is_said_and_lowers_what_is_stated(history: int) -> None
     assert all(one["holds"] for one in long["assumptions"])
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("history", [1, 2])
 def test_a_short_history_in_which_nobody_stands_out_decides_nothing(history: int) -> None:
     """Recorded faults beside one fault-free minute were `quiet`, changed returns among them."""

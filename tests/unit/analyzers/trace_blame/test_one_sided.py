@@ -61,6 +61,7 @@ def silent_rows(verdict: dict[str, Any]) -> list[Any]:
     ]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("pods", [CARTS[:1], CARTS, ("bank-a",), ("shop-a",)])
 def test_spans_that_are_lost_while_calls_succeed_blame_nobody(pods: tuple[str, ...]) -> None:
     assert told(without(minute(), pods))["status"] == "quiet"

@@ -104,6 +104,7 @@ def test_a_caller_that_waits_before_it_tries_again_is_not_blamed_for_its_time(
     assert [one["component"] for one in verdict["suspects"]] == named
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("slow", [1.0, 6.0])
 @pytest.mark.parametrize("shops", [2, 3])
 def test_no_instance_of_a_caller_is_named_beside_a_called_service_that_fails(shops: int, slow: float) -> None:

@@ -62,6 +62,7 @@ def test_it_has_every_property_of_an_analyzer() -> None:
     check_analyzer(ANALYZER, case, seeds=(1,), names=names)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["cpu_contention", "cpu_consumed", "network_delay"])
 def test_one_slow_replica_is_named_and_not_its_service(kind: str) -> None:
     system = system_of(4)
@@ -100,6 +101,7 @@ def test_a_service_and_its_only_instance_are_one_entry() -> None:
     assert suspect["ambiguous_with"] == [f"instance/{system.replicas[service][0]}"]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("kind", ["exception", "return"])
 def test_a_service_that_stops_early_is_named_and_not_its_callers(kind: str) -> None:
     system = system_of(4)

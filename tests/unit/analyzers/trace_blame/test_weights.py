@@ -13,6 +13,7 @@ from analyzers.builtin.trace_blame.likelihood import GROUPS, MODES, MOST_SUPPORT
 from analyzers.builtin.trace_blame.normal import FAULT_SPREAD, log_bayes
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(("shift", "variance"), [(0.0, 0.3), (1.5, 0.3), (4.0, 1.2)])
 def test_the_weight_of_a_change_is_the_integral_over_all_faults(shift: float, variance: float) -> None:
     def joint(change: float) -> float:

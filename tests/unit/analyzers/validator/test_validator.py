@@ -189,12 +189,14 @@ def test_a_failure_in_a_part_of_the_runs_is_seen() -> None:
     assert named(window(fleet, measured)) == [GRAY]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("benign", ["upgrade", "missing", "crash", "warm_up", "clock_step", "drain"])
 def test_what_looks_like_trouble_and_is_none_blames_no_one(benign: str) -> None:
     seen = fleet_window(severity=0, benign=benign, preset=replace(SMALL, nodes=72, runs=30))
     assert named(seen) == []
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("benign", ["two_skus", "rollout"])
 @pytest.mark.parametrize("seed", range(3))
 def test_half_a_fleet_is_never_blamed(benign: str, seed: int) -> None:
@@ -269,6 +271,7 @@ def test_a_slow_node_of_a_small_fleet_is_named_and_the_probability_says_that_few
     assert not sampling["holds"]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("better", [1, 10])
 @pytest.mark.parametrize("severity", [0.06, 0.1])
 def test_better_nodes_hide_no_gray_one(better: int, severity: float) -> None:

@@ -84,6 +84,7 @@ def test_the_best_rate_of_a_component_is_where_the_plain_likelihood_is_highest(
         assert gain == pytest.approx(loss(0) - best.fun, abs=1e-4)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("bound", [1.0, 10.0])
 def test_the_joint_fit_is_no_worse_than_what_a_general_optimiser_finds(bound: float) -> None:
     seen, rate = seen_of(random_rows(1)), np.array([1e-3])
@@ -178,6 +179,7 @@ def test_where_losing_is_normal_more_losses_of_a_row_count() -> None:
     assert bounds(seen, np.full(seen.profiles, 1e-3)).tolist() == [20.0]
 
 
+@pytest.mark.simulated
 def test_several_bad_links_are_all_found() -> None:
     for seed in range(3):
         made = simulated(seed, bad=4)

@@ -67,6 +67,7 @@ def test_flows_go_to_other_racks() -> None:
     assert (traffic.src // hosts != traffic.dst // hosts).all()
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(("kind", "share"), [("missing_rows", 0.95), ("clock_step", 1.05), ("drain", 1.0)])
 def test_benign_events_change_how_much_is_seen(kind: str, share: float) -> None:
     counts = [len(benign_traffic(FABRIC, np.random.default_rng(n), kind, LOAD)[0]) for n in range(20)]

@@ -326,11 +326,13 @@ def flows_over_a_bad_link(missing: bool) -> list[Row]:
     return rows
 
 
+@pytest.mark.simulated
 def test_a_neighbour_is_not_blamed_for_flows_that_passed_a_bad_link_without_naming_it() -> None:
     verdict = verdict_on(window_of(flows_over_a_bad_link(missing=True)))
     assert [one["component"] for one in verdict["suspects"]] == ["link/x"]
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("missing", [True, False])
 def test_paths_of_different_lengths_between_the_same_hosts_say_that_hops_are_missing(missing: bool) -> None:
     assumptions = verdict_on(window_of(flows_over_a_bad_link(missing)))["assumptions"]
@@ -352,6 +354,7 @@ def unequal_losses(most: int, unequal: bool) -> list[Row]:
     return rows
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("unequal", [True, False])
 def test_where_healthy_links_lose_unequally_one_that_loses_most_is_not_at_fault(unequal: bool) -> None:
     assert named(verdict_on(window_of(unequal_losses(14, unequal)))) == ([] if unequal else ["link/up-59"])

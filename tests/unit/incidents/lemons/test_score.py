@@ -47,6 +47,7 @@ def test_the_tail_is_that_of_the_negative_binomial() -> None:
     assert rates.quantile(0.9, mean, spread)[0] == reference.ppf(0.9)
 
 
+@pytest.mark.simulated
 def test_the_spread_of_the_fleet_is_learnt_beside_lemons() -> None:
     random = np.random.default_rng(3)
     exposure = random.uniform(3, 12, 300)
@@ -82,6 +83,7 @@ def test_a_bad_batch_is_named_and_one_lemon_in_a_batch_is_not() -> None:
     assert "gpu/020" in {one.name for one in found.parts if one.lemon}
 
 
+@pytest.mark.simulated
 def test_a_node_beside_a_lemon_in_its_jobs_is_not_named() -> None:
     random = np.random.default_rng(1)
     jobs, failed = [], []

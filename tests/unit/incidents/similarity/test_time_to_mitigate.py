@@ -47,6 +47,7 @@ def test_too_few_past_incidents_say_so(count: int, said: str) -> None:
     assert found.why.startswith(f"too few past incidents: {said} resolved, and at least")
 
 
+@pytest.mark.simulated
 def test_each_kind_has_times_of_its_own(learned: TimeToMitigate) -> None:
     for kind, median in MEDIANS.items():
         low, middle, high = learned.estimate(asked(kind), 0).seconds
