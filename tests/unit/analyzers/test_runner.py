@@ -109,7 +109,6 @@ def test_a_crash_is_no_verdict_and_keeps_its_cause() -> None:
     assert isinstance(failed.value.__cause__, ZeroDivisionError)
 
 
-@pytest.mark.simulated
 def test_an_analyzer_that_takes_too_long_is_stopped() -> None:
     ended = []
 
