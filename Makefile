@@ -28,7 +28,7 @@ UNUSED := logging xdist schemathesis valkey anyio cacheprovider randomly
 UNIT := $(PY) -m pytest -q --hypothesis-profile=brief $(UNUSED:%=-p no:%) -m "not soak and not simulated"
 FIRST := tests/unit/analyzers tests/unit/benchmarks tests/unit/ingest
 
-check: dev  ## format, lint, types, import contracts, migrations, unit tests
+check: dev  ## format, lint, types, import contracts, migrations, unit tests but simulated worlds
 	@$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs=2 $(PARTS:%=check-%)
 
 check-format:
