@@ -36,7 +36,9 @@ class PlannedShape(s.Serializer[Any]):
     team = s.CharField(max_length=512, allow_blank=True, required=False)
     settings = s.DictField(child=s.CharField(allow_blank=True), required=False)
     measures = s.DictField(child=s.FloatField(), required=False)
-    region = s.CharField(required=False, help_text="default: the only region with telemetry")
+    region = s.CharField(
+        required=False, help_text="default: the only region with telemetry; required if there are several"
+    )
 
 
 class StepShape(s.Serializer[Any]):
@@ -155,7 +157,9 @@ class OutcomeShape(s.Serializer[Any]):
     incident = s.CharField(
         required=False, max_length=100, help_text="number or id of the incident that the change caused"
     )
-    region = s.CharField(required=False, help_text="default: the only region with telemetry")
+    region = s.CharField(
+        required=False, help_text="default: the only region with telemetry; required if there are several"
+    )
 
 
 class RecordedShape(s.Serializer[Any]):
@@ -168,7 +172,11 @@ class ChangeRisksView(IncidentAPI):
     @extend_schema(
         operation_id="changes_risks",
         parameters=[
-            OpenApiParameter("region", str, description="default: the only region with telemetry"),
+            OpenApiParameter(
+                "region",
+                str,
+                description="default: the only region with telemetry; required if there are several",
+            ),
             OpenApiParameter("limit", int, description="1 to 200, default 50"),
         ],
         responses={200: RiskListShape, **ERRORS},
