@@ -37,7 +37,7 @@ class PlannedShape(s.Serializer[Any]):
     settings = s.DictField(child=s.CharField(allow_blank=True), required=False)
     measures = s.DictField(child=s.FloatField(), required=False)
     region = s.CharField(
-        required=False, help_text="default: the only region with telemetry; required if there are several"
+        required=False, help_text="default: the only region with telemetry; needed with several"
     )
 
 
@@ -158,7 +158,7 @@ class OutcomeShape(s.Serializer[Any]):
         required=False, max_length=100, help_text="number or id of the incident that the change caused"
     )
     region = s.CharField(
-        required=False, help_text="default: the only region with telemetry; required if there are several"
+        required=False, help_text="default: the only region with telemetry; needed with several"
     )
 
 
@@ -175,7 +175,7 @@ class ChangeRisksView(IncidentAPI):
             OpenApiParameter(
                 "region",
                 str,
-                description="default: the only region with telemetry; required if there are several",
+                description="default: the only region with telemetry; needed with several",
             ),
             OpenApiParameter("limit", int, description="1 to 200, default 50"),
         ],
