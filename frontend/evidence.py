@@ -343,4 +343,4 @@ def _onset_shown(state: Incident, began: Beginning | None) -> tuple[datetime, st
     if began is None:
         return state.failing_since or state.opened_at, "failure"
     onset = began.onset
-    return (onset.at if onset.low is not None else state.failing_since or onset.at), onset.source
+    return (onset.at if onset.source == "metrics" else state.failing_since or onset.at), onset.source

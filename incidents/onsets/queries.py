@@ -1,21 +1,29 @@
 """Since when an incident lasts and which changes can be its cause, from what is stored. Nothing here writes.
 
+Without metrics the onset lies after the last moment at which its source saw no failure: the end of the last window in
+which an analyzer that blames the cause judged it and did not name it, or the last time that the first alert was
+resolved before.
+
 Metrics speak through the newest run of `changepoint` over the moment at which the incident opened: its verdict lists
 every shift with the interval of its onset, and the components without one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from analyzers import queries as analyzers
 from incidents.domain.incident.onset import (
     ChangeTest,
+    LastGood,
     MetricShifts,
     Onset,
+    bounded,
     judge_change,
+    of_forecast,
     onset,
     shifts_in,
 )
@@ -33,12 +41,15 @@ from incidents.queries import (
     names_about,
 )
 from incidents.suppression.suppressor import windows_between
-from ingest.queries import Position, ReportedChange, changes, moment_of, names_of_changed
+from ingest.queries import Position, ReportedChange, changes, moment_of, names_of_changed, read_streams
 
 ANALYZER = "changepoint"
 DEFAULT_REGION = "default"
 """Region of an incident that names none."""
 _RUNS = 3
+_EARLIER_RUNS = 20
+_EARLIER_WINDOWS = 3
+"""Windows of those that are opened to see whether they have rows of the cause."""
 _WORKED_ON = timedelta(minutes=30)
 """Time before the onset within which a maintenance window that ended is shown beside it."""
 _RATED_OVER = timedelta(days=30)
@@ -98,14 +109,75 @@ def onset_of(it: Incident, as_of: Position | None = None) -> Onset:
 
 def _onset(it: Incident, names: frozenset[str], shifts: MetricShifts, as_of: Position | None) -> Onset:
     alerts, _ = members(it.id, MOST_ALERTS, as_of=as_of)
-    starts = [one.alert.starts_at for one in alerts if one.alert.starts_at is not None]
-    first_alert = min(starts) if starts else (it.opened_at if alerts else None)
-    return onset(_named(names, shifts), shifts, it.failing_since, first_alert, it.opened_at)
+    starts = [(min(one.alert.starts_at or it.opened_at, it.opened_at), one.id) for one in alerts]
+    first_alert, alert = min(starts) if starts else (None, "")
+    began = onset(_named(names, shifts), shifts, it.failing_since, first_alert, it.opened_at)
+    if it.is_forecast and it.failing_since is None and not alerts:
+        return of_forecast(began)
+    if began.source == "metrics":
+        return began
+    good = _not_firing(alert, began.at, as_of) if began.source == "alert" else _not_named(it, began.at, as_of)
+    return bounded(began, good)
+
+
+def _not_firing(alert: str, until: datetime, as_of: Position | None) -> LastGood:
+    """The last time before that the sender resolved the alert."""
+    stream = f"alert/{alert}"
+    events = read_streams([stream], as_of).get(stream, [])
+    ends = [
+        one.occurred_at for one in events if one.body["change"] == "resolved" and one.occurred_at <= until
+    ]
+    if not ends:
+        return LastGood(None, "beginning unknown: the alert was not resolved before")
+    return LastGood(max(ends), "from the last time that the alert was resolved")
+
+
+def _not_named(it: Incident, until: datetime, as_of: Position | None) -> LastGood:
+    """The end of the last window in which an analyzer that blames the cause judged it and did not name it."""
+    blaming = sorted(
+        one.analyzer for one in it.opinions.values() if one.first_at is not None and not one.forecast
+    )
+    if not blaming:
+        return LastGood(None, "beginning unknown: no analyzer or alert reports on it")
+    runs = analyzers.runs().filter(
+        analyzer__in=blaming,
+        region=it.region or DEFAULT_REGION,
+        repeats=None,
+        state="done",
+        status__in=("named", "quiet"),
+        window_end__lte=until,
+    )
+    if as_of is not None:
+        runs = runs.filter(finished_at__lte=moment_of(as_of))
+    cause = frozenset(it.cause)
+    opened = 0
+    for run in runs.order_by("-window_end", "-created_at")[:_EARLIER_RUNS]:
+        verdict = analyzers.verdict(run)
+        if verdict is None or _suspects(verdict) & cause:
+            continue
+        window = analyzers.seen(run.window_hash)
+        if window is not None and window.names(cause):
+            return LastGood(
+                run.window_end,
+                f"from the end of the last window in which {run.analyzer} judged and did not name it",
+            )
+        opened += 1
+        if opened == _EARLIER_WINDOWS:
+            break
+    return LastGood(
+        None, f"beginning unknown: no earlier window of {', '.join(blaming)} is known to be without it"
+    )
+
+
+def _suspects(verdict: Mapping[str, Any]) -> set[str]:
+    named = ((one["component"], *one["ambiguous_with"]) for one in verdict["suspects"])
+    return {name for each in named for name in each}
 
 
 def _maintenance(it: Incident, began: Onset) -> tuple[ActiveWindow, ...]:
     """Windows that name a component of the incident or cover one of its alerts, as they are written now."""
-    found = windows_between((began.low or began.at) - _WORKED_ON, began.high)
+    since = began.low if began.source == "metrics" and began.low is not None else began.at
+    found = windows_between(since - _WORKED_ON, began.high)
     if not found:
         return ()
     alerts, _ = members(it.id, MOST_ALERTS)
@@ -144,7 +216,7 @@ def _shifts(
         verdict = analyzers.verdict(run)
         if verdict is None:
             continue
-        found = shifts_in(verdict["evidence"])
+        found = shifts_in(verdict)
         if _named(names, found):
             return str(run.id), found
         newest = newest if newest[0] else (str(run.id), found)

@@ -100,6 +100,8 @@ def _since(state: Incident, upto: Position | None) -> Json:
         "high": rfc3339(found.high),
         "source": found.source,
         "detail": found.detail,
+        "interval": found.interval,
+        "forecast": found.forecast,
     }
 
 

@@ -221,7 +221,7 @@ def told(seed: int, story: Story) -> str:
     rng = np.random.default_rng([seed, 11])
     made = fleet(rng, story.kind, story.event, services=24, hours=5)
     verdict = judge(ANALYZER, window_of(made), check_params(ANALYZER, {}))
-    shifts = shifts_in(verdict["evidence"])
+    shifts = shifts_in(verdict)
     name = f"service/{made.name(made.at)}"
     at = EPOCH + made.onset * MINUTE
     began = onset((name,), shifts, None, None, EPOCH + made.minutes * MINUTE)

@@ -64,8 +64,8 @@ class TestShape(s.Serializer[Any]):
 
 
 class OnsetShape(s.Serializer[Any]):
-    """Onset of the failure. `low` and `high` are the ends of a 95 % interval; null `low`: only the latest
-    possible time is known."""
+    """Onset of the failure, between `low` and `high`: a 95 % interval with `source` `metrics`, else from the last
+    moment at which the same source saw no failure. Null `low`: only the latest possible time is known."""
 
     at = s.DateTimeField()
     low = s.DateTimeField(allow_null=True)
@@ -74,6 +74,8 @@ class OnsetShape(s.Serializer[Any]):
         choices=["metrics", "analyzer", "alert", "opened"]
     )
     detail = s.CharField(help_text="metric and component, or the earliest record")
+    interval = s.CharField(help_text="source of `low`, or the reason why the beginning is unknown")
+    forecast = s.BooleanField(help_text="true: nothing has failed yet; `at` is the time of the record")
     run = s.CharField(allow_null=True, help_text="run of `changepoint` that provides the metrics")
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -32,20 +32,34 @@ AROUND = timedelta(minutes=15)
 """Shifts up to so long after the onset belong to it."""
 LEAST_CONTROLS = 3
 LEAST_RANKED = 4
+NOTHING_FAILED = "nothing has failed yet"
 _ALIKE = 0.5
 """Components that were not changed behave alike from this share of those that were on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """Onset: by `at`, between `low` and `high` (95 %, from metrics). Without `low` only the latest moment is known.
-    `detail` says what showed it, `source` what kind of record that is.
+    """Onset: by `at`, between `low` and `high`. Without `low` only the latest moment is known.
+
+    `detail` says what showed it, `source` what kind of record that is, and `interval` what `low` rests on: 95 % from
+    metrics, else the latest earlier moment at which the same source saw no failure. With `forecast` nothing has failed:
+    the moment is that of the record.
     """
 
     at: datetime
     low: datetime | None
     high: datetime
     source: Source
+    detail: str
+    interval: str = ""
+    forecast: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LastGood:
+    """Latest moment before the first record at which its source saw no failure, None without one; in words."""
+
+    at: datetime | None
     detail: str
 
 
@@ -63,10 +77,11 @@ class MetricOnset:
 
 @dataclass(frozen=True, slots=True)
 class MetricShifts:
-    """Shifts of metrics by one analysis, and the components without one."""
+    """Shifts of metrics by one analysis, and the components without one; `extent` is how much it judged, in words."""
 
     shifts: tuple[MetricOnset, ...] = ()
     steady: frozenset[str] = frozenset()
+    extent: str = "no run of changepoint covers the opening."
 
     def of(self, components: Sequence[str]) -> MetricOnset | None:
         """The earliest shift of any of the components."""
@@ -89,9 +104,9 @@ class ChangeTest:
     dose_p: float | None = None
 
 
-def shifts_in(evidence: Sequence[dict[str, Any]]) -> MetricShifts:
+def shifts_in(verdict: Mapping[str, Any]) -> MetricShifts:
     """The shifts and the steady components that a verdict of `changepoint` lists."""
-    tables = {one["title"]: one["rows"] for one in evidence if one["kind"] == "table"}
+    tables = {one["title"]: one["rows"] for one in verdict["evidence"] if one["kind"] == "table"}
     return MetricShifts(
         tuple(
             MetricOnset(
@@ -100,7 +115,17 @@ def shifts_in(evidence: Sequence[dict[str, Any]]) -> MetricShifts:
             for row in tables.get(SHIFTS, ())
         ),
         frozenset(row[0] for row in tables.get(STEADY, ())),
+        _extent(verdict["measures"], verdict["reason"]),
     )
+
+
+def _extent(measures: Mapping[str, Any], reason: str | None) -> str:
+    """What a run of `changepoint` judged, and the reason where it judged nothing, which has the minutes it needs."""
+    series = measures.get("series", 0)
+    judged = series - measures.get("series_not_judged", 0)
+    if not judged and reason:
+        return f"changepoint judged 0 of {series} series: {reason}"
+    return f"changepoint judged {judged} of {series} series of {measures.get('components', 0)} components."
 
 
 def onset(
@@ -111,16 +136,29 @@ def onset(
     opened_at: datetime,
 ) -> Onset:
     """Of metrics of the causes where one shifted before the incident opened, else of the first failing row, the first
-    alert, or the opening."""
+    alert, or the opening: then without a beginning, which `bounded` adds."""
     shift = shifts.of(causes)
     if shift is not None and shift.low <= opened_at:
         detail = f"{shift.metric} of {shift.component}"
-        return Onset(shift.at, shift.low, shift.high, "metrics", detail)
+        return Onset(shift.at, shift.low, shift.high, "metrics", detail, "95 % interval of changepoint")
     if failing_since is not None and (first_alert is None or failing_since <= first_alert):
         return Onset(failing_since, None, failing_since, "analyzer", "first failing row of a run")
     if first_alert is not None:
         return Onset(first_alert, None, first_alert, "alert", "first alert")
     return Onset(opened_at, None, opened_at, "opened", "incident opened")
+
+
+def bounded(began: Onset, good: LastGood) -> Onset:
+    """An onset without metrics, from the last good moment on."""
+    low = None if good.at is None else min(good.at, began.high)
+    return replace(began, low=low, interval=good.detail)
+
+
+def of_forecast(began: Onset) -> Onset:
+    """The onset of an incident in which nothing has failed: metrics may have shifted, a failure has not begun."""
+    if began.source == "metrics":
+        return replace(began, forecast=True)
+    return replace(began, low=None, detail="forecast", interval=NOTHING_FAILED, forecast=True)
 
 
 def judge_change(
@@ -130,10 +168,11 @@ def judge_change(
     which what failed is changed."""
     at = min(changed_at.values())
     if began.high < at:
+        what = "forecast" if began.forecast and began.source != "metrics" else "onset"
         late = _span(at - began.high)
-        return ChangeTest("contradicted", (f"The onset is over {late} before the change.",))
-    if began.low is None or began.low < at - RESOLUTION:
-        return ChangeTest("cannot be tested", (_order_unknown(began),))
+        return ChangeTest("contradicted", (f"The {what} is over {late} before the change.",))
+    if began.source != "metrics" or began.low is None or began.low < at - RESOLUTION:
+        return ChangeTest("cannot be tested", _order_unknown(began, at, changed_at, shifts))
     lag = max(began.at - at, timedelta())
     coincidence = 1 - math.exp(-per_hour * max(lag, RESOLUTION).total_seconds() / 3600)
     moved = {
@@ -145,8 +184,9 @@ def judge_change(
     control_p = fisher(*changed, *control) if targets and len(others) >= LEAST_CONTROLS else None
     dose_p = _dose(changed_at, shifts)
     order = f"The onset is {_span(lag)} after the change; by chance with a probability of {coincidence:.2g}."
-    sentences = (order, *_compared(changed, control, control_p), *_ranked(dose_p))
-    verdict, why = _decided(changed, control, control_p, dose_p, coincidence)
+    ranked = _moments(changed_at, shifts)
+    sentences = (order, *_compared(changed, control, control_p), *_ranked(dose_p, ranked))
+    verdict, why = _decided(changed, control, control_p, dose_p, coincidence, ranked)
     return ChangeTest(
         verdict,
         (why, *sentences),
@@ -165,19 +205,35 @@ def _decided(
     control_p: float | None,
     dose_p: float | None,
     coincidence: float,
+    ranked: int,
 ) -> tuple[Verdict, str]:
     if control_p is not None and changed[0] and control[0] >= LEAST_CONTROLS and _is_alike(changed, control):
         return "contradicted", "Unchanged components behave alike."
     if changed[1] >= LEAST_CONTROLS and _at_most(changed) < _ALIKE:
         return "contradicted", "Most changed components did not shift."
     if coincidence > SIGNIFICANT:
-        return "cannot be tested", "The change may precede the onset by chance."
+        return (
+            "cannot be tested",
+            f"The change may precede the onset by chance: p {coincidence:.2g}, at most {SIGNIFICANT} needed.",
+        )
     if any(p is not None and p <= SIGNIFICANT for p in (control_p, dose_p)):
         return (
             "supported",
             "The change came shortly before, and changed components differ from unchanged ones.",
         )
-    return "cannot be tested", "Too few components with metrics to compare with."
+    return "cannot be tested", _missing(changed, control, control_p, ranked)
+
+
+def _missing(changed: tuple[int, int], control: tuple[int, int], control_p: float | None, ranked: int) -> str:
+    """What neither control nor dose had, with the number that each needs."""
+    dose = f"order of a rollout: {ranked} of the {LEAST_RANKED} moments needed"
+    if not changed[1]:
+        return f"No changed component has metrics to compare with; {dose}."
+    if control_p is None:
+        found = f"{control[1]} of the {LEAST_CONTROLS} unchanged components needed"
+        return f"Too few components with metrics to compare with: {found}; {dose}."
+    limit = f"p {control_p:.2g}, at most {SIGNIFICANT} needed"
+    return f"Changed and unchanged components differ too little: {limit}; {dose}."
 
 
 def _is_alike(changed: tuple[int, int], control: tuple[int, int]) -> bool:
@@ -202,10 +258,20 @@ def fisher(hits: int, of: int, other_hits: int, others: int) -> float:
     return ways / math.comb(total, every)
 
 
+def _pairs(changed_at: Mapping[str, datetime], shifts: MetricShifts) -> list[tuple[datetime, datetime]]:
+    """Moment of the change and of the onset, of each changed component that shifted."""
+    return [(at, one.at) for name, at in changed_at.items() if (one := shifts.of((name,))) is not None]
+
+
+def _moments(changed_at: Mapping[str, datetime], shifts: MetricShifts) -> int:
+    """Different moments at which components were changed that shifted."""
+    return len({at for at, _ in _pairs(changed_at, shifts)})
+
+
 def _dose(changed_at: Mapping[str, datetime], shifts: MetricShifts) -> float | None:
     """One-sided p of the ranks of changes and of onsets agreeing by chance; None with few or with ties only."""
-    pairs = [(at, one.at) for name, at in changed_at.items() if (one := shifts.of((name,))) is not None]
-    if len({at for at, _ in pairs}) < LEAST_RANKED:
+    pairs = _pairs(changed_at, shifts)
+    if _moments(changed_at, shifts) < LEAST_RANKED:
         return None
     swapped = sum(
         (a - b).total_seconds() * (x - y).total_seconds() <= 0
@@ -223,10 +289,22 @@ def _as_few_swaps(size: int, most: int) -> float:
     return sum(counts[: most + 1]) / math.factorial(size)
 
 
-def _order_unknown(began: Onset) -> str:
-    if began.low is None:
-        return "No metric of the failed component shows the onset; only its latest possible time is known."
-    return "The change lies within the interval of the onset."
+def _order_unknown(
+    began: Onset, at: datetime, changed_at: Mapping[str, datetime], shifts: MetricShifts
+) -> tuple[str, ...]:
+    """Why the order of change and onset is not known, with what is known of both and of the metrics."""
+    after = _span(began.high - at)
+    latest = f"The forecast was made {after} after the change."
+    if not began.forecast:
+        known = "" if began.low is None else f" It lies within {_span(began.high - began.low)}."
+        latest = f"The onset is at most {after} after the change.{known}"
+    if began.source != "metrics":
+        judged = ({one.component for one in shifts.shifts} | shifts.steady) & changed_at.keys()
+        counted = f"Changed components with metrics: {len(judged)} of {len(changed_at)}."
+        return f"No metric of the failed component shows the onset: {shifts.extent}", latest, counted
+    low = began.low or began.at
+    within = f"The change lies within the interval of the onset: {_span(at - low)} after its beginning, "
+    return f"{within}{_span(began.high - at)} before its end.", shifts.extent
 
 
 def _compared(changed: tuple[int, int], control: tuple[int, int], p: float | None) -> tuple[str, ...]:
@@ -239,8 +317,10 @@ def _compared(changed: tuple[int, int], control: tuple[int, int], p: float | Non
     return (sentence + (f" (p {p:.2g})." if p is not None else "."),)
 
 
-def _ranked(p: float | None) -> tuple[str, ...]:
-    return () if p is None else (f"Components changed earlier shifted earlier (p {p:.2g}).",)
+def _ranked(p: float | None, ranked: int) -> tuple[str, ...]:
+    if p is None:
+        return ()
+    return (f"Components changed earlier shifted earlier (p {p:.2g}, {ranked} moments).",)
 
 
 def _span(span: timedelta) -> str:

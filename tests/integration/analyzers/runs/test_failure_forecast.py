@@ -84,6 +84,11 @@ def _is_weighed_with_its_probability(alice: Client, found: dict[str, Any], numbe
     shown = alice.get(f"/incidents/{number}").content.decode()
     assert "<strong>Forecast</strong>" in shown
     assert "Not measured" not in shown
+    onset = Client().get(f"/api/v1/incidents/{number}/changes", headers=bearer).json()["onset"]
+    assert (onset["forecast"], onset["low"]) == (True, None)
+    assert onset["interval"] == "nothing has failed yet"
+    details = alice.get(f"/incidents/{number}/details").content.decode()
+    assert "Nothing has failed yet: this is a forecast." in details
     reported = {one.field.name: one.value for one in advice(queries.get(str(number)).incident).values}
     assert (reported["probability"], reported["slowdown"]) == (round(probability, 3), 0.0)
     assert (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from ingest.api import keys
 from ingest.integrations.normalized import Alert, Parsed
 from ingest.log.read import watermark
 from tests.following import follow_to_the_end
-from tests.integration.analyzers.runs.cases import Door, work
+from tests.integration.analyzers.runs.cases import HOUR, TOP, Door, healthy, work
 
 pytestmark = pytest.mark.usefixtures("log_database")
 MINUTE = timedelta(minutes=1)
@@ -70,6 +70,10 @@ def test_an_incident_says_since_when_and_tests_its_changes(key: str) -> None:
     number = an_incident(service)
     before = about(number, key)
     assert (before["onset"]["source"], before["onset"]["low"]) == ("alert", None)
+    assert before["onset"]["interval"] == "beginning unknown: the alert was not resolved before"
+    assert before["results"][0]["test"]["reasons"][0] == (
+        "No metric of the failed component shows the onset: no run of changepoint covers the opening."
+    )
     assert [one["test"]["verdict"] for one in before["results"]] == ["cannot be tested"] * 2
     then = watermark()
 
@@ -172,6 +176,61 @@ def test_an_incident_says_since_when_without_being_asked(key: str) -> None:
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))
     assert 'data-maintenance="switches"' in alice.get(f"/incidents/{number}/details").content.decode()
+
+
+@pytest.mark.usefixtures("tally")
+def test_without_metrics_an_onset_begins_at_the_last_window_without_the_component(key: str) -> None:
+    """Not at a later one in which nothing was known of it, and of the past by what had been judged."""
+    door = Door()
+    rows = [*healthy(TOP, HOUR), *healthy(TOP + HOUR, HOUR, a=9)]
+    others = [row for row in healthy(TOP + HOUR / 2, HOUR / 2) if row["components"] != ["tor/a"]]
+    door.post([row for row in rows if row["time"] < (TOP + HOUR / 2).isoformat()] + others)
+    door.post([row for row in rows if row["time"] >= (TOP + HOUR).isoformat()])
+    failed = request_run(
+        RunRequest("tally", start=TOP + HOUR, end=TOP + 2 * HOUR), "alice", datetime.now(UTC)
+    )
+    work()
+    follow_to_the_end(follower())
+    number = queries.list_incidents().items[0].incident.number
+    unknown = about(number, key)["onset"]
+    assert unknown["low"] is None
+    assert unknown["interval"] == "beginning unknown: no earlier window of tally is known to be without it"
+    then = watermark()
+
+    for part in range(2):
+        span = RunRequest("tally", start=TOP + part * HOUR / 2, end=TOP + (part + 1) * HOUR / 2)
+        request_run(span, "alice", datetime.now(UTC))
+    assert [run.status for run in work()] == ["quiet", "quiet"]
+    found = about(number, key)["onset"]
+    assert datetime.fromisoformat(found["low"]) == TOP + HOUR / 2
+    assert datetime.fromisoformat(found["high"]) >= failed.window_end
+    assert (found["source"], found["forecast"]) == ("opened", False)
+    assert found["interval"] == "from the end of the last window in which tally judged and did not name it"
+    assert about(number, key, f"?as_of={then}")["onset"]["low"] is None
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice"))
+    assert found["interval"] in alice.get(f"/incidents/{number}/details").content.decode()
+
+
+def test_an_alert_that_fires_again_began_after_it_was_resolved(key: str) -> None:
+    start = datetime.now(UTC).replace(microsecond=0)
+    (first,) = sent("firing", start)
+    sent("resolved", start)
+    follow_to_the_end(follower())
+    assert about(first, key)["onset"]["low"] is None
+    (_, again) = sent("firing", start + 2 * HOUR)
+    found = about(again, key)["onset"]
+    assert (found["source"], found["interval"]) == ("alert", "from the last time that the alert was resolved")
+    low, high = (datetime.fromisoformat(found[name]) for name in ("low", "high"))
+    assert start <= low < high
+
+
+def sent(status: Literal["firing", "resolved"], starts_at: datetime) -> list[int]:
+    """Deliver the alert; the numbers of all incidents, oldest first."""
+    alert = Alert("k", status, "Slow", group="Slow", labels={"service": "web"}, starts_at=starts_at)
+    receive(Parsed((alert,)), Delivery("prometheus", "test", "application/json", b"{}"))
+    follow_to_the_end(follower())
+    return [one.incident.number for one in queries.list_incidents(order="oldest").items]
 
 
 def plan(slug: str, service: str, starts_at: datetime, ends_at: datetime) -> None:

@@ -10,7 +10,18 @@ import pytest
 from scipy.stats import fisher_exact
 
 from incidents.domain.incident import onset as onsets
-from incidents.domain.incident.onset import MetricOnset, MetricShifts, Onset, fisher, judge_change, onset
+from incidents.domain.incident.onset import (
+    LastGood,
+    MetricOnset,
+    MetricShifts,
+    Onset,
+    bounded,
+    fisher,
+    judge_change,
+    of_forecast,
+    onset,
+    shifts_in,
+)
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RARE = 1 / 240
@@ -91,8 +102,21 @@ def test_a_rollout_in_stages_is_supported_by_its_order_without_controls() -> Non
 @pytest.mark.parametrize(
     ("minutes", "rate", "steady", "why"),
     [
-        (300, 0.1, 30, "The change may precede the onset by chance."),
-        (3, RARE, 2, "Too few components with metrics to compare with."),
+        (300, 0.1, 30, "The change may precede the onset by chance: p 0.39, at most 0.05 needed."),
+        (
+            3,
+            RARE,
+            2,
+            "Too few components with metrics to compare with: 2 of the 3 unchanged components needed;"
+            " order of a rollout: 1 of the 4 moments needed.",
+        ),
+        (
+            3,
+            RARE,
+            5,
+            "Changed and unchanged components differ too little: p 0.17, at most 0.05 needed;"
+            " order of a rollout: 1 of the 4 moments needed.",
+        ),
     ],
 )
 def test_what_figures_cannot_decide_is_said(minutes: float, rate: float, steady: int, why: str) -> None:
@@ -104,13 +128,48 @@ def test_what_figures_cannot_decide_is_said(minutes: float, rate: float, steady:
 
 def test_a_change_within_the_interval_of_the_onset_cannot_be_tested() -> None:
     found = shifts(shift("service/a", 0, width=30), steady=30)
-    assert judge_change({"service/a": after(15)}, began(found), found, RARE).verdict == "cannot be tested"
+    test = judge_change({"service/a": after(15)}, began(found), found, RARE)
+    assert test.verdict == "cannot be tested"
+    assert test.reasons[0] == (
+        "The change lies within the interval of the onset: 15 min after its beginning, 15 min before its end."
+    )
 
 
 def test_without_metrics_only_a_change_after_the_first_alert_is_decided() -> None:
     alone = onset((), shifts(), None, after(5), after(6))
     verdicts = [judge_change({"service/a": after(at)}, alone, shifts(), RARE).verdict for at in (0, 10)]
     assert verdicts == ["cannot be tested", "contradicted"]
+
+
+def test_a_test_without_metrics_says_what_was_missing() -> None:
+    """With a beginning known, too: an interval that is not of metrics decides no order."""
+    reason = "None of 4 series has 30 minutes with samples in the 12 minutes before what is judged."
+    found = shifts_in(
+        {"evidence": [], "reason": reason, "measures": {"series": 4, "series_not_judged": 4, "components": 2}}
+    )
+    alone = bounded(onset((), found, None, after(5), after(6)), LastGood(after(-20), "why"))
+    test = judge_change({"service/a": after(-30)}, alone, found, RARE)
+    assert test.verdict == "cannot be tested"
+    assert test.reasons == (
+        f"No metric of the failed component shows the onset: changepoint judged 0 of 4 series: {reason}",
+        "The onset is at most 35 min after the change. It lies within 25 min.",
+        "Changed components with metrics: 0 of 1.",
+    )
+
+
+def test_an_onset_without_metrics_lies_after_the_last_good_moment() -> None:
+    began = onset((), shifts(), after(7), None, after(10))
+    known = bounded(began, LastGood(after(2), "from the end of a window"))
+    assert (known.low, known.high, known.interval) == (after(2), after(7), "from the end of a window")
+    assert bounded(began, LastGood(None, "beginning unknown")).low is None
+
+
+def test_a_forecast_has_no_onset() -> None:
+    one = of_forecast(onset((), shifts(), None, None, after(10)))
+    assert (one.at, one.low, one.forecast, one.interval) == (after(10), None, True, "nothing has failed yet")
+    found = shifts(shift("service/a", 5))
+    shown = of_forecast(began(found))
+    assert (shown.low, shown.forecast) == (after(5), True)
 
 
 def test_exact_tests_agree_with_the_library_and_with_enumeration() -> None:
