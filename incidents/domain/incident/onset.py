@@ -120,7 +120,7 @@ def shifts_in(verdict: Mapping[str, Any]) -> MetricShifts:
 
 
 def _extent(measures: Mapping[str, Any], reason: str | None) -> str:
-    """What a run of `changepoint` judged, and the reason where it judged nothing, which has the minutes it needs."""
+    """Number of series and components that a run of `changepoint` judged; without any, its reason with the figures."""
     series = measures.get("series", 0)
     judged = series - measures.get("series_not_judged", 0)
     if not judged and reason:
@@ -225,7 +225,7 @@ def _decided(
 
 
 def _missing(changed: tuple[int, int], control: tuple[int, int], control_p: float | None, ranked: int) -> str:
-    """What neither control nor dose had, with the number that each needs."""
+    """Numbers that control and dose had, with those that they need."""
     dose = f"order of a rollout: {ranked} of the {LEAST_RANKED} moments needed"
     if not changed[1]:
         return f"No changed component has metrics to compare with; {dose}."
@@ -292,7 +292,7 @@ def _as_few_swaps(size: int, most: int) -> float:
 def _order_unknown(
     began: Onset, at: datetime, changed_at: Mapping[str, datetime], shifts: MetricShifts
 ) -> tuple[str, ...]:
-    """Why the order of change and onset is not known, with what is known of both and of the metrics."""
+    """Reasons for an unknown order of change and onset, with the figures of both and of the metrics."""
     after = _span(began.high - at)
     latest = f"The forecast was made {after} after the change."
     if not began.forecast:
