@@ -140,6 +140,7 @@ def stack(name: str, **environment: str) -> Iterator[tuple[Home, int, str]]:
         "DJANGO_SETTINGS_MODULE": "deploy.settings",  # under pytest those of the tests would be inherited
         "DOSSIER_HOME": str(home.root),
         "DATABASE_URL": home.database_url,
+        "DOSSIER_ALLOW_ROOT": "true",
         **environment,
     }
     try:
