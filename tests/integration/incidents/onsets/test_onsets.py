@@ -223,6 +223,13 @@ def test_an_alert_that_fires_again_began_after_it_was_resolved(key: str) -> None
     assert (found["source"], found["interval"]) == ("alert", "from the last time that the alert was resolved")
     low, high = (datetime.fromisoformat(found[name]) for name in ("low", "high"))
     assert start <= low < high
+    day = queries.get(str(again)).incident.opened_at.date()
+    bearer = {"authorization": f"Bearer {key}"}
+    report = Client().get(f"/api/v1/reports/daily-{day}", headers=bearer).json()
+    since = {one["number"]: one["since"] for one in report["incidents"]["opened"]}[again]
+    assert since == {name: found[name] for name in since}
+    page = Client().get(f"/api/v1/reports/daily-{day}?format=html", headers=bearer).content.decode()
+    assert "(from the last time that the alert was resolved)" in page
 
 
 def sent(status: Literal["firing", "resolved"], starts_at: datetime) -> list[int]:
