@@ -44,8 +44,10 @@ def maintain() -> None:
     and old parts of the log into files, which may take minutes."""
     maintain_partitions(_now())
     drop_unused(_now())
-    move_old_telemetry(_now())
-    move_old_log(_now())
+    try:
+        move_old_telemetry(_now())
+    finally:  # what keeps telemetry from moving need not keep the log
+        move_old_log(_now())
 
 
 @shared_task(name="runs.seal")

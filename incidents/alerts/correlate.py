@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+import msgspec
 from django.db.models import Q
 
 from incidents.alerts import resolve
@@ -34,6 +35,7 @@ from incidents.domain.incident.alerts import (
     explains,
     group_title,
     is_blamed,
+    is_by_rule,
     is_storm,
     place_of,
     place_without_incident,
@@ -53,8 +55,9 @@ from incidents.incident.models import IncidentRow, MemberAlert, SuppressedAlert,
 from incidents.incident.projection import state_of
 from incidents.incident.repository import (
     IncidentCommand,
+    LockedIncident,
     lock_keys,
-    locked_rows,
+    locked_incidents,
     memberships,
     newest_members,
     next_numbers,
@@ -371,7 +374,9 @@ class _Placing:
         if not alert.fires:
             return alert
         routing = self._routings[alert.alert] = self._routes.route(alert.subject(self._at))
-        return alert if routing.severity is None else replace(alert, severity=routing.severity)
+        if routing.severity is None:
+            return alert
+        return msgspec.structs.replace(alert, severity=routing.severity)
 
     def carry_out(self) -> None:
         self._holding.inhibition.observe(self._alerts)
@@ -411,11 +416,14 @@ class _Placing:
         record_each(commands)
 
     def _record(
-        self, commands: Iterable[tuple[str, c.Command]], when: datetime | None = None
+        self,
+        commands: Iterable[tuple[str, c.Command]],
+        when: datetime | None = None,
+        locked: dict[str, LockedIncident] | None = None,
     ) -> list[Incident]:
         """The incidents after these commands on them; those on the same incident are carried out in order."""
         recorded = record_each(
-            [IncidentCommand(id_, command, self._context) for id_, command in commands], when
+            [IncidentCommand(id_, command, self._context) for id_, command in commands], when, locked
         )
         return [one.incident for one in recorded]
 
@@ -476,12 +484,19 @@ class _Placing:
 
     def _grouped(self, alerts: Sequence[Reported]) -> list[_Group]:
         groups: dict[str, _Group] = {}
+        of_rules: dict[tuple[str, str, int], _Group] = {}
         for alert in alerts:
             routing = self._routings[alert.alert]
-            found = place_of(alert, routing)
-            place = replace(found, why=self._because(found.why)) if self._holding.passed_over else found
-            group = _Group(place, routing, [])
-            groups.setdefault(group.key, group).alerts.append(alert)
+            rule = (alert.integration, alert.group, id(routing))
+            group = of_rules.get(rule)
+            if group is None:
+                found = place_of(alert, routing)
+                place = replace(found, why=self._because(found.why)) if self._holding.passed_over else found
+                new = _Group(place, routing, [])
+                group = groups.setdefault(new.key, new)
+                if is_by_rule(alert, routing):
+                    of_rules[rule] = group
+            group.alerts.append(alert)
         return list(groups.values())
 
     def _join_groups(self, groups: Sequence[_Group]) -> None:
@@ -552,30 +567,38 @@ class _Placing:
         if not groups:
             return []
         lock_keys(group.key for group in groups)
-        incidents = self._open_incidents(groups)
+        incidents, locked = self._open_incidents(groups)
         joined = [(group, incidents[group.key]) for group in groups if group.key in incidents]
         after = self._record(
-            (incident, c.JoinAlerts(_members_of(group.alerts), group.place.why)) for group, incident in joined
+            (
+                (incident, c.JoinAlerts(_members_of(group.alerts), group.place.why))
+                for group, incident in joined
+            ),
+            locked=locked,
         )
         last: dict[str, tuple[Incident, list[_Group]]] = {}
         for one, (group, _) in zip(after, joined, strict=True):
             last[one.id] = (one, [*last.get(one.id, (one, []))[1], group])
-        self._name(list(last.values()))
+        self._name(list(last.values()), locked)
         self._resume(
-            (one, [alert for group in of_it for alert in group.alerts]) for one, of_it in last.values()
+            ((one, [alert for group in of_it for alert in group.alerts]) for one, of_it in last.values()),
+            locked,
         )
         return [group for group in groups if group.key not in incidents]
 
-    def _open_incidents(self, groups: Sequence[_Group]) -> dict[str, str]:
-        """Id of the open incident of each group that has one, by key; it stays open until the transaction ends."""
+    def _open_incidents(self, groups: Sequence[_Group]) -> tuple[dict[str, str], dict[str, LockedIncident]]:
+        """Id of the open incident of each group that has one, by key; it stays open until the transaction ends. Then
+        those that are locked for it, by id."""
         found = self._found(groups)
-        while any(row.state == "resolved" for row in locked_rows(found.values()).values()):
+        locked = locked_incidents(found.values()) if found else {}
+        while any(one.row.state == "resolved" for one in locked.values()):
             found = self._found(groups)  # somebody resolved it between the look and the lock
+            locked = locked_incidents(found.values()) if found else {}
         if self._back is not None:
             for group in groups:
                 if group.key not in found and (again := self._opened_again(group.place)) is not None:
                     found[group.key] = again
-        return found
+        return found, locked
 
     def _found(self, groups: Sequence[_Group]) -> dict[str, str]:
         found = open_incidents_of(
@@ -588,17 +611,26 @@ class _Placing:
             found |= open_incidents_of_groups(keys, since)
         return found
 
-    def _resume(self, joined: Iterable[tuple[Incident, Sequence[Reported]]]) -> None:
+    def _resume(
+        self,
+        joined: Iterable[tuple[Incident, Sequence[Reported]]],
+        locked: dict[str, LockedIncident] | None = None,
+    ) -> None:
         """Notify again about incidents that were suppressed for planned work or a silence, which do not cover all that
         happens there any more."""
         self._record(
-            (after.id, c.Undo("snooze"))
-            for after, alerts in joined
-            if after.snoozed_by == ACTOR
-            and not all(self._holding.quiet(alert.component, alert.labels) for alert in alerts)
+            (
+                (after.id, c.Undo("snooze"))
+                for after, alerts in joined
+                if after.snoozed_by == ACTOR
+                and not all(self._holding.quiet(alert.component, alert.labels) for alert in alerts)
+            ),
+            locked=locked,
         )
 
-    def _name(self, joined: Sequence[tuple[Incident, Sequence[_Group]]]) -> None:
+    def _name(
+        self, joined: Sequence[tuple[Incident, Sequence[_Group]]], locked: dict[str, LockedIncident]
+    ) -> None:
         """The title of a group says how large it has become, unless somebody gave it another one or a finding says what
         it is about.
         """
@@ -616,7 +648,7 @@ class _Placing:
             (_title(grown[id_][1], grown[id_][0], of_it, briefs), grown[id_][0])
             for id_, of_it in members.items()
         )
-        self._record((after.id, c.NameGroup(title, after.title)) for title, after in titles)
+        self._record(((after.id, c.NameGroup(title, after.title)) for title, after in titles), locked=locked)
 
     def _opened_again(self, place: Place) -> str | None:
         """The incident of that place that was resolved because all its alerts had left it."""

@@ -26,6 +26,7 @@ from incidents.domain.incident.state import (
     Shown,
     is_quiet,
     opinion_from,
+    replace,
 )
 from incidents.domain.incident.timeline import repeated, sentence
 from incidents.domain.proposals import proposal_from
@@ -439,16 +440,20 @@ def change(before: Incident | None, events: Sequence[Event]) -> Change:
     return Change(before, events, states)
 
 
+_COUNTS = ("alerts", "firing", "flapping", "alert_at", "reported_at")
+"""Fields of a state that alerts change when they join and when they are over."""
 _FURTHER = (
-    "UPDATE incident SET version = new_version, position = new_position"
-    " FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::text[])"
-    " AS new (new_id, old_version, new_version, new_position)"
+    "UPDATE incident SET version = new_version, position = new_position, quiet = new_quiet, alerts = new_alerts,"
+    " firing = new_firing, flapping = new_flapping, alert_at = new_alert_at, reported_at = new_reported_at"
+    " FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::text[], %s::boolean[], %s::integer[], %s::integer[],"
+    " %s::boolean[], %s::timestamptz[], %s::timestamptz[]) AS new (new_id, old_version, new_version, new_position,"
+    " new_quiet, new_alerts, new_firing, new_flapping, new_alert_at, new_reported_at)"
     " WHERE id = new_id AND version = old_version RETURNING id::text"
 )
 
 
 def _rows(changes: Sequence[Change]) -> None:
-    further = _gone_further([change for change in changes if change.before == change.after])
+    further = _gone_further([change for change in changes if _counts_on(change)])
     upsert(IncidentRow, [columns_of(change) for change in changes if change.after.id not in further], ("id",))
 
 
@@ -458,16 +463,24 @@ def columns_of(change: Change) -> dict[str, Any]:
     return {**fields_of(change.after), "version": last.version, "position": str(last.position)}
 
 
+def _counts_on(change: Change) -> bool:
+    """Whether the incident stands as before, but for what its alerts change: of a row's 68 columns few."""
+    before, after = change.before, change.after
+    return before is not None and after == replace(before, **{name: getattr(after, name) for name in _COUNTS})
+
+
 def _gone_further(changes: Sequence[Change]) -> set[str]:
-    """Incidents that stand as before and have been written; a row that was behind is to be written whole."""
+    """Those of these incidents whose rows have been written; a row that was behind is to be written whole."""
     if not changes:
         return set()
-    values = (
+    values: list[list[Any]] = [
         [change.after.id for change in changes],
         [change.events[0].version - 1 for change in changes],
         [change.events[-1].version for change in changes],
         [str(change.events[-1].position) for change in changes],
-    )
+        [is_quiet(change.after) for change in changes],
+        *([getattr(change.after, name) for change in changes] for name in _COUNTS),
+    ]
     with connection.cursor() as cursor:
         cursor.execute(_FURTHER, values)
         return {id_ for (id_,) in cursor.fetchall()}

@@ -162,6 +162,15 @@ def _drop_strangers(row: RebuildProgress) -> None:
             IncidentRow.objects.filter(pk__in=strangers).delete()
             row.differed += strangers
             row.save()
+    with transaction.atomic(), connection.cursor() as cursor:
+        # The only part without a foreign key.
+        cursor.execute(
+            "WITH gone AS (DELETE FROM incident_alert AS member"
+            " WHERE NOT EXISTS (SELECT FROM incident WHERE incident.id = member.incident_id) RETURNING incident_id)"
+            " SELECT DISTINCT incident_id::text FROM gone ORDER BY 1"
+        )
+        row.differed += [id_ for (id_,) in cursor.fetchall()]
+        row.save()
 
 
 # Incidents

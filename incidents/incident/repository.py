@@ -149,6 +149,20 @@ class LockedCommand:
     """State of the row, where the caller has made it already."""
 
 
+@dataclass(slots=True)
+class LockedIncident:
+    """An incident whose row the caller has read and locked in this transaction. Once something is recorded on it, the
+    row knows its version and position, and `state` the rest."""
+
+    row: IncidentRow
+    state: Incident | None = None
+
+    def take(self, recorded: CommandResult) -> None:
+        if recorded.events:
+            self.row.version, self.row.position = recorded.events[-1].version, recorded.position
+        self.state = recorded.incident
+
+
 @dataclass(frozen=True, slots=True)
 class IncidentCommand:
     """A command on the incident of an id."""
@@ -169,25 +183,36 @@ def record(
     return record_each([IncidentCommand(incident_id, command, context)], when)[0]
 
 
-def record_each(commands: Sequence[IncidentCommand], when: datetime | None = None) -> list[CommandResult]:
+def record_each(
+    commands: Sequence[IncidentCommand],
+    when: datetime | None = None,
+    locked: dict[str, LockedIncident] | None = None,
+) -> list[CommandResult]:
     """Each as `record` does it, those on the same incident in the order given: a few statements for all first commands
     of an incident, a few for all second ones.
 
-    Raises, and the transaction is lost, where one of them does.
+    `locked` are incidents by id that the caller has locked and recorded nothing on since but with these; those that are
+    locked here are added. Raises, and the transaction is lost, where one command does.
     """
     results: dict[int, CommandResult] = {}
     waiting = dict(enumerate(commands))
+    known = {} if locked is None else locked
     while waiting:
         first: dict[str, int] = {}
         for place, one in waiting.items():
             first.setdefault(one.incident, place)
         turn = [(place, waiting.pop(place)) for place in first.values()]
-        rows = locked_rows(first)
-        if missing := first.keys() - rows.keys():
-            raise IncidentNotFoundError(f"no incident {min(missing)}")
-        locked = [LockedCommand(rows[one.incident], one.command, one.context) for _, one in turn]
-        for (place, _), recorded in zip(turn, record_together(locked, when), strict=True):
+        if unknown := first.keys() - known.keys():
+            known |= locked_incidents(unknown)
+            if missing := unknown - known.keys():
+                raise IncidentNotFoundError(f"no incident {min(missing)}")
+        ready = [
+            LockedCommand(known[one.incident].row, one.command, one.context, known[one.incident].state)
+            for _, one in turn
+        ]
+        for (place, one), recorded in zip(turn, record_together(ready, when), strict=True):
             results[place] = recorded
+            known[one.incident].take(recorded)
     return [results[place] for place in range(len(commands))]
 
 
@@ -195,6 +220,11 @@ def locked_rows(ids: Iterable[str]) -> dict[str, IncidentRow]:
     """By id the rows that there are, locked in the order of their numbers until the transaction ends."""
     rows = IncidentRow.objects.select_for_update().filter(pk__in=set(ids)).order_by("number")
     return {str(row.pk): row for row in rows}
+
+
+def locked_incidents(ids: Iterable[str]) -> dict[str, LockedIncident]:
+    """The same for `record_each`."""
+    return {id_: LockedIncident(row) for id_, row in locked_rows(ids).items()}
 
 
 def record_on(

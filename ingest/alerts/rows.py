@@ -431,8 +431,7 @@ def firing_at(as_of: Position, moment: datetime) -> Iterator[tuple[Event, dateti
                 yield event, (fired[-1] if fired else event).recorded_at
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
+class Brief(Struct, frozen=True):
     """Fields of an alert that decide its incident."""
 
     component: str | None
@@ -445,7 +444,7 @@ def briefs(ids: Sequence[str]) -> dict[str, Brief]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id::text, component, title, severity FROM alert WHERE id = ANY(%s::uuid[])",
-            (list(ids),),
+            (plain_array(ids),),
         )
         return {
             id_: Brief(component, title, severity) for id_, component, title, severity in cursor.fetchall()

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from incidents.domain.suppression.rules import Matcher
 from incidents.domain.values import InvalidValueError, Severity, check_line
@@ -166,12 +168,11 @@ def _unquoted(text: str) -> str:
 
 # Conditions
 # ----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """Subject of routing: an alert, a finding or a report, as far as it tells. `confidence` is 0 to 1."""
 
     component: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     service: str | None = None
     """The slug of the service that the component belongs to."""
     analyzer: str | None = None
@@ -370,7 +371,7 @@ class RoutingTable:
         """With the service that it belongs to, unless it names one."""
         if subject.service is not None or not self.services:
             return subject
-        return replace(subject, service=service_of(subject, self.services))
+        return msgspec.structs.replace(subject, service=service_of(subject, self.services))
 
 
 def service_of(subject: Subject, services: Mapping[str, Service]) -> str | None:
@@ -420,7 +421,7 @@ def _routing(
     team = _team(decision, table)
     reason = _reason(subject, path, team, decision, table)
     for other in sorted(ambiguous_with):
-        partner = replace(subject, component=other, service=None)
+        partner = msgspec.structs.replace(subject, component=other, service=None)
         others_team = team_of(partner, table)
         if others_team != team:
             reason += f"; `{other}`, indistinguishable in the data, belongs to {others_team.name}"

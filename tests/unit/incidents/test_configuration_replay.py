@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 
 from incidents.domain.configuration_replay import (
@@ -91,11 +92,10 @@ def unplaced(
         severity="error",
         group=group or name,
         component="host/1",
-        description="",
+        text="",
         labels=labels,
         links=(),
         fired=1,
-        starts_at=None,
     )
     return PastAlert(reported, reported.subject(start), firing(name, start, end))
 
@@ -309,7 +309,7 @@ def test_a_route_that_groups_a_storm_by_a_label_opens_one_incident_for_each_valu
 def test_a_route_that_lets_each_alert_stand_alone_ends_in_a_storm() -> None:
     alerts = [unplaced("DiskSlow", NOW + n * timedelta(seconds=1)) for n in range(2 * STORM_INCIDENTS)]
     for n, one in enumerate(alerts):
-        alerts[n] = replace(one, reported=replace(one.reported, key=str(n)))
+        alerts[n] = replace(one, reported=msgspec.structs.replace(one.reported, key=str(n)))
     found = compare(recorded([incident(1, alerts=alerts)]), configuration(), grouped(*EACH_ALONE))
     assert (found.calls_before, found.calls_after, found.anew) == (1, STORM_INCIDENTS + 1, STORM_INCIDENTS)
 

@@ -151,6 +151,19 @@ def test_the_task_that_drops_partitions_drops_this_too(door: Door) -> None:
     assert kept() == (0, 1)
 
 
+def test_the_log_moves_where_telemetry_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[datetime] = []
+
+    def fail(_: datetime) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(tasks, "move_old_telemetry", fail)
+    monkeypatch.setattr(tasks, "move_old_log", moved.append)
+    with pytest.raises(OSError, match="no room"):
+        tasks.maintain()
+    assert len(moved) == 1
+
+
 def test_a_ticket_shows_what_it_showed(door: Door) -> None:
     door.post(healthy(a=9))
     by_hand()

@@ -56,6 +56,16 @@ def test_alerts_of_many_incidents_need_no_more_statements_than_those_of_few() ->
     assert many <= few + 10  # a pass of the follower that finds nothing has some
 
 
+@pytest.mark.parametrize("rules", [1, 30])
+def test_a_batch_reads_and_locks_the_incidents_that_it_joins_once(rules: int) -> None:
+    store([alert(n, n % rules) for n in range(rules)])
+    follow_to_the_end(follower())
+    store([alert(n, n % rules) for n in range(rules, 3 * rules)])
+    with CaptureQueriesContext(connection) as seen:
+        follow_to_the_end(follower())
+    assert sum('FROM "incident"' in one["sql"] and "FOR UPDATE" in one["sql"] for one in seen) == 1
+
+
 def history(seed: int) -> list[list[Alert]]:
     """Bodies in which alerts of nine rules fire, at other severities too, and bodies in which they are over."""
     drawn = random.Random(seed)

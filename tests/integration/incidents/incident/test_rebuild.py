@@ -27,7 +27,7 @@ from incidents.domain.incident.finding import Finding
 from incidents.domain.routing.rules import Routing
 from incidents.incident import rebuild as rebuilding
 from incidents.incident.management.commands.rebuild_projections import line
-from incidents.incident.models import EvidenceItem, IncidentRow, RebuildProgress, TimelineEntry
+from incidents.incident.models import EvidenceItem, IncidentRow, MemberAlert, RebuildProgress, TimelineEntry
 from incidents.incident.projection import state_of, timeline_of
 from incidents.incident.rebuild import Progress, checksums, rebuild, rebuild_incidents
 from incidents.incident.repository import next_number, record, record_opening
@@ -177,6 +177,16 @@ def test_a_rebuild_removes_a_ticket_that_the_log_does_not_know(incident: str) ->
     row.pk, row.number, row.dedup_key = "00000000-0000-4000-8000-000000000000", 99, "other"
     row.save(force_insert=True)
     assert rebuild().differed == ("00000000-0000-4000-8000-000000000000",)
+
+
+@pytest.mark.usefixtures("incident")
+def test_a_rebuild_removes_members_of_what_is_no_incident() -> None:
+    stranger = "00000000-0000-4000-8000-000000000000"
+    MemberAlert.objects.create(
+        incident_id=stranger, version=1, alert=uuid4(), resolved=False, at="2026-01-02T03:04:05Z"
+    )
+    assert rebuild().differed == (stranger,)
+    assert not MemberAlert.objects.exists()
 
 
 @pytest.mark.usefixtures("incident")

@@ -20,11 +20,10 @@ def reported(key: str = "disk7", **more: Any) -> Reported:
         "severity": "warning",
         "group": "Slow",
         "component": "disk/d7",
-        "description": "",
+        "text": "",
         "labels": {},
         "links": (),
         "fired": 1,
-        "starts_at": None,
     }
     return Reported(**{**told, **more})
 
