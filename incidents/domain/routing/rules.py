@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -464,6 +465,17 @@ def labels_that_count(table: RoutingTable) -> frozenset[str]:
     return frozenset(named | {"service"} if table.services else named)
 
 
+_OF_KIND: Final = re.compile(r"\*|[^*?\[\]/]+/\*")
+"""A glob that matches all components of one kind, or all."""
+
+
+def _tells_kinds_only(table: RoutingTable) -> bool:
+    """Whether two components of the same kind match the same globs, whatever they are called."""
+    of_rules = (rule.when.pattern for rule in every_rule(table.rules))
+    of_services = (pattern for one in table.services.values() for pattern in one.patterns)
+    return all(_OF_KIND.fullmatch(glob) for glob in chain(of_rules, of_services) if glob)
+
+
 class RouteCache:
     """Decisions of a table, taken once for all subjects that differ in nothing that the rules look at, and for all that
     the same rules match; the rules know time to the minute."""
@@ -472,13 +484,15 @@ class RouteCache:
         self._table = table
         self._labels = sorted(labels_that_count(table))
         self._timed = any(rule.when.hours is not None for rule in every_rule(table.rules))
-        self._known: dict[Any, Routing] = {}
+        self._kinds_only = _tells_kinds_only(table)
+        self._known: dict[Any, tuple[Path, Any]] = {}
         self._of_path: dict[Any, Routing] = {}
 
     def route(self, subject: Subject) -> Routing:
-        labels = subject.labels
+        labels, component = subject.labels, subject.component
         key = (
-            subject.component,
+            # A storm names a component an alert: of 10,000 few kinds.
+            component[: component.find("/") + 1] if self._kinds_only and component else component,
             bool(labels),
             tuple([labels.get(name) for name in self._labels]),
             subject.service,
@@ -488,18 +502,18 @@ class RouteCache:
             subject.integration,
             subject.at and subject.at.replace(second=0, microsecond=0) if self._timed else None,
         )
-        if key not in self._known:
-            self._known[key] = self._by_path(self._table.located(subject))
-        return self._known[key]
-
-    def _by_path(self, subject: Subject) -> Routing:
-        path = _path(subject, self._table.rules)
+        known = self._known.get(key)
+        if known is None:
+            located = self._table.located(subject)
+            path = _path(located, self._table.rules)
+            known = self._known[key] = (path, (tuple(place for place, _ in path), located.service))
+        path, decided_by = known
         # Where no rule matches, the reason names the component.
-        named = None if path else (subject.component, bool(subject.labels))
-        key = (tuple(place for place, _ in path), subject.service, named)
-        if key not in self._of_path:
-            self._of_path[key] = _routing(subject, path, self._table)
-        return self._of_path[key]
+        case = decided_by if path else (decided_by, component, bool(labels))
+        routing = self._of_path.get(case)
+        if routing is None:
+            routing = self._of_path[case] = _routing(self._table.located(subject), path, self._table)
+        return routing
 
 
 def every_rule(rules: Iterable[Rule]) -> Iterator[Rule]:

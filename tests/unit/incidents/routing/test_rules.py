@@ -309,6 +309,19 @@ def test_decisions_taken_before_know_the_services_of_components() -> None:
     assert len({route(one, table).team for one in subjects}) == 3
 
 
+@pytest.mark.parametrize(
+    "globs", [("host/*", "disk/*"), ("host/*", "*"), ("host/a*", "disk/*"), ("host*", "tor/?")]
+)
+def test_decisions_taken_before_are_right_for_other_components_of_the_kind(globs: tuple[str, str]) -> None:
+    rules = [rule("all", globs[0], NETWORK, children=(rule("deep", globs[1], STORAGE),)), rule("b", globs[1])]
+    services = {"a": Service("a", "A", STORAGE, ("disk/*",))}
+    for table in (RoutingTable(rules, ON_CALL), RoutingTable(rules, ON_CALL, services)):
+        cache = RouteCache(table)
+        names = ("host/a", "host/b", "disk/a/b", "disk/", "disk", "host", "tor/1", "tor/2", "/", "", None)
+        subjects = [Subject(component=name) for name in (*names, *reversed(names))]
+        assert [cache.route(one) for one in subjects] == [route(one, table) for one in subjects]
+
+
 @given(SUBJECTS, TABLES, WORDS, WORDS)
 def test_labels_that_no_rule_names_change_nothing(
     subject: Subject, table: RoutingTable, name: str, value: str
