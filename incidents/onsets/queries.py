@@ -133,7 +133,8 @@ def _not_firing(alert: str, until: datetime, as_of: Position | None) -> LastGood
 
 
 def _not_named(it: Incident, until: datetime, as_of: Position | None) -> LastGood:
-    """The end of the last window in which an analyzer that blames the cause judged it and did not name it."""
+    """The end of the last window in which an analyzer that blames the cause judged it and did not name it. One that
+    ends where the first row failed is too late: a row tells of the time before it."""
     blaming = sorted(
         one.analyzer for one in it.opinions.values() if one.first_at is not None and not one.forecast
     )
@@ -145,7 +146,7 @@ def _not_named(it: Incident, until: datetime, as_of: Position | None) -> LastGoo
         repeats=None,
         state="done",
         status__in=("named", "quiet"),
-        window_end__lte=until,
+        window_end__lt=until,
     )
     if as_of is not None:
         runs = runs.filter(finished_at__lte=moment_of(as_of))

@@ -16,6 +16,7 @@ from analyzers.simulators.changes.metrics import Fleet, fleet, rows_of
 from incidents import queries
 from incidents.domain.suppression.rules import Matcher
 from incidents.follower import follower
+from incidents.onsets import queries as onsets
 from incidents.onsets.sweep import request_onset_runs, window_end
 from incidents.suppression.models import MaintenanceWindow
 from ingest.alerts.deliveries import Delivery
@@ -207,6 +208,10 @@ def test_without_metrics_an_onset_begins_at_the_last_window_without_the_componen
     assert (found["source"], found["forecast"]) == ("opened", False)
     assert found["interval"] == "from the end of the last window in which tally judged and did not name it"
     assert about(number, key, f"?as_of={then}")["onset"]["low"] is None
+    state = queries.get(str(number)).incident
+    assert onsets._not_named(state, TOP + HOUR / 2, None).at is None, (
+        "the first row that failed tells of before it"
+    )
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))
     assert found["interval"] in alice.get(f"/incidents/{number}/details").content.decode()
