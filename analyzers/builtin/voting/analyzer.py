@@ -92,7 +92,7 @@ PARAMS = (
 
 ANALYZER = Analyzer(
     name="voting",
-    version="1.10.0",
+    version="1.11.0",
     title="Blames the link or device that the flows which lost packets have in common",
     inputs=INPUTS,
     params=PARAMS,

@@ -57,7 +57,8 @@ class Outvoting:
     """The blamed components, best first: `votes` pairs of hosts whose failing flows only this one explains, `usual` how
     many would be there by chance, `evidence` and `needed` in nats, `share[r]` the part of failing row r that each
     chosen one has, shape (rows, chosen). `alone` and `left` are the evidence of every component before and beside the
-    chosen, `threshold` what one more needs, `unexplained` the failing rows that no chosen one explains.
+    chosen, `threshold` what one more needs, `unexplained` the failing rows that no chosen one explains. `apart` is the
+    least multiple, over the chosen, of the most failing flows of an unblamed component of its kind.
     """
 
     chosen: list[int]
@@ -71,6 +72,7 @@ class Outvoting:
     left: Floats
     threshold: Floats
     unexplained: float
+    apart: float
 
 
 def outvote(seen: Observed, rules: Rules) -> Outvoting:
@@ -275,7 +277,17 @@ class _Search:
         return Outvoting(
             chosen, self.weight @ share, self.usual[chosen], evidence[order], self._bar(len(chosen))[chosen],
             tuple(rivals), share, self.alone, left, self._bar(len(chosen) + 1), float((1 - share.sum(axis=1)).sum()),
+            self._set_apart(),
         )  # fmt: skip
+
+    def _set_apart(self) -> float:
+        """`Outvoting.apart`; infinite where nobody is chosen, or no other of the kind has failing flows."""
+        votes = self._votes(self._left())
+        own, others = votes[self.chosen] * (1 + self.ratio), votes.copy()
+        others[self.chosen] = 0.0
+        most = np.zeros(int(self.seen.kinds.max(initial=0)) + 1)
+        np.maximum.at(most, self.seen.kinds, others)
+        return float(np.min(own / np.maximum(most[self.seen.kinds[self.chosen]], 1e-9), initial=math.inf))
 
     def _rivals(self, left: Floats, evidence: float) -> tuple[int, ...]:
         """Components that explain as much beside the others as a member does without which so much is `left`."""

@@ -122,6 +122,20 @@ def test_busy_links_are_not_accused_where_good_links_lose_much_and_only_failing_
     assert unmet(verdict) == {"sampling", "noise"}
 
 
+@pytest.mark.parametrize("seed", [111011, 410029])
+def test_links_that_stand_out_without_a_gap_are_not_accused_where_only_failing_flows_name_their_path(
+    seed: int,
+) -> None:
+    """Nine to thirteen congested links have some times the failing flows of their peers, and no gap lies below them."""
+    for each in make(seed, "congestion_failing").windows(VOTING):
+        verdict = judge(VOTING, each)
+        assert verdict["suspects"] == []
+        if "sampling" in unmet(verdict) and each.sums["failing"].rows > 100:
+            assert verdict["status"] == "inconclusive"
+            assert "noise" in unmet(verdict)
+            assert "Needed: the paths of flows without a loss" in verdict["reason"]
+
+
 def test_one_bad_link_is_named_though_most_of_some_hundred_failing_flows_are_not_its_own() -> None:
     world = voting_drawn.make(5300, "bad1_failing")
     for each in world.windows(VOTING):
