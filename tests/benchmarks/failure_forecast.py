@@ -27,11 +27,11 @@ from analyzers.builtin.failure_forecast.model import (
     TREES,
     Forecast,
     TooLittleError,
+    calibrated,
     forecast,
     learn,
     precision_area,
 )
-from analyzers.builtin.stats.calibration import logistic
 from analyzers.builtin.stats.intervals import HOUR
 from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Window
@@ -120,7 +120,7 @@ def run_trial(job: Job) -> Result:
     stated: list[tuple[float, bool]] = []
     if found is not None and not abstains:
         reports = within_a_week(days.seen)[asked]
-        told = logistic(found.shift + found.slope * said[CHOSEN][reports])
+        told = calibrated(said[CHOSEN][reports], found.shift, found.slope, found.ceiling)
         stated = list(zip(told.tolist(), happened[reports].tolist(), strict=True))
     return Result(areas, alarms, int(happened.sum()), len(happened), abstains, tuple(stated))
 

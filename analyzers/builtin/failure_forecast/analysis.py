@@ -35,6 +35,7 @@ MOST_SHOWN = 100
 class AtRisk:
     node: str
     probability: float
+    raised: bool
     reasons: tuple[str, ...]
     cause: Cause | None
 
@@ -67,9 +68,7 @@ def analyze(window: Window, params: Params) -> Verdict:
         return inconclusive(reason, measures, checked)
     causes = network(days, end)
     ranked = _ranked(days, found, causes)
-    named = [
-        one for one in ranked if one.probability >= max(found.threshold, float(params["least_probability"]))
-    ]
+    named = [one for one in ranked if one.raised and one.probability >= float(params["least_probability"])]
     evidence = (
         *_tables(ranked, len(named), hours),
         *_causes(ranked, causes),
@@ -87,12 +86,13 @@ def _ranked(days: Days, found: Forecast, causes: Network | None) -> list[AtRisk]
         AtRisk(
             days.nodes[node],
             float(found.probability[node]),
+            bool(found.raised[node]),
             found.reasons[node],
             None if causes is None else causes.cause(days.symptoms[node, -1]),
         )
         for node in np.flatnonzero(np.isfinite(found.probability)).tolist()
     ]
-    return sorted(ranked, key=lambda one: (-one.probability, one.node))
+    return sorted(ranked, key=lambda one: (-one.probability, not one.raised, one.node))
 
 
 def _suspect(one: AtRisk, hours: float, usual: float) -> Suspect:

@@ -40,7 +40,7 @@ HISTORY = 60
 
 ANALYZER = Analyzer(
     name="failure_forecast",
-    version="1.2.1",
+    version="1.3.0",
     title="Forecasts which nodes fail soon, within a budget of alarms, with the probable cause",
     inputs=(
         Input("all", (SERIES, ERRORS, ATTEMPTS, INCIDENTS)),

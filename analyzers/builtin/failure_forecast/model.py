@@ -25,6 +25,11 @@ LEAST_DAYS = 14
 RIDGE = 0.02
 REGRESSION, TREES = "logistic regression", "boosted trees"
 LEARNERS = (REGRESSION, TREES)
+SURE, PRIOR, PRIOR_SHARE = 0.7, 20, 0.75
+"""Probabilities are at most the share of held-out node-days stated at `SURE` or more that an incident followed,
+counted with `PRIOR` more of which `PRIOR_SHARE` failed: sure signs are often too early for the horizon, and a straight
+line of log-odds goes on beyond them. Of such node-days of 44 tuning fleets .87 was stated and .75 failed.
+"""
 QUANTILES = np.linspace(0, 1, 129)[1:-1]
 """Between which the trees split."""
 
@@ -64,16 +69,28 @@ class Trial:
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast:
     """Probability of an incident within the horizon for each node at the last day, NaN for nodes that report nothing;
-    `threshold` is where the budget of alarms is used up. `reasons` are features by node, the strongest first.
-    `shift` and `slope` calibrate the log-odds of the learner."""
+    `raised` are those within the budget of alarms. `reasons` are features by node, the strongest first. `shift`,
+    `slope` and `ceiling` calibrate the log-odds of the learner."""
 
     learner: str
     probability: Floats
-    threshold: float
+    raised: Mask
     trial: Trial
     reasons: tuple[tuple[str, ...], ...]
     shift: float
     slope: float
+    ceiling: float
+
+
+def calibrated(odds: Floats, shift: float, slope: float, ceiling: float) -> Floats:
+    """Probabilities of log-odds of the learner; the same shape."""
+    return np.minimum(logistic(shift + slope * odds), ceiling)
+
+
+def ceiling_of(stated: Floats, happened: Mask) -> float:
+    """The largest probability to state, from those of held-out node-days."""
+    sure = stated >= SURE
+    return float((happened[sure].sum() + PRIOR * PRIOR_SHARE) / (sure.sum() + PRIOR))
 
 
 def forecast(days: Days, horizon: int, end: int, alarms: float, min_incidents: int) -> Forecast:
@@ -97,7 +114,8 @@ def forecast(days: Days, horizon: int, end: int, alarms: float, min_incidents: i
     many = max(1, round(alarms / 1000 * len(raw)))
     threshold = float(np.sort(raw)[-many])
     raised = raw >= threshold
-    stated = logistic(shift + slope * raw)
+    ceiling = ceiling_of(logistic(shift + slope * raw), happened)
+    stated = calibrated(raw, shift, slope, ceiling)
     trial = Trial(
         len(raw),
         int(happened.sum()),
@@ -112,10 +130,9 @@ def forecast(days: Days, horizon: int, end: int, alarms: float, min_incidents: i
     odds = np.full(len(days.nodes), np.nan)
     if now.any():
         odds[now] = fitted(days.values[now, -1])
-    probability = logistic(shift + slope * odds)
+    probability = calibrated(odds, shift, slope, ceiling)
     reasons = _reasons(days, failing, known)
-    limit = float(logistic(shift + slope * np.array([threshold]))[0])
-    return Forecast(best, probability, limit, trial, reasons, shift, slope)
+    return Forecast(best, probability, odds >= threshold, trial, reasons, shift, slope, ceiling)
 
 
 def groups_of(values: Floats) -> NDArray[np.int64]:

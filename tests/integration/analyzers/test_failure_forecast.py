@@ -12,7 +12,7 @@ import numpy as np
 from analyzers.builtin.failure_forecast import ANALYZER
 from analyzers.builtin.failure_forecast.causes import Network, network
 from analyzers.builtin.failure_forecast.days import days_of, node_of
-from analyzers.builtin.failure_forecast.model import Trial, groups_of
+from analyzers.builtin.failure_forecast.model import Trial, calibrated, ceiling_of, groups_of
 from analyzers.builtin.stats.intervals import HOUR, microseconds
 from analyzers.runner import judge
 from analyzers.simulators.forecasts.nodes import AT_RISK, KINDS, Rates, fleet, rows_of
@@ -103,3 +103,13 @@ def test_names_of_slots_and_exporters_are_those_of_nodes() -> None:
     assert [node_of(one) for one in ("slot/g1:3", "g1:9400", "g1", "host/g1")] == ["node/g1"] * 3 + [
         "host/g1"
     ]
+
+
+def test_no_probability_is_stated_above_the_share_of_the_surest_held_out_days_that_failed() -> None:
+    stated = np.array([0.1] * 500 + [0.95] * 100)
+    failed = np.array([True] * 500 + [True, True, True, False] * 25)
+    assert np.isclose(ceiling_of(stated, failed), 0.75)
+    assert ceiling_of(stated, np.ones(600, dtype=bool)) > 0.95
+    assert ceiling_of(stated, np.zeros(600, dtype=bool)) < 0.2
+    odds = np.array([-4.0, 0.0, 9.0])
+    assert np.allclose(calibrated(odds, 0.0, 1.0, 0.75), [1 / (1 + np.exp(4)), 0.5, 0.75])
