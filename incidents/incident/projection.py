@@ -440,14 +440,15 @@ def change(before: Incident | None, events: Sequence[Event]) -> Change:
     return Change(before, events, states)
 
 
-_COUNTS = ("alerts", "firing", "flapping", "alert_at", "reported_at")
-"""Fields of a state that alerts change when they join and when they are over."""
+_COUNTS = ("title", "alerts", "firing", "flapping", "alert_at", "reported_at")
+"""Fields of a state that alerts change when they join and when they are over: the title of a group tells how many."""
 _FURTHER = (
-    "UPDATE incident SET version = new_version, position = new_position, quiet = new_quiet, alerts = new_alerts,"
-    " firing = new_firing, flapping = new_flapping, alert_at = new_alert_at, reported_at = new_reported_at"
-    " FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::text[], %s::boolean[], %s::integer[], %s::integer[],"
-    " %s::boolean[], %s::timestamptz[], %s::timestamptz[]) AS new (new_id, old_version, new_version, new_position,"
-    " new_quiet, new_alerts, new_firing, new_flapping, new_alert_at, new_reported_at)"
+    "UPDATE incident SET version = new_version, position = new_position, quiet = new_quiet, title = new_title,"
+    " alerts = new_alerts, firing = new_firing, flapping = new_flapping, alert_at = new_alert_at,"
+    " reported_at = new_reported_at"
+    " FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::text[], %s::boolean[], %s::text[], %s::integer[],"
+    " %s::integer[], %s::boolean[], %s::timestamptz[], %s::timestamptz[]) AS new (new_id, old_version,"
+    " new_version, new_position, new_quiet, new_title, new_alerts, new_firing, new_flapping, new_alert_at, new_reported_at)"
     " WHERE id = new_id AND version = old_version RETURNING id::text"
 )
 
