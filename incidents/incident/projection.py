@@ -448,7 +448,8 @@ _FURTHER = (
     " reported_at = new_reported_at"
     " FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::text[], %s::boolean[], %s::text[], %s::integer[],"
     " %s::integer[], %s::boolean[], %s::timestamptz[], %s::timestamptz[]) AS new (new_id, old_version,"
-    " new_version, new_position, new_quiet, new_title, new_alerts, new_firing, new_flapping, new_alert_at, new_reported_at)"
+    " new_version, new_position, new_quiet, new_title, new_alerts, new_firing, new_flapping, new_alert_at,"
+    " new_reported_at)"
     " WHERE id = new_id AND version = old_version RETURNING id::text"
 )
 
