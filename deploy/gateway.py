@@ -8,8 +8,8 @@ thread. What is here:
   bytes, and STRANGERS of them may be under way at a time.
 - Liveness is answered on the loop, readiness and metrics have threads of their own.
 - Intake (the endpoints of machines) may take every thread. All else together may take `DOSSIER_WEB_MAX_READS` of
-  them, people who have not signed in an eighth. A read beyond that is refused at once, because reads are repeated; a
-  write waits.
+  them, people who have not signed in an eighth. A read beyond that waits READ_PATIENCE seconds and is refused then,
+  because reads are repeated; a write waits.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ STRANGERS = 256
 """Unfinished bodies of unknown senders at a time in one process."""
 WAITING = 200
 """Requests that may wait for a thread at a time, intake not counted."""
+READ_PATIENCE = 1.0
+"""Seconds that a read waits for its turn: consoles that show the same change ask for it at the same moment."""
 GRACE = 0.5
 """Seconds before the sender of an unfinished body is asked for its key or session."""
 LIVENESS = "/healthz"
@@ -167,7 +169,7 @@ class Gateway:
         """Around a request of a person or of the API. Raises GatewayRefusedError where it would wait too long."""
         is_file = environ["PATH_INFO"].startswith(FILES)
         is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD") and not is_file
-        if (is_read and self._others.locked()) or self._waiting >= WAITING:
+        if self._waiting >= WAITING:
             self.refused()
             raise GatewayRefusedError(503, BUSY, 1)
         async with AsyncExitStack() as held:
@@ -175,7 +177,11 @@ class Gateway:
             try:
                 if is_visitor(environ) and not is_file:
                     await held.enter_async_context(self._visitors)
-                await held.enter_async_context(self._others)
+                async with asyncio.timeout(READ_PATIENCE if is_read else None):
+                    await held.enter_async_context(self._others)
+            except TimeoutError:
+                self.refused()
+                raise GatewayRefusedError(503, BUSY, 1) from None
             finally:
                 self._waiting -= 1
             yield

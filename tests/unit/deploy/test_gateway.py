@@ -102,7 +102,11 @@ async def inside(application: Application, number: int) -> None:
         assert await asyncio.to_thread(application.inside.acquire, timeout=PATIENCE)
 
 
-def test_a_read_too_many_is_refused_at_once_and_intake_and_probes_are_answered() -> None:
+def test_a_read_that_waits_too_long_is_refused_and_intake_and_probes_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("deploy.gateway.READ_PATIENCE", 0.05)
+
     async def story(application: Application) -> None:
         front = gateway(application)
         known = "bob"
@@ -114,6 +118,18 @@ def test_a_read_too_many_is_refused_at_once_and_intake_and_probes_are_answered()
         application.go.set()
         assert [(await one)[0] for one in slow] == [200] * LIMITS.others
         assert (await ask(front, "/incidents", authorization=known))[0] == 200
+
+    trial(story)
+
+
+def test_reads_at_the_same_moment_wait_for_each_other() -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        asked = [asyncio.ensure_future(ask(front, "/slow", authorization="bob")) for _ in range(50)]
+        await inside(application, LIMITS.others)
+        assert not application.inside.acquire(blocking=False)
+        application.go.set()
+        assert [(await one)[0] for one in asked] == [200] * 50
 
     trial(story)
 
