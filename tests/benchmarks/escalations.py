@@ -110,6 +110,7 @@ def _database() -> Iterator[dict[str, str]]:
         "DOSSIER_HOME": str(home.root),
         "DATABASE_URL": home.database_url,
         "DOSSIER_OUTBOUND_ALLOWED_NETWORKS": "127.0.0.0/8",
+        "DOSSIER_ALLOW_ROOT": "true",
     }
     try:
         _manage({**os.environ, **environment}, "migrate", "--verbosity", "0")
