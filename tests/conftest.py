@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import takewhile
 from typing import Final
@@ -179,13 +179,20 @@ def administrator(postgres: Home) -> Iterator[Cursor]:
 
 
 @pytest.fixture(scope="session")
-def databases(
+def new_databases(
     django_db_setup: None,  # noqa: ARG001  makes what is cloned
     administrator: Cursor,
     postgres: Home,
-) -> Databases:
-    """The databases of this worker, cloned from the migrated one."""
-    return Databases(administrator, str(postgres.run), str(settings.DATABASES["default"]["NAME"]))
+) -> Callable[[], Databases]:
+    """Databases that are cloned from the migrated one."""
+    migrated = str(settings.DATABASES["default"]["NAME"])
+    return lambda: Databases(administrator, str(postgres.run), migrated)
+
+
+@pytest.fixture(scope="session")
+def databases(new_databases: Callable[[], Databases]) -> Databases:
+    """The databases of this worker."""
+    return new_databases()
 
 
 @pytest.fixture

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from django.conf import settings
 from django.db import connection, connections
-from psycopg2.extensions import cursor as Cursor
 from pytest_django import DjangoDbBlocker
 
-from deploy.embedded import Home
 from incidents import commands
 from incidents.commands import Report
 from incidents.teams.models import Team
@@ -22,13 +19,9 @@ SENDER = Context("key:monitoring")
 
 
 @pytest.fixture
-def databases(
-    django_db_setup: None,  # noqa: ARG001  makes what is cloned
-    administrator: Cursor,
-    postgres: Home,
-) -> Databases:
+def databases(new_databases: Callable[[], Databases]) -> Databases:
     """Databases of one test: those of the worker are replaced after so many uses, which may be in its middle."""
-    return Databases(administrator, str(postgres.run), str(settings.DATABASES["default"]["NAME"]))
+    return new_databases()
 
 
 @pytest.fixture(autouse=True)
