@@ -21,6 +21,9 @@ from django.core.management import call_command, get_commands, load_command_clas
 BACKLOG = 4096
 """Connections that wait while no process takes them up, and those that slow strangers hold (`deploy.gateway`)."""
 WEB, EVENTS = "deploy.web", "deploy.asgi"
+SERVERS = ("granian.server.mp", "celery.bin.celery", "celery.worker.worker", "celery.apps.worker")
+COLD = ("duckdb", "pyarrow.compute", "pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet")
+"""Libraries that read old telemetry and the log in files: 30 MB in each process that imports them alone."""
 NOT_URGENT = 5
 """Niceness of the worker: analyses leave the processor to intake, incidents and messages."""
 
@@ -96,8 +99,8 @@ def preload() -> None:
     import_module(EVENTS)
     for name in ("follow", "deliver"):
         load_command_class(get_commands()[name], name)
-    for server in ("granian.server.mp", "celery.bin.celery", "celery.worker.worker", "celery.apps.worker"):
-        import_module(server)
+    for library in (*SERVERS, *(COLD if settings.TELEMETRY_COLD else ())):
+        import_module(library)
     from deploy.celery import app
 
     app.loader.import_default_modules()

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 DUCKDB: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
+    # Without these a process keeps what a query needed, a hundred megabytes and more, until the next one.
+    "allocator_background_threads": True,
     "threads": 2,
     "temp_directory": tempfile.gettempdir(),
 }

@@ -87,14 +87,16 @@ def two_nodes(place: Path, **environment: str) -> Iterator[Pair]:
                 **environment,
             }
         pids = {"postgres": servers[0].pid, "broker": servers[1].pid}
-        yield Pair(shared, nodes, sink, servers=pids)
-        for node in nodes:
-            if node.process is not None:
-                node.stop(signal.SIGKILL)
-        wait_for(lambda: not any(node.processes() for node in nodes), 60, "the end of both")
-    for server in reversed(servers):
-        stop(server)
-    shutil.rmtree(place, ignore_errors=True)
+        try:
+            yield Pair(shared, nodes, sink, servers=pids)
+        finally:
+            for node in nodes:
+                if node.process is not None:
+                    node.stop(signal.SIGKILL)
+            wait_for(lambda: not any(node.processes() for node in nodes), 60, "the end of both")
+            for server in reversed(servers):
+                stop(server)
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def set_up(pair: Pair, place: Path) -> None:
