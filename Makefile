@@ -61,6 +61,9 @@ soak: dev  ## the long ones: storms, kills, a million rows, property tests with 
 	@$(PY) -m pytest -q -m soak
 	@$(PY) -m pytest -q -m "hypothesis and not soak" --hypothesis-profile=explore
 
+soak-nodes: dev  ## two nodes fed for an hour (SECONDS=600: ten minutes): memory, lag and disk
+	@$(PY) -m tests.benchmarks.soak $(SECONDS)
+
 bench: dev  ## the benchmark suite, about 50 minutes (SHARE=.2 of the trials: 35); writes a table and bench.json
 	@$(PY) -m tests.benchmarks $(SHARE:%=--share %)
 
@@ -70,4 +73,4 @@ trace: dev  ## the files that a telemetry row and an alert run through, by stage
 pictures: dev  ## every screen of the console as a picture, in .dossier/pictures/index.html; PART, LOOK, PAGE choose; README=1 those of the README
 	@$(PY) -m tests.pictures $(PART:%=--part %) $(LOOK:%=--look %) $(PAGE:%=--page %) $(if $(README),--readme)
 
-.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test acceptance soak bench trace pictures
+.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test acceptance soak soak-nodes bench trace pictures

@@ -43,8 +43,8 @@ HOT, PARTITION, SWEEP = 180, 60, 300
 """Seconds: age at which rows move, length of a partition, time between two sweeps."""
 KEPT_OPEN = 3600
 """Seconds for which a file stays past its retention, for readers that have it open."""
-OF_ROW, OF_ROW_IN_FILE, OF_BODY, OF_ALERT, OF_EVENT = 70, 12, 950, 6_600, 1_280
-"""Bytes, as the page on sizing has them."""
+OF_ROW, OF_ROW_IN_FILE, OF_BODY, OF_INCIDENT = 70, 12, 950, 20_000
+"""Bytes, as the page on sizing has them: an incident of one alert with two messages, until it is resolved."""
 LOG_PART = 5_000
 STAMP = pa.timestamp("us", "UTC")
 PATHS = pa.array([[f"host/h{path % 512}", f"tor/t{path % 12}"] for path in range(6_144)])
@@ -56,9 +56,12 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Seen:
-    """Samples of one run: per process (name and id) its times and MiB, per sort of lag the largest in seconds."""
+    """Samples of one run: per process (name and id) its times and MiB, per sort of lag the largest in seconds. A
+    server and its children, one a session, count by their mean."""
 
     memory: dict[tuple[str, int], list[tuple[float, float]]] = field(default_factory=dict)
+    servers: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    """Per server the MiB of it and its children in all, and their number."""
     lags: dict[str, float] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     looks: int = 0
@@ -172,6 +175,9 @@ def look(pair: Pair, seen: Seen, now: float) -> None:
     for name, pid in named(pair):
         with suppress(OSError):
             seen.memory.setdefault((name, pid), []).append((now, memory(pid)))
+    for name, pid in pair.servers.items():
+        sizes = each(pid)
+        seen.servers.setdefault(name, []).append((sum(sizes), len(sizes)))
     seen.lag("message behind its alert", waiting(pair))
     for node in pair.nodes:
         with suppress(OSError):
@@ -190,7 +196,7 @@ def named(pair: Pair) -> Iterator[tuple[str, int]]:
                 for number, child in enumerate(children(known.pid), start=1):
                     yield f"{letter} {name}, child {number}", child
     for name, pid in pair.servers.items():
-        yield name, -pid
+        yield f"{name}, mean of its processes", -pid
 
 
 def children(pid: int) -> list[int]:
@@ -203,14 +209,17 @@ def children(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> float:
-    """MiB of a process; of a negative id together with its children, whose number changes with sessions."""
-    if pid > 0:
-        return _anonymous(pid)
-    total = _anonymous(-pid)
-    for child in children(-pid):
+    """MiB of a process; of a negative id the mean of it and its children."""
+    return _anonymous(pid) if pid > 0 else statistics.fmean(each(-pid))
+
+
+def each(pid: int) -> list[float]:
+    """MiB of a process and of each of its children."""
+    sizes = [_anonymous(pid)]
+    for child in children(pid):
         with suppress(OSError):
-            total += _anonymous(child)
-    return total
+            sizes.append(_anonymous(child))
+    return sizes
 
 
 def _anonymous(pid: int) -> float:
@@ -296,8 +305,12 @@ def figures(
             size for at, size in samples if abs(at - (begin + end) / 2) <= edge / 2 + EVERY
         )
         last = statistics.median(size for at, size in samples if at >= end - edge)
-        note = f"{start:.1f} MiB, {middle:.1f} half-way, {last:.1f} at the end"
+        note = f"{start:.1f} MiB from {begin:.0f} s on, {middle:.1f} half-way, {last:.1f} at the end"
         yield _row(f"growth of {name}", 100 * (last / start - 1), "%", f"<= {LARGEST_GROWTH:g}", note)
+    for name, looks in seen.servers.items():
+        (early, few), (late, many) = looks[len(looks) // 4], looks[-1]
+        note = f"{many} processes, one a session; {early:.1f} MiB in {few} after a quarter of the time"
+        yield _row(f"MiB of {name} in all", late, "MiB", None, note)
     for name, lag in seen.lags.items():
         note = f"{seen.late[name]} of {seen.looks} looks above the bar"
         yield _row(f"longest lag, {name}", lag, "s", f"<= {LONGEST_LAG:g}", note)
@@ -319,8 +332,7 @@ def _disk(pair: Pair, paces: list[Pace], used: dict[str, float], seconds: float)
     computed = {
         "rows": rate * (HOT + PARTITION + SWEEP) * OF_ROW,
         "files": rate * min(seconds, seconds / 3 + KEPT_OPEN + SWEEP) * OF_ROW_IN_FILE,
-        # An alert's end is one more event, the end of its incident another, with a message each.
-        "rest": bodies * OF_BODY + len(pair.sent) * (OF_ALERT + 4 * OF_EVENT),
+        "rest": bodies * OF_BODY + len(pair.sent) * OF_INCIDENT,
     }
     measured = {"rows": used["rows"], "files": used["files"], "rest": used["all"] - used["rows"]}
     parts = ", ".join(f"{name} {measured[name] / 1e6:.0f} of {computed[name] / 1e6:.0f}" for name in computed)

@@ -114,14 +114,17 @@ def send(
 
     def post(sender: int) -> None:
         chance = np.random.default_rng(sender)
-        with socket.create_connection(("127.0.0.1", port)) as connection:
-            while time.monotonic() < pace.started + seconds and not failed:
-                pace.wait()
-                body = make(chance)
-                connection.sendall(head_of(ARROW, len(body), secret, kind) + body)
-                answer = answer_of(connection)
-                if b" 202 " not in answer[:20]:
-                    failed.append(answer)
+        try:
+            with socket.create_connection(("127.0.0.1", port)) as connection:
+                while time.monotonic() < pace.started + seconds and not failed:
+                    pace.wait()
+                    body = make(chance)
+                    connection.sendall(head_of(ARROW, len(body), secret, kind) + body)
+                    answer = answer_of(connection)
+                    if b" 202 " not in answer[:20]:
+                        failed.append(answer)
+        except OSError as error:
+            failed.append(repr(error).encode())
 
     threads = [threading.Thread(target=post, args=(sender,)) for sender in range(SENDERS)]
     for thread in threads:
