@@ -26,6 +26,7 @@ from incidents.domain.incident.state import (
     Opinions,
     Shown,
     blaming,
+    make,
     opinion_from,
     person,
     replace,
@@ -52,7 +53,8 @@ def fold(events: Iterable[Fact], state: Incident | None = None) -> Incident | No
 
 def _opened(event: Fact) -> Incident:
     body = event.body
-    opened = Incident(
+    opened = make(
+        Incident,
         id=body["id"],
         number=body["number"],
         title=body["title"],

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, TypeVar
 
 from incidents.domain.incident.dissent import CAP, NO_DISSENT, Dissent, logit, lowered
 from incidents.domain.proposals import Proposal
@@ -49,14 +50,39 @@ else:
         values = getattr(one, "__dict__", None)
         if values is None:
             return dataclasses.replace(one, **changes)
-        made = object.__new__(type(one))
-        copied = made.__dict__
-        copied.update(values)
-        copied.update(changes)
-        if len(copied) != len(values):
-            unknown = sorted(changes.keys() - values.keys())
-            raise TypeError(f"{type(one).__name__} has no field {', '.join(unknown)}")
-        return made
+        return _made(type(one), values, changes)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def make(cls: Callable[P, T], /, *_: P.args, **values: P.kwargs) -> T:
+    """As `cls(**values)`, of a state without slots: its `__init__` took 20 us. States share their empty defaults."""
+    made: T = _made(cls, _defaults(cls), values)
+    return made
+
+
+@cache
+def _defaults(cls: Any) -> Mapping[str, Any]:
+    """By name, in the order of the fields; of one without a default, None."""
+    values = dict.fromkeys(one.name for one in dataclasses.fields(cls))
+    for one in dataclasses.fields(cls):
+        if one.default is not dataclasses.MISSING:
+            values[one.name] = one.default
+        elif one.default_factory is not dataclasses.MISSING:
+            values[one.name] = one.default_factory()
+    return values
+
+
+def _made(cls: Any, values: Any, changes: Mapping[str, Any]) -> Any:
+    copied = values | changes
+    if len(copied) != len(values):
+        unknown = sorted(changes.keys() - values.keys())
+        raise TypeError(f"{cls.__name__} has no field {', '.join(unknown)}")
+    made = object.__new__(cls)
+    object.__setattr__(made, "__dict__", copied)
+    return made
 
 
 # Opinions
