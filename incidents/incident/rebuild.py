@@ -6,14 +6,17 @@ by byte. Nothing in use is locked so far. Incidents that differ are locked by th
 came in between, and their rows exchanged, in the transaction that records how far the rebuild is. So readers see an
 incident as it was or as it will be, a command waits only for an incident that is being exchanged, foreign keys, numbers
 and tables that are not rebuilt stay as they are, and a rebuild that was killed goes on where it was.
+
+A thread with a connection of its own reads and folds a group of incidents while Postgres compares the group before.
 """
 
 from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -35,9 +38,9 @@ from incidents.incident.models import (
 )
 from incidents.incident.projection import Folded, change, parts
 from incidents.incident.repository import stream_of
-from incidents.incident.rows import Columns, rows_of
+from incidents.incident.rows import rows_of
 from ingest.commands import rebuild_copies
-from ingest.db.database import copy
+from ingest.db.database import CopyText, copy, copy_text
 from ingest.queries import (
     Position,
     follower_places,
@@ -51,9 +54,9 @@ from ingest.queries import (
 
 FOLLOWER = "incidents"
 TOGETHER = 1_000
-"""Incidents in one transaction."""
+"""Incidents in one transaction, at most."""
 MOST_EVENTS = 10_000
-"""Events in memory, unless one incident has more."""
+"""Events of a group, unless one incident has more. Two groups are in memory."""
 RESUMED_WITHIN = timedelta(days=1)
 """A rebuild that stands for longer starts over: read models may have changed since."""
 STANDS_AFTER = timedelta(minutes=10)
@@ -100,15 +103,14 @@ def rebuild(progress: Callable[[Progress], None] = lambda _: None, from_start: b
         after = Position.parse(row.position) if row.position else Position.START
         mark, last = watermark(), position_at(now_utc())
         progress(Progress(row.incidents, _part(after, last), resumed))
-        while opened := read_all(after, TOGETHER, {"incident.opened"}, upto=mark):
-            after = opened[-1].position
-            ids = [event.body["id"] for event in opened]
-            with transaction.atomic(), _uncollected():
-                row.differed += rebuild_incidents(ids)
-                row.incidents += len(ids)
-                row.position, row.moved_at = str(after), now_utc()
-                row.save()
-            progress(Progress(row.incidents, _part(after, last), resumed))
+        with _uncollected(), closing(_ahead(_built(_groups(after, mark)))) as built:
+            for group in built:
+                with transaction.atomic():
+                    row.differed += _exchange_differing(group)
+                    row.incidents += len(group.ids)
+                    row.position, row.moved_at = str(group.last), now_utc()
+                    row.save()
+                progress(Progress(row.incidents, _part(group.last, last), resumed))
         differed = list(row.differed)
         if _rebuild_windows():
             differed.append("schedule windows")
@@ -175,27 +177,75 @@ def _drop_strangers(row: RebuildProgress) -> None:
 
 # Incidents
 # ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Incidents that are exchanged together; `last` is the place in the log where the last of them was opened."""
+
+    ids: Sequence[str]
+    last: Position
+
+
+@dataclass(frozen=True, slots=True)
+class _Built(_Group):
+    """With the version of each incident, and their rows."""
+
+    versions: Mapping[str, int]
+    rows: Mapping[type[models.Model], CopyText]
+
+
 def rebuild_incidents(ids: Sequence[str]) -> list[str]:
     """Those whose read models differed from what their events give."""
-    known = heads([stream_of(id_) for id_ in ids])
-    differed: list[str] = []
-    together: list[str] = []
-    events = 0
-    for id_ in ids:
+    groups = _grouped([(id_, Position.START) for id_ in ids])
+    return [id_ for group in _built(groups) for id_ in _exchange_differing(group)]
+
+
+def _groups(after: Position, mark: Position) -> Iterator[_Group]:
+    while opened := read_all(after, TOGETHER, {"incident.opened"}, upto=mark):
+        after = opened[-1].position
+        yield from _grouped([(event.body["id"], event.position) for event in opened])
+
+
+def _grouped(opened: Sequence[tuple[str, Position]]) -> Iterator[_Group]:
+    known = heads([stream_of(id_) for id_, _ in opened])
+    ids, events, last = list[str](), 0, Position.START
+    for id_, position in opened:
         own = known[stream_of(id_)].version
-        if together and events + own > MOST_EVENTS:
-            differed += _rebuild_together(together)
-            together, events = [], 0
-        together.append(id_)
-        events += own
-    return differed + (_rebuild_together(together) if together else [])
+        if ids and events + own > MOST_EVENTS:
+            yield _Group(ids, last)
+            ids, events = [], 0
+        ids.append(id_)
+        events, last = events + own, position
+    if ids:
+        yield _Group(ids, last)
 
 
-def _rebuild_together(ids: Sequence[str]) -> list[str]:
-    versions, rows = _built(ids)
+def _built(groups: Iterator[_Group]) -> Iterator[_Built]:
+    return (_build(group.ids, group.last) for group in groups)
+
+
+def _build(ids: Sequence[str], last: Position = Position.START) -> _Built:
+    events = read_streams([stream_of(id_) for id_ in ids])
+    changes = [change(None, events[stream_of(id_)]) for id_ in ids]
+    rows = {model: copy_text(model, columns) for model, columns in rows_of(changes).items()}
+    return _Built(ids, last, {one.after.id: one.events[-1].version for one in changes}, rows)
+
+
+def _ahead(groups: Iterator[_Built]) -> Generator[_Built]:
+    """Each built in another thread while the one before it is in use."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            following = pool.submit(next, groups, None)
+            while (group := following.result()) is not None:
+                following = pool.submit(next, groups, None)
+                yield group
+        finally:
+            pool.submit(connection.close)
+
+
+def _exchange_differing(group: _Built) -> list[str]:
     with transaction.atomic():
-        _place(rows)
-        differing = _differing(ids)
+        _place(group)
+        differing = _differing(group.ids)
         if not differing:
             return []
         list(
@@ -205,20 +255,12 @@ def _rebuild_together(ids: Sequence[str]) -> list[str]:
             .values_list("pk")
         )
         known = heads([stream_of(id_) for id_ in differing])
-        if moved := [id_ for id_ in differing if known[stream_of(id_)].version != versions[id_]]:
-            _, again = _built(moved)
+        if moved := [id_ for id_ in differing if known[stream_of(id_)].version != group.versions[id_]]:
             _remove("rebuilt_", moved)
-            _place(again, empty=False)
+            _place(_build(moved), empty=False)
             differing = _differing(differing)
         _exchange(differing)
-        return [id_ for id_ in ids if id_ in set(differing)]
-
-
-def _built(ids: Sequence[str]) -> tuple[Mapping[str, int], Mapping[type[models.Model], Columns]]:
-    """The version of each incident, and its rows."""
-    events = read_streams([stream_of(id_) for id_ in ids])
-    changes = [change(None, events[stream_of(id_)]) for id_ in ids]
-    return {one.after.id: one.events[-1].version for one in changes}, rows_of(changes)
+        return differing
 
 
 @contextmanager
@@ -256,40 +298,43 @@ def _key(model: type[models.Model]) -> list[str]:
     return list(dict.fromkeys(["incident_id", *(columns[name] for name in unique.fields)]))
 
 
-def _place(rows: Mapping[type[models.Model], Columns], empty: bool = True) -> None:
+def _place(group: _Built, empty: bool = True) -> None:
     """Put the rows into temporary tables."""
     with connection.cursor() as cursor:
         if empty:
-            for model in _models():
-                table, named = model._meta.db_table, ", ".join(f'"{name}"' for name in _columns(model))
-                cursor.execute(
-                    f'CREATE TEMPORARY TABLE IF NOT EXISTS "rebuilt_{table}" AS SELECT {named} FROM "{table}"'
-                    " WITH NO DATA"
-                )
-            cursor.execute(
-                "TRUNCATE " + ", ".join(f'"rebuilt_{model._meta.db_table}"' for model in _models())
-            )
-    for model, columns in rows.items():
-        copy(model, f"rebuilt_{model._meta.db_table}", columns)
+            statements = [
+                f'CREATE TEMPORARY TABLE IF NOT EXISTS "rebuilt_{model._meta.db_table}"'
+                f' AS SELECT {_named("", model)} FROM "{model._meta.db_table}" WITH NO DATA'
+                for model in _models()
+            ]
+            tables = ", ".join(f'"rebuilt_{model._meta.db_table}"' for model in _models())
+            cursor.execute("; ".join([*statements, f"TRUNCATE {tables}"]))
+    for model, rows in group.rows.items():
+        copy(f"rebuilt_{model._meta.db_table}", rows)
 
 
 def _differing(ids: Sequence[str]) -> list[str]:
-    """Incidents of which a row in use and that of the temporary table are not the same bytes."""
-    found: set[str] = set()
+    """Those of these incidents of which a row in use and that of the temporary table are not the same bytes. All
+    incidents of the temporary tables are compared: their ids, written out, took longer than some comparisons.
+    """
+    compared = []
     for model in _models():
-        table, owner, columns, key = model._meta.db_table, _owner(model), _columns(model), _key(model)
-        used, built = (", ".join(f'{side}."{name}"' for name in columns) for side in ("used", "built"))
-        same = " AND ".join(f'used."{name}" = built."{name}"' for name in key)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f'SELECT DISTINCT coalesce(used."{owner}", built."{owner}")::text'
-                f' FROM (SELECT * FROM "{table}" WHERE "{owner}" = ANY(%s::uuid[])) AS used'
-                f' FULL JOIN (SELECT * FROM "rebuilt_{table}" WHERE "{owner}" = ANY(%s::uuid[])) AS built ON {same}'
-                f" WHERE record_image_ne(ROW({used}), ROW({built}))",
-                (list(ids), list(ids)),
-            )
-            found |= {id_ for (id_,) in cursor.fetchall()}
+        table, owner = model._meta.db_table, _owner(model)
+        same = " AND ".join(f'used."{name}" = built."{name}"' for name in _key(model))
+        compared.append(
+            f'SELECT coalesce(used."{owner}", built."{owner}") AS id FROM'
+            f' (SELECT * FROM "{table}" WHERE "{owner}" IN (SELECT id FROM "rebuilt_incident")) AS used'
+            f' FULL JOIN "rebuilt_{table}" AS built ON {same}'
+            f" WHERE record_image_ne(ROW({_named('used.', model)}), ROW({_named('built.', model)}))"
+        )
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT DISTINCT id::text FROM ({' UNION ALL '.join(compared)}) AS differing")
+        found = {id_ for (id_,) in cursor.fetchall()}
     return [id_ for id_ in ids if id_ in found]
+
+
+def _named(side: str, model: type[models.Model]) -> str:
+    return ", ".join(f'{side}"{name}"' for name in _columns(model))
 
 
 def _remove(prefix: str, ids: Sequence[str]) -> None:
@@ -309,7 +354,7 @@ def _exchange(ids: Sequence[str]) -> None:
     with connection.cursor() as cursor:
         for model in _models():
             table, owner = model._meta.db_table, _owner(model)
-            named = ", ".join(f'"{name}"' for name in _columns(model))
+            named = _named("", model)
             changed = ", ".join(f'"{name}" = EXCLUDED."{name}"' for name in _columns(model) if name != "id")
             cursor.execute(
                 f'INSERT INTO "{table}" ({named}) SELECT {named} FROM "rebuilt_{table}"'

@@ -285,14 +285,28 @@ def update(model: type[models.Model], rows: Sequence[Row], key: str) -> None:
     )
 
 
-def copy(model: type[models.Model], table: str, rows: Mapping[str, Sequence[Any]]) -> None:
-    """With COPY into `table`, in the order given; `rows` are by column of the model, its value in each row."""
+class CopyText(msgspec.Struct, frozen=True):
+    """Rows in the text format of COPY."""
+
+    columns: tuple[str, ...]
+    text: str
+
+
+def copy(table: str, rows: CopyText) -> None:
+    """With COPY into `table`, which has these columns, in the order given."""
+    if rows.text:
+        content = rows.text.encode()
+        with connection.cursor() as cursor:
+            # In one piece: for each read another thread may have to give way first.
+            sql = f'COPY "{table}" ({_named(rows.columns)}) FROM STDIN'
+            cursor.copy_expert(sql, io.BytesIO(content), len(content))
+
+
+def copy_text(model: type[models.Model], rows: Mapping[str, Sequence[Any]]) -> CopyText:
+    """By column of the model, its value in each row."""
     of = {field.column: field for field in model._meta.concrete_fields}
     columns = [_copied(of[name], values) for name, values in rows.items()]
-    if columns:
-        text = "\n".join(map("\t".join, zip(*columns, strict=True)))
-        with connection.cursor() as cursor:
-            cursor.copy_expert(f'COPY "{table}" ({_named(rows)}) FROM STDIN', io.StringIO(text))
+    return CopyText(tuple(rows), "\n".join(map("\t".join, zip(*columns, strict=True))))
 
 
 # PostgreSQL documentation, COPY, text format.

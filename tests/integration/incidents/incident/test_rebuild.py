@@ -212,7 +212,7 @@ def test_a_rebuild_that_is_killed_anywhere_goes_on_where_it_was(monkeypatch: pyt
     before = checksums(ids)
     wrong = {ids[0], ids[1], ids[4]}
     resumed: list[float] = []
-    for statement in range(1, 200, 4):
+    for statement in range(1, 200, 2):
         if not RebuildProgress.objects.exists():
             IncidentRow.objects.filter(pk__in=wrong).update(title="tampered")
             TimelineEntry.objects.filter(incident__pk=ids[4]).delete()
