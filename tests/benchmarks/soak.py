@@ -43,7 +43,7 @@ HOT, PARTITION, SWEEP = 180, 60, 300
 """Seconds: age at which rows move, length of a partition, time between two sweeps."""
 KEPT_OPEN = 3600
 """Seconds for which a file stays past its retention, for readers that have it open."""
-OF_ROW, OF_ROW_IN_FILE, OF_BODY, OF_INCIDENT = 70, 12, 950, 20_000
+OF_ROW, OF_ROW_IN_FILE, OF_BODY, OF_INCIDENT = 70, 12, 950, 19_500
 """Bytes, as the page on sizing has them: an incident of one alert with two messages, until it is resolved."""
 LOG_PART = 5_000
 STAMP = pa.timestamp("us", "UTC")
