@@ -73,6 +73,17 @@ def read_stream(stream: str, after_version: int = 0, upto: Position | None = Non
     return [_event(row) for row in source.of_streams(source.COLUMNS, query)]
 
 
+def read_last(stream: str) -> Event | None:
+    """The newest event of one stream, None when it has none. Reads at its number: no older part is looked into."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT version, seq FROM log_stream WHERE stream = %s", (stream,))
+        if (row := cursor.fetchone()) is None:
+            return None
+    version, seq = row
+    found = source.of_streams(source.COLUMNS, source.Query(streams=[stream], versions=[version]), (seq, seq))
+    return _event(found[0])
+
+
 def read_versions(stream: str, versions: Sequence[int]) -> list[Event]:
     """Some events of one stream, in order of version; versions that it has not are left out."""
     query = source.Query(streams=[stream], versions=versions)

@@ -80,8 +80,7 @@ def _seal_next(mark: Position, actor: str) -> Event | None:
 def newest_seal() -> Event | None:
     """The last seal. Keep its id and hash outside of the database to notice that the seals themselves were
     cut."""
-    at = read.head(STREAM).version
-    return read.read_stream(STREAM, after_version=at - 1)[0] if at else None
+    return read.read_last(STREAM)
 
 
 def unsealed_since() -> datetime | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,6 +112,7 @@ def everything() -> list[bytes]:
         pages += [read.read_streams(STREAMS, place), read.read_newest(STREAMS, place)]
         pages += [sorted(read.begun(STREAMS, place)), read.moment_of(place)]
         pages += [read.read_stream(stream, upto=place) for stream in STREAMS]
+        pages += [read.read_last(stream) for stream in STREAMS]
         pages += [[str(link) for link in seals.links(place, places[-1], limit)] for limit in (2, 100)]
     for event in events[1::2]:
         pages += [read.read_transaction(event.position.epoch, event.position.txid)]
@@ -376,6 +378,16 @@ def test_a_file_that_is_gone_is_an_error_and_no_short_answer(directory: Path) ->
         with pytest.raises(ColdStorageError, match="cannot be read"):
             reading()
     assert read.read_stream("talk/last")
+
+
+@pytest.mark.usefixtures("three_parts")
+def test_the_newest_seal_is_found_without_a_look_into_older_parts(directory: Path) -> None:
+    move_old(now())
+    move_old(later())
+    shutil.rmtree(directory)
+    newest = seals.newest_seal()
+    assert newest is not None
+    assert newest.version == read.head(seals.STREAM).version
 
 
 def rewritten(path: Path, column: str, place: int, value: object) -> None:
