@@ -387,7 +387,7 @@ def test_the_newest_seal_is_found_without_a_look_into_older_parts(directory: Pat
     shutil.rmtree(directory)
     newest = seals.newest_seal()
     assert newest is not None
-    assert newest.version == read.head(seals.STREAM).version
+    assert newest.version == read.head("log").version
 
 
 def rewritten(path: Path, column: str, place: int, value: object) -> None:
