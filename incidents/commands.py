@@ -7,7 +7,6 @@ another writer overtook is decided again on what that one wrote.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,7 +46,7 @@ from incidents.people.permissions import allow, check_account
 from incidents.suppression import suppressor
 from incidents.teams.models import Team, routing_table
 from ingest.commands import retrying
-from ingest.queries import Context, Event, now_utc
+from ingest.queries import Context, Event, now_utc, ordered_id
 
 __all__ = [
     "CommandRefusedError",
@@ -107,7 +106,7 @@ def _open_or_join(report: Report, context: Context) -> Opened:
         if (found := open_incident_of(report.dedup_key)) is not None:
             joined = record(found, c.Join(report), context)
             return Opened(False, joined.incident, joined.position, joined.events)
-    opened = record_opening(c.Open(str(uuid.uuid4()), next_number(), routing, report), context)
+    opened = record_opening(c.Open(str(ordered_id(now_utc())), next_number(), routing, report), context)
     return Opened(True, opened.incident, opened.position, opened.events)
 
 

@@ -8,7 +8,6 @@ counts only where its window held the incident's component: it cannot contradict
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -51,7 +50,7 @@ from incidents.incident.repository import lock_key, next_number, open_incident_o
 from incidents.scorecards.queries import disputed_blames
 from incidents.teams.models import routing_table
 from ingest.commands import Follower, register_follower
-from ingest.queries import Context, Event, dependencies_of
+from ingest.queries import Context, Event, dependencies_of, ordered_id
 
 # Findings
 # ----------------------------------------------------------------------------------------------------------
@@ -232,7 +231,8 @@ def _place(finding: Finding, event: Event) -> None:
     elif isinstance(placement, RecordOnResolved):
         record(placement.incident.id, c.RecordFinding(finding), context)
     elif isinstance(placement, OpenNew):
-        absorb_symptoms(None, _open(finding, placement.why, _routed(finding, event), context), event)
+        opened = _open(finding, placement.why, _routed(finding, event), context, event.recorded_at)
+        absorb_symptoms(None, opened, event)
 
 
 def _related(finding: Finding, windows: Sequence[ScheduleWindow]) -> JoinOpen | None:
@@ -255,13 +255,13 @@ def _routed(finding: Finding, event: Event) -> Routing:
     return route(subject_of(finding, event.recorded_at), routing_table(), finding.ambiguous_with)
 
 
-def _open(finding: Finding, why: str, routing: Routing, context: Context) -> Incident:
+def _open(finding: Finding, why: str, routing: Routing, context: Context, at: datetime) -> Incident:
     key, number = finding.dedup_key, next_number()
     lock_key(key)
     # An incident may hold the key that is no longer about this component: its cause was narrowed, or a report chose it.
     taken = open_incident_of(key) is not None
     # The id follows from the finding: nothing that is handled twice opens two incidents.
-    id_ = str(uuid.uuid5(uuid.NAMESPACE_URL, f"finding:{finding.run}:{finding.component}"))
+    id_ = str(ordered_id(at, f"finding:{finding.run}:{finding.component}"))
     opening = c.OpenForFinding(id_, number, routing, finding, why, f"{key}#{number}" if taken else key)
     return record_opening(opening, context).incident
 

@@ -60,6 +60,7 @@ from ingest.log.types import (
     NewEvent,
     Position,
     StreamVersionError,
+    ordered_id,
     parse_rfc3339,
     rfc3339,
 )
@@ -184,6 +185,7 @@ __all__ = [
     "newest_seal",
     "now_utc",
     "open_alerts",
+    "ordered_id",
     "other_attempts",
     "outages_of",
     "overdue_telemetry",

@@ -7,7 +7,6 @@ withdrawn. Called by the follower of the log, in its transaction.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -79,6 +78,7 @@ from ingest.queries import (
     alert_components,
     dependencies_of,
     firing_alerts,
+    ordered_id,
     read_versions,
 )
 
@@ -543,10 +543,11 @@ class _Placing:
         """Ids that follow from the first event, so that what is handled twice opens no two incidents; but an alert
         that comes back may have opened one by the very same event, which is resolved by now."""
         names = [f"alerts:{group.place.dedup_key}:{self._events[0].id}" for group in groups]
-        ids = [uuid.uuid5(uuid.NAMESPACE_URL, name) for name in names]
+        at = self._events[0].recorded_at
+        ids = [ordered_id(at, name) for name in names]
         taken = set(IncidentRow.objects.filter(pk__in=ids).values_list("pk", flat=True))
         return [
-            str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name}:{number}") if id_ in taken else id_)
+            str(ordered_id(at, f"{name}:{number}") if id_ in taken else id_)
             for id_, name, number in zip(ids, names, numbers, strict=True)
         ]
 

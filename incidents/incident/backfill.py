@@ -5,7 +5,6 @@ The log says when each event happened and when it was recorded; both stay true. 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +22,7 @@ from incidents.domain.values import InvalidValueError
 from incidents.incident.repository import next_number, record, record_opening
 from incidents.teams.models import routing_table
 from ingest.commands import retrying
-from ingest.queries import Context
+from ingest.queries import Context, now_utc, ordered_id
 
 OF_THE_PAST: Final = "it is an incident of the past"
 WHY: Final = "a run of the past named it"
@@ -58,7 +57,7 @@ def _record(incident: PastIncident, context: Context) -> Incident:
 
 
 def _opening(incident: PastIncident) -> c.Open | c.OpenForFinding:
-    id_, number, opened_by = str(uuid.uuid4()), next_number(), incident.opened_by
+    id_, number, opened_by = str(ordered_id(now_utc())), next_number(), incident.opened_by
     if isinstance(opened_by, Report):
         return c.Open(id_, number, route(opened_by.subject(incident.opened_at), routing_table()), opened_by)
     routing = route(subject_of(opened_by, incident.opened_at), routing_table(), opened_by.ambiguous_with)

@@ -29,7 +29,7 @@ from incidents.incident.repository import (
     record_opening,
 )
 from incidents.incident.telemetry_horizon import known_until
-from ingest.queries import Alert, Context, alerts
+from ingest.queries import Alert, Context, alerts, now_utc, ordered_id
 
 ALL_OVER = "the remaining alerts are resolved"
 
@@ -84,7 +84,7 @@ def _opening(source: Incident, rests: dict[str, bool], title: str, reason: str) 
     known = {one.id: one for one in alerts(list(rests))}
     entries = [known[id_] for id_ in rests if id_ in known]
     return c.OpenSplitOff(
-        str(uuid.uuid4()),
+        str(ordered_id(now_utc())),
         next_number(),
         source,
         tuple(Member(one.id, one.alert.title, one.alert.severity) for one in entries),

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.db import connection, transaction
 
@@ -33,7 +33,7 @@ from ingest.integrations.normalized import LABELS_OF_COMPONENTS, LONGEST_NAME, P
 from ingest.integrations.pagerduty import Change
 from ingest.log.append import append, retrying
 from ingest.log.read import head, read_stream
-from ingest.log.types import Context, Head, NewEvent, rfc3339
+from ingest.log.types import Context, Head, NewEvent, ordered_id, rfc3339
 
 ENDPOINT = "pagerduty-change"
 SHORTEST_NAME = 3
@@ -115,7 +115,7 @@ def _store(change: Change, prepared: PendingDelivery) -> DeliveryReceipt:
 
 def _id(change: Change, prepared: PendingDelivery) -> str:
     if change.at is None:
-        return str(uuid4())
+        return str(ordered_id(database.now()))
     digest = sha256(prepared.delivery.integration.encode() + b"\0" + prepared.delivery.payload).digest()
     return str(UUID(bytes=digest[:16], version=5))
 

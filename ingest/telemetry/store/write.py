@@ -13,7 +13,6 @@ import itertools
 import os
 import struct
 import threading
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -28,7 +27,14 @@ from numpy.typing import NDArray
 from ingest.db import database
 from ingest.db.database import GroupCommit, GroupCommitError, plain_array
 from ingest.log.append import NewStream, begin_through
-from ingest.log.types import Context, NewEvent, StreamVersionError, UnrecordableEventError, time_text
+from ingest.log.types import (
+    Context,
+    NewEvent,
+    StreamVersionError,
+    UnrecordableEventError,
+    ordered_id,
+    time_text,
+)
 from ingest.telemetry.decode.builder import as_bytes
 from ingest.telemetry.decode.columns import Known, Names, Numbers, Rows, Sets, moment
 from ingest.telemetry.errors import InvalidBodyError
@@ -134,7 +140,7 @@ def _store_alone(rows: Rows, values: Columns, delivery: Delivery) -> Receipt | N
 
 
 def _prepared(rows: Rows, values: Columns, delivery: Delivery, *, early: bool = False) -> PendingBody:
-    receipt = Receipt(str(uuid.uuid4()), rows.count)
+    receipt = Receipt(str(ordered_id(database.now())), rows.count)
     pieces, numbers = _pieces(rows, np.asarray(values["region"]))
     values = {**values, "receipt": numbers}
     if not early:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import transaction
@@ -68,6 +69,19 @@ def test_an_alert_opens_a_ticket_at_the_team_of_its_component() -> None:
         "storage_cluster/s7",
     )
     assert (one.alerts, one.firing, one.labels) == (1, 1, {"rack": "r1"})
+
+
+def test_incidents_that_open_later_have_later_ids() -> None:
+    before = timezone.now()
+    for number in range(3):
+        send(alert(f"disk{number}", group=f"rule {number}"))
+        commands.open_incident(commands.Report(title="mine"), ALICE)
+    begun = [
+        UUID(one.incident.id).int >> 80 for one in sorted(tickets(), key=lambda one: one.incident.number)
+    ]
+    assert [int(before.timestamp() * 1000), *begun] == sorted([int(before.timestamp() * 1000), *begun])
+    assert len(begun) == 6
+    assert begun[-1] <= timezone.now().timestamp() * 1000
 
 
 def test_what_one_rule_fires_on_for_one_team_shares_a_ticket() -> None:

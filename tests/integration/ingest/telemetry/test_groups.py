@@ -248,3 +248,18 @@ def test_bodies_of_several_kinds_are_stored_together(crowd: Crowd) -> None:
     outcomes = crowd.receive((failures("vm/1"), delivery("n1")), (assembly.rows(Bounds()), delivery("n2")))
     assert [event_of(receipt).body["kind"] for receipt in ids(outcomes)] == ["unit_failure", "placement"]
     assert crowd.groups == [["leader"], ["n1", "n2"]]
+
+
+def test_receipts_are_neighbours_in_the_index_of_streams() -> None:
+    receipts = [receive(failures("vm/a"), delivery(f"body {number}")).id for number in range(20)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO log_stream SELECT 'receipt/' || gen_random_uuid(), 1, sha256(''), 1, '1', 1, 1"
+            " FROM generate_series(1, 10000)"
+        )
+        cursor.execute(
+            "SELECT count(*) FROM log_stream WHERE stream BETWEEN 'receipt/' || %s AND 'receipt/' || %s",
+            (min(receipts), max(receipts)),
+        )
+        (between,) = cursor.fetchone()
+    assert between == 20

@@ -1,8 +1,12 @@
 import random
+from datetime import UTC, datetime, timedelta
+from uuid import RFC_4122
 
 import pytest
 
-from ingest.log.types import Head, Position
+from ingest.log.types import Head, Position, ordered_id
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 def test_the_text_of_positions_sorts_as_the_positions_do() -> None:
@@ -33,3 +37,24 @@ def test_what_is_not_a_position_is_refused(text: str) -> None:
 
 def test_a_new_stream_stands_at_version_zero_without_a_hash() -> None:
     assert Head(0, b"") == Head.NEW
+
+
+def test_ids_of_streams_are_in_the_order_of_their_beginnings() -> None:
+    later = [NOON + timedelta(milliseconds=number) for number in range(1_000)]
+    ids = [str(ordered_id(at)) for at in later]
+    assert ids == sorted(ids)
+
+
+def test_the_id_of_a_stream_is_a_uuid_of_version_7() -> None:
+    for id_ in (ordered_id(NOON), ordered_id(NOON, "disk7")):
+        assert (id_.version, id_.variant, id_.int >> 80) == (7, RFC_4122, NOON.timestamp() * 1000)
+
+
+def test_ids_of_one_moment_differ() -> None:
+    assert len({ordered_id(NOON) for _ in range(10_000)}) == 10_000
+
+
+def test_a_name_and_a_moment_give_one_id() -> None:
+    names = ["disk7", "disk8"]
+    assert [ordered_id(NOON, name) for name in names] == [ordered_id(NOON, name) for name in names]
+    assert len({ordered_id(NOON, name).int & (1 << 62) - 1 for name in names}) == 2
