@@ -88,7 +88,6 @@ def main(seconds: float = SECONDS, rate: int = RATE) -> list[Row]:
     try:
         with two_nodes(place, **limits) as pair:
             pair.nodes[0].manage("migrate", "--verbosity", "0")
-            shorten_parts(pair.home.database_url, LOG_PART)
             for node in pair.nodes:
                 node.launch()
             for node in pair.nodes:
@@ -155,16 +154,6 @@ def paths(chance: np.random.Generator) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue()
-
-
-def shorten_parts(database_url: str, size: int) -> None:
-    """Parts of the log of so many events from the first on, before there are any."""
-    with closing(psycopg2.connect(database_url)) as session, session, session.cursor() as cursor:
-        cursor.execute("SELECT 'log_event_p' || first FROM log_part")
-        for (part,) in cursor.fetchall():
-            cursor.execute(f"DROP TABLE {part}")
-        cursor.execute("DELETE FROM log_part")
-        cursor.execute("SELECT log_make_parts(%s, 2)", (size,))
 
 
 # What is in use

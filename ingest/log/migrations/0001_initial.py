@@ -1,6 +1,8 @@
 """The event log, its parts, its epochs and its followers' places. There is no way back on purpose: events are never dropped."""
 
+from django.conf import settings
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 # No CHECK constraints: for every INSERT Postgres reads, plans and prepares the text of each anew. The functions below
 # check the same; nothing else writes to the table.
@@ -303,8 +305,11 @@ BEGIN
     RETURN made;
 END
 $$;
-SELECT log_make_parts(10000000, 2);
 """
+
+
+def make_first_parts(_: object, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    schema_editor.execute("SELECT log_make_parts(%s, 2)", [settings.LOG_PART])
 
 
 class Migration(migrations.Migration):
@@ -318,4 +323,5 @@ class Migration(migrations.Migration):
         migrations.RunSQL(BEGIN),
         migrations.RunSQL(APPEND_ONLY),
         migrations.RunSQL(PARTS),
+        migrations.RunPython(make_first_parts),
     ]

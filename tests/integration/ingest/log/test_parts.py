@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -185,6 +186,19 @@ def test_parts_of_another_size_go_on_where_the_last_one_ends(settings: Settings)
     draw(END)
     parts.maintain()
     assert [(part.first, part.until) for part in source.parts()][-1] == (3 * END, 3 * END + 1000)
+
+
+def test_the_first_parts_have_the_size_that_is_set(settings: Settings) -> None:
+    settings.LOG_PART = 1000
+    draw(1)
+    migration = import_module("ingest.log.migrations.0001_initial")
+    with connection.cursor() as cursor:
+        names = ", ".join(part.table for part in source.parts())
+        cursor.execute(f"DROP TABLE {names}; DELETE FROM log_part")
+    with connection.schema_editor() as editor:
+        migration.make_first_parts(None, editor)
+    say("talk/1", "a")
+    assert [(part.first, part.until) for part in source.parts()] == [(0, 1000), (1000, 2000), (2000, 3000)]
 
 
 def test_an_event_without_a_part_makes_one() -> None:
