@@ -11,8 +11,11 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import task_postrun, worker_init, worker_process_init
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
+# Arrow's own allocator keeps in each thread what that once needed; the C library gives it back (`give_back`).
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 LARGE = frozenset({"runs.execute", "runs.maintain"})
 """Tasks that need a hundred megabytes and more for a moment: a window, rows on their way into files."""
 app = Celery("dossier")
@@ -38,6 +41,10 @@ def _begin_pool_process(**_: Any) -> None:
     from deploy.observability.heartbeats import begin_pool_process
 
     begin_pool_process()
+    if settings.TELEMETRY_COLD:
+        import pyarrow as pa
+
+        pa.set_cpu_count(1)  # moves are not urgent, and each further thread keeps memory
 
 
 @task_postrun.connect

@@ -99,10 +99,10 @@ def preload() -> None:
     import_module(EVENTS)
     for name in ("follow", "deliver"):
         load_command_class(get_commands()[name], name)
+    from deploy.celery import app  # before Arrow, whose allocator it chooses
+
     for library in (*SERVERS, *(COLD if settings.TELEMETRY_COLD else ())):
         import_module(library)
-    from deploy.celery import app
-
     app.loader.import_default_modules()
 
 
