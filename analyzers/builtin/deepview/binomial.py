@@ -141,10 +141,10 @@ def blame(window: Window, params: Params) -> Outcome:
     usual = baseline.units if seen.testimony is None else min(baseline.units, baseline.witnesses)
     judges = Judges(seen, usual, baseline.witnesses)
     blamed, parts = _wholes(judges, select(judges, rules), rules)
-    checked = check_assumptions(window, judges, blamed, rules, baseline)
-    charges = _charges(
-        judges, blamed, parts, rules, baseline, params, alike(component_sets(window.sums["paths"])), checked
-    )
+    records, below = _records(judges, blamed), _possibly_below(judges, blamed)
+    checked = check_assumptions(window, judges, blamed, rules, baseline, records, below)
+    first = alike(component_sets(window.sums["paths"]))
+    charges = _charges(judges, blamed, parts, records, below, rules, baseline, params, first, checked)
     runners = _runners(judges, blamed, rules)
     outcome = Outcome(seen, baseline, rules.threshold, charges, runners, checked)
     return _without_habits(outcome) if window.input == "path_outcome" else outcome
@@ -294,6 +294,8 @@ def _charges(
     judges: Judges,
     blamed: Blamed,
     parts: Mapping[int, list[int]],
+    records: Assumption,
+    below: Mapping[int, int],
     rules: Rules,
     baseline: Baseline,
     params: Params,
@@ -305,48 +307,51 @@ def _charges(
     adjusted = q_values(np.array(p_values), int(rules.allowed.sum())).tolist()
     lost = seen.per_component(seen.failures)
     unmet = {one.name for one in checked if not one.holds}
-    below = _possibly_below(judges, blamed) if "topology" in unmet else {}
-    charges = []
-    for at, component in enumerate(blamed.chosen):
-        if component in below:
-            continue
+    doubtful = not records.holds or "noise" in unmet
+    leading = max(
+        (blamed.evidence[at] for at, one in enumerate(blamed.chosen) if one not in below), default=0.0
+    )
+    charges = dict[int, Charge]()
+    for at, component in sorted(enumerate(blamed.chosen), key=lambda one: one[1] in below):
         evidence = float(blamed.evidence[at])
         ambiguous = _ambiguous(judges, blamed, at, rules, first)
         ambiguous = tuple(sorted({*ambiguous, *(seen.names[one] for one in parts.get(component, ()))}))
-        if "topology" in unmet:
-            under = {seen.names[one] for one, large in below.items() if large == component}
-            ambiguous = tuple(sorted({*ambiguous, *_nearly_alike(judges, blamed, component), *under}))
+        if component in below:
+            ambiguous = tuple(sorted({*ambiguous, seen.names[below[component]]}))
+        if not records.holds:
+            ambiguous = tuple(sorted({*ambiguous, *_nearly_alike(judges, blamed, component)}))
         needed = float(rules.threshold[component])
         surplus = evidence - needed
-        charges.append(
-            Charge(
-                component,
-                seen.names[component],
-                evidence,
-                needed,
-                p_values[at],
-                adjusted[at],
-                probability(
-                    surplus + float(params["margin"]),
-                    unmet,
-                    leading=evidence >= blamed.evidence.max(),
-                    hosts=seen.testimony is not None,
-                ),
-                surplus
-                >= float(params["sure_margin"]) * (1 if baseline.windows >= ENOUGH_HISTORY else _COLD),
-                _estimate(judges, blamed, at),
-                ambiguous,
-                float(lost[component]),
-                float(seen.carried[component]),
-                _hosts(judges, component),
-                baseline.units * float(seen.carried[component]),
-            )
+        score = probability(
+            surplus + float(params["margin"]),
+            unmet,
+            leftover=doubtful and evidence < leading,
+            hosts=seen.testimony is not None,
         )
-    return _best_first(charges)
+        margin = float(params["sure_margin"]) * (1 if baseline.windows >= ENOUGH_HISTORY else _COLD)
+        charges[component] = Charge(
+            component,
+            seen.names[component],
+            evidence,
+            needed,
+            p_values[at],
+            adjusted[at],
+            min(score, charges[below[component]].score or 1.0) if component in below else score,
+            surplus >= margin and component not in below,
+            _estimate(judges, blamed, at),
+            ambiguous,
+            float(lost[component]),
+            float(seen.carried[component]),
+            _hosts(judges, component),
+            baseline.units * float(seen.carried[component]),
+        )
+    return _best_first(charges.values())
 
 
 def _best_first(charges: Iterable[Charge]) -> tuple[Charge, ...]:
-    return tuple(sorted(charges, key=lambda one: (-(one.score or 0.0), -one.evidence, one.name)))
+    return tuple(
+        sorted(charges, key=lambda one: (-(one.score or 0.0), not one.sure, -one.evidence, one.name))
+    )
 
 
 def tail(evidence: float) -> float:
@@ -510,14 +515,22 @@ _STRAY = 0.04
 
 
 def check_assumptions(
-    window: Window, judges: Judges, blamed: Blamed, rules: Rules, baseline: Baseline
+    window: Window,
+    judges: Judges,
+    blamed: Blamed,
+    rules: Rules,
+    baseline: Baseline,
+    records: Assumption,
+    below: Mapping[int, int],
 ) -> tuple[Assumption, ...]:
-    """The four assumptions with the figures that were checked."""
+    """The four assumptions with the figures that were checked; `records` is what the paths say of the topology, `below`
+    who may be recorded under another parent.
+    """
     return (
         _history(baseline),
         _sampling(window, judges),
         _noise(judges, blamed, rules, baseline),
-        _topology(judges, blamed),
+        _topology(judges, records, below),
     )
 
 
@@ -580,16 +593,21 @@ def _noise(judges: Judges, blamed: Blamed, rules: Rules, baseline: Baseline) -> 
     )
 
 
-def _topology(judges: Judges, blamed: Blamed) -> Assumption:
+def _topology(judges: Judges, records: Assumption, below: Mapping[int, int]) -> Assumption:
+    if not records.holds or not below:
+        return records
+    small, large = (judges.seen.names[one] for one in next(iter(below.items())))
+    detail = f"{small} fails at the rate of {large}: possibly below it and recorded under another parent"
+    return Assumption("topology", False, f"{detail} ({so_many(len(below), 'such component')}).")
+
+
+def _records(judges: Judges, blamed: Blamed) -> Assumption:
+    """The assumption that paths are recorded on the components which they pass, as far as the paths themselves tell."""
     odd = odd_parents(judges.seen, max(1, -(-len(judges.seen.paths) // _SAMPLED)))
     if odd.most:
         shown = so_many(odd.most, "path")
         detail = f"{shown} with a {odd.lower} name another {odd.upper} than most paths with it do."
         return Assumption("topology", False, detail)
-    if below := _possibly_below(judges, blamed):
-        small, large = (judges.seen.names[one] for one in next(iter(below.items())))
-        detail = f"{small} fails at the rate of {large}: possibly below it and recorded under another parent"
-        return Assumption("topology", False, f"{detail} ({so_many(len(below), 'such component')}).")
     failing, healthy, plain, paths = judges.strays(blamed)
     misplaced = failing + healthy
     holds = misplaced <= (0 if blamed.chosen else 1) or misplaced <= _STRAY * plain
@@ -603,7 +621,7 @@ def _topology(judges: Judges, blamed: Blamed) -> Assumption:
 def _possibly_below(judges: Judges, blamed: Blamed) -> dict[int, int]:
     """Blamed components that fail as they would if they lay below another one, by number, and the largest such one: it
     carries `_LARGER` times as much, they lie below one of its kind and not below it by what the rows say. Rows cannot
-    tell a second fault from a wrong parent in the records.
+    tell a second fault from a wrong parent in the records: such a suspect is stated with the larger one in its place.
     """
     found = dict[int, int]()
     if len(blamed.chosen) < 2:
@@ -737,20 +755,20 @@ CAPS: Mapping[str, float] = MappingProxyType(
 46 of 49 were right [.83, .98] (seeds of the second generator used before)."""
 
 FOLLOWING = 0.5
-"""The most that is stated of a suspect that does not lead where topology or noise is not as assumed: it may be what the
-leading one leaves unexplained. And of one that has failed so in all of the history."""
+"""The most that is stated of a suspect that does not lead where paths are recorded wrongly or noise is not as assumed:
+it may be what the leading one leaves unexplained. And of one that has failed so in all of the history."""
 
 
 def probability(
-    surplus: float, unmet: Collection[str] = (), *, leading: bool = True, hosts: bool = True
+    surplus: float, unmet: Collection[str] = (), *, leftover: bool = False, hosts: bool = True
 ) -> float:
     """The probability that a suspect is at fault, given its evidence above the threshold and the assumptions that do
-    not hold; `hosts` says whether hosts were told.
+    not hold. `leftover`: it may be what the leading suspect leaves unexplained; `hosts` says whether hosts were told.
 
     The figure is for the whole entry, the suspect or one of those that the data cannot tell apart from it:
     nothing in the data says which of them it is.
     """
     most = min((CAPS[name] for name in unmet), default=1.0)
-    if not leading and not {"topology", "noise"}.isdisjoint(unmet):
+    if leftover:
         most = min(most, FOLLOWING)
     return min(probability_at(SCORES if hosts else ATTEMPTS, surplus), most)

@@ -29,6 +29,7 @@ from incidents.domain.incident.escalation import exhaust, forget, skip_escalatio
 from incidents.domain.incident.finding import (
     Finding,
     cause_after,
+    is_beside,
     names_cause,
     related_by,
     severity_of,
@@ -341,9 +342,10 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     refuse_resolved(state)
     finding = command.finding
     relation = command.relation
-    leads = relation is not None or names_cause(state, finding)
+    beside = relation is None and is_beside(state, finding)
+    leads = relation is not None or (names_cause(state, finding) and not beside)
     component, ambiguous_with = cause_after(state, finding, relation)
-    shows = worth_showing(state.shown.get(finding.analyzer), finding)
+    shows = not beside and worth_showing(state.shown.get(finding.analyzer), finding)
     reference = finding.reference()
     opinion = blaming(state.opinions.get(finding.analyzer), reference, leads, None)
     opinions = {**state.opinions, finding.analyzer: opinion}

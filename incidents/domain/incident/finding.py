@@ -242,6 +242,14 @@ def names_cause(incident: Incident, finding: Finding) -> bool:
     )
 
 
+def is_beside(incident: Incident, finding: Finding) -> bool:
+    """Whether the finding's run named the incident's component itself: its other suspects say less of it."""
+    own = incident.opinions.get(finding.analyzer)
+    if own is None or own.run != finding.run or own.stance != "blames":
+        return False
+    return own.component == incident.component != finding.component
+
+
 def _distance(incident: Incident, finding: Finding) -> int:
     """0: the same component; 1: one names the other's; 2: the groups merely meet; 3: it is of a merged incident."""
     if incident.component == finding.component:

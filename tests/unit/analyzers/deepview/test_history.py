@@ -224,7 +224,7 @@ def test_the_parent_of_few_paths_recorded_wrongly_does_not_accuse_what_lies_belo
 
 
 @pytest.mark.parametrize(("wrong_parent", "other"), [(True, {}), (False, {"compute_cluster/c1": 0.5})])
-def test_a_cluster_that_fails_at_the_rate_of_a_tier_is_no_suspect_apart_from_it(
+def test_a_cluster_that_fails_at_the_rate_of_a_tier_is_named_with_the_tier_in_its_place(
     wrong_parent: bool, other: Mapping[str, float]
 ) -> None:
     """All paths of c1 pass t2/d0, and no row says so; or c1 has a fault of its own."""
@@ -235,10 +235,11 @@ def test_a_cluster_that_fails_at_the_rate_of_a_tier_is_no_suspect_apart_from_it(
             region.recorded[at] = tuple(name for name in path if name != "t2/d0")
     hours = [region.hour(at, {}) for at in range(CALM)]
     verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": 0.1, **other})], 1)[0]
-    stated = {one["component"]: one["score"] for one in verdict["suspects"]}
-    assert stated.keys() == ({"t2/d0"} if wrong_parent else {"t2/d0", "compute_cluster/c1"})
-    assert stated["t2/d0"] >= 0.85
-    assert ("compute_cluster/c1" in verdict["suspects"][0]["ambiguous_with"]) == wrong_parent
+    suspects = {one["component"]: one for one in verdict["suspects"]}
+    assert list(suspects) == ["t2/d0", "compute_cluster/c1"]
+    assert suspects["t2/d0"]["score"] >= 0.85
+    assert suspects["t2/d0"]["ambiguous_with"] == []
+    assert suspects["compute_cluster/c1"]["ambiguous_with"] == (["t2/d0"] if wrong_parent else [])
     assert ("topology" in unmet(verdict)) == wrong_parent
 
 
@@ -259,9 +260,13 @@ def test_a_cluster_recorded_below_the_wrong_tier_is_no_second_total_or_uneven_fa
             region.recorded[at] = tuple(name for name in path if name != "t2/d0")
     hours = [region.hour(at, {}) for at in range(CALM)]
     verdict = verdicts([*hours, region.hour(CALM, {"t2/d0": rate}, rough=uneven)], 1)[0]
-    assert named(verdict) == {"t2/d0"}
-    assert verdict["suspects"][0]["ambiguous_with"] == ["compute_cluster/c1"]
-    assert verdict["suspects"][0]["score"] <= CAPS["topology"]
+    first, *others = verdict["suspects"]
+    assert (first["component"], first["ambiguous_with"]) == ("t2/d0", [])
+    assert [(one["component"], one["ambiguous_with"]) for one in others] == [
+        ("compute_cluster/c1", ["t2/d0"])
+    ]
+    assert not others[0]["sure"]
+    assert first["score"] <= CAPS["topology"]
     assert "topology" in unmet(verdict)
 
 

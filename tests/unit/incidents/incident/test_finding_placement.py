@@ -20,7 +20,7 @@ from incidents.domain.incident.finding import (
     verdict_of,
 )
 from incidents.domain.incident.state import Incident
-from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened
+from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, types
 
 S7, S8, T12, T13 = "storage_cluster/s7", "storage_cluster/s8", "tor/t12", "tor/t13"
 
@@ -179,6 +179,16 @@ def test_a_component_stays_while_the_finding_allows_it() -> None:
 def test_a_group_that_merely_meets_changes_nothing() -> None:
     incident = after(blamed(finding(S7, [T12])), c.JoinFinding(finding(T13, [T12], score=0.5)))
     assert (incident.component, incident.ambiguous_with, incident.confidence) == (S7, (T12,), 0.93)
+
+
+def test_a_further_suspect_of_the_run_that_named_the_component_takes_nothing_from_it() -> None:
+    named = after(blamed(finding(S7)))
+    further = finding(T12, [S7], score=0.5)
+    assert place(further, [named], []) == JoinOpen(named)
+    assert types(named, c.JoinFinding(further)) == ["incident.finding_joined"]
+    joined = after(c.JoinFinding(further), state=named)
+    assert (joined.component, joined.ambiguous_with, joined.confidence) == (S7, (), 0.93)
+    assert (joined.title, joined.verdict, joined.opinions) == (named.title, named.verdict, named.opinions)
 
 
 @pytest.mark.parametrize(
