@@ -232,10 +232,12 @@ def expect(expected: str) -> datetime:
     seal_id, _, digest = expected.partition(":")
     stream, _, version = seal_id.partition("@")
     versions = [int(version) if version.isdecimal() and len(version) < 10 else 0]
-    rows = source.of_streams(
-        ("hash", "recorded_at"), source.Query(streams=[stream], versions=versions), source.EVERYWHERE
-    )
-    if not rows:
+    query, last = source.Query(streams=[stream], versions=versions), source.EVERYWHERE[1]
+    # A seal that was noted of late lies in Postgres: files, all of them, are for one that is not there.
+    for numbers in ((source.hot_from(), last), source.EVERYWHERE):
+        if rows := source.of_streams(("hash", "recorded_at"), query, numbers):
+            break
+    else:
         raise LogIntegrityError(seal_id, "is missing, though it was noted earlier", is_missing=True)
     if bytes(rows[0][0]).hex() != digest:
         raise LogIntegrityError(seal_id, "has another hash than was noted earlier")

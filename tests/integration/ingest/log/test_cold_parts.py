@@ -28,7 +28,7 @@ from ingest.log import append, cold, heads, move, parts, read, seals, source, ty
 from ingest.log.append import NewStream
 from ingest.log.move import Moved, move_old
 from ingest.log.types import Context, Event, EventType, Head, NewEvent, Position
-from ingest.log.verify import LogIntegrityError, verify
+from ingest.log.verify import LogIntegrityError, expect, verify
 from ingest.telemetry.store.receipts import check_receipts
 from tests.integration.ingest.telemetry.test_readers import store
 from tests.places import ROOT
@@ -388,6 +388,16 @@ def test_the_newest_seal_is_found_without_a_look_into_older_parts(directory: Pat
     newest = seals.newest_seal()
     assert newest is not None
     assert newest.version == read.head("log").version
+    assert expect(f"{newest.id}:{newest.hash.hex()}") == newest.recorded_at
+
+
+@pytest.mark.usefixtures("three_parts")
+def test_a_seal_that_was_noted_long_ago_is_found_in_its_file() -> None:
+    (oldest, *_) = read.read_stream("log")
+    move_old(now())
+    move_old(later())
+    assert source.hot_from() > 0
+    assert expect(f"{oldest.id}:{oldest.hash.hex()}") == oldest.recorded_at
 
 
 def rewritten(path: Path, column: str, place: int, value: object) -> None:
