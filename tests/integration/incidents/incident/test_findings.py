@@ -20,7 +20,7 @@ from incidents.incident import rebuild as rebuilding
 from incidents.incident.models import ScheduleWindowRow
 from incidents.incident.rebuild import rebuild
 from ingest.commands import append
-from ingest.queries import Context, Head, NewEvent, read_all, read_stream
+from ingest.queries import Context, Head, NewEvent, ordered_id, read_all, read_stream
 from tests.following import follow_to_the_end
 
 ALICE = Context("user:alice")
@@ -96,6 +96,13 @@ def test_the_ticket_says_which_event_led_to_it() -> None:
     run_id = run(0, suspect(sure=True))
     opened = queries.incident_events("1")[0]
     assert (opened.actor, opened.cause, opened.trace) == ("system:incidents", f"run/{run_id}@2", run_id)
+
+
+def test_the_id_of_its_ticket_follows_from_the_finding_and_begins_with_its_time() -> None:
+    run_id = run(0, suspect(sure=True))
+    (finding,) = [event for event in read_stream(f"run/{run_id}") if event.type == "finding.reported"]
+    expected = ordered_id(finding.recorded_at, f"finding:{run_id}:{S7}")
+    assert queries.get("1").incident.id == str(expected)
 
 
 def test_a_weak_finding_opens_in_its_second_window() -> None:
