@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from incidents.domain.incident.evolve import EVENT_TYPES, fold
 from incidents.domain.incident.finding import finding_from
+from incidents.domain.incident.state import Incident, make
 from incidents.domain.incident.timeline import actor_name, sentence
 from ingest.log import types
 from tests.places import EVENTS
@@ -54,6 +56,18 @@ def test_the_opening_of_a_blamed_component_explains_itself() -> None:
 def test_a_hand_over_names_both_teams_and_the_reason() -> None:
     said = sentence(golden("incident.reassigned"))
     assert said == "alice handed the incident over from storage to network: the ToR drops packets"
+
+
+def test_an_opened_incident_is_what_its_constructor_makes_of_the_same_fields() -> None:
+    state = fold([golden("incident.opened")])
+    assert state is not None
+    assert state == Incident(**vars(state))
+    assert list(vars(state)) == [one.name for one in fields(Incident)]
+
+
+def test_a_state_made_with_a_field_that_it_has_not_is_an_error() -> None:
+    with pytest.raises(TypeError, match="Incident has no field colour"):
+        make(Incident, colour="red")  # type: ignore[call-arg]
 
 
 def test_an_event_before_the_opening_is_an_error() -> None:
