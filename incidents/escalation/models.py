@@ -102,8 +102,8 @@ def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
         change = whole(None, read_stream(stream_of(change.after.id)))
     version = 0
     for event, state in zip(change.events, change.states, strict=True):
-        known = follow(known, state, event)
-        version = event.version if event.type in CONCERNS else version
+        if event.type in CONCERNS:
+            known, version = follow(known, state, event), event.version
     assert known is not None, "an incident's first event opens it"
     return {
         "incident_id": change.after.id,

@@ -317,11 +317,13 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
         else {name: value for name, value in event.body.items() if name not in elsewhere},
         position=str(event.position),
     )
-    if last is not None and _is_of(last, event):
+    if last is None or event.type not in LOOKS_BACK:
+        return entry
+    if _is_of(last, event):
         return msgspec.structs.replace(
             last, last_version=event.version, last_at=event.occurred_at, position=entry.position
         )
-    if last is None or last.type != event.type or event.type not in COUNTED:
+    if last.type != event.type or event.type not in COUNTED:
         return entry
     if _source(last.type, last.actor, last.body) != _source(event.type, event.actor, event.body):
         return entry
@@ -401,11 +403,12 @@ def worth_a_screen(attached: Iterable[tuple[int, str | None]]) -> set[int]:
 # Project
 # ----------------------------------------------------------------------------------------------------------
 _SETTLES = frozenset({"incident.resolved", "incident.reopened", "incident.analyzer_missed_cause"})
-_OUTCOMES = {
+PLACES = {
     "incident.opened": "opened",
     "incident.finding_joined": "joined",
     "incident.finding_recorded": "recorded",
 }
+"""Outcome of a finding by the type of event that places it."""
 
 
 def project(before: Incident | None, events: Sequence[Event]) -> Incident:
@@ -541,7 +544,7 @@ def _findings(changes: Sequence[Change]) -> None:
 
 def placement_of(event: Event) -> dict[str, Any] | None:
     """The columns of the FindingPlacement that the event makes."""
-    outcome, finding = _OUTCOMES.get(event.type), event.body.get("finding")
+    outcome, finding = PLACES.get(event.type), event.body.get("finding")
     if outcome is None or finding is None:
         return None
     return {

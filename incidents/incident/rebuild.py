@@ -24,7 +24,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import connection, models, transaction
+from django.db import connection, connections, models, transaction
 
 from incidents.incident.models import (
     AnalyzerOutcomeRow,
@@ -57,6 +57,8 @@ TOGETHER = 1_000
 """Incidents in one transaction, at most."""
 MOST_EVENTS = 10_000
 """Events of a group, unless one incident has more. Two groups are in memory."""
+HOT = 50
+"""Incidents folded at once: their states, 2 kB an event, stay in the caches of the processor."""
 RESUMED_WITHIN = timedelta(days=1)
 """A rebuild that stands for longer starts over: read models may have changed since."""
 STANDS_AFTER = timedelta(minutes=10)
@@ -190,7 +192,7 @@ class _Built(_Group):
     """With the version of each incident, and their rows."""
 
     versions: Mapping[str, int]
-    rows: Mapping[type[models.Model], CopyText]
+    rows: Mapping[type[models.Model], Sequence[CopyText]]
 
 
 def rebuild_incidents(ids: Sequence[str]) -> list[str]:
@@ -225,9 +227,13 @@ def _built(groups: Iterator[_Group]) -> Iterator[_Built]:
 
 def _build(ids: Sequence[str], last: Position = Position.START) -> _Built:
     events = read_streams([stream_of(id_) for id_ in ids])
-    changes = [change(None, events[stream_of(id_)]) for id_ in ids]
-    rows = {model: copy_text(model, columns) for model, columns in rows_of(changes).items()}
-    return _Built(ids, last, {one.after.id: one.events[-1].version for one in changes}, rows)
+    rows: dict[type[models.Model], list[CopyText]] = {model: [] for model in _models()}
+    for start in range(0, len(ids), HOT):
+        changes = [change(None, events[stream_of(id_)]) for id_ in ids[start : start + HOT]]
+        for model, columns in rows_of(changes).items():
+            if columns:
+                rows[model].append(copy_text(model, columns))
+    return _Built(ids, last, {id_: events[stream_of(id_)][-1].version for id_ in ids}, rows)
 
 
 def _ahead(groups: Iterator[_Built]) -> Generator[_Built]:
@@ -239,7 +245,7 @@ def _ahead(groups: Iterator[_Built]) -> Generator[_Built]:
                 following = pool.submit(next, groups, None)
                 yield group
         finally:
-            pool.submit(connection.close)
+            pool.submit(connections.close_all)
 
 
 def _exchange_differing(group: _Built) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -21,6 +20,8 @@ from incidents.incident.models import (
 )
 from incidents.incident.projection import (
     ENTRY_FIELDS,
+    EVIDENCE,
+    PLACES,
     Change,
     Entry,
     columns_of,
@@ -45,13 +46,7 @@ def rows_of(changes: Sequence[Change]) -> Mapping[type[models.Model], Columns]:
         TimelineEntry: _timeline(changes),
     }
     for model, rows in _OF.items():
-        made[model] = _columns(
-            list(
-                chain.from_iterable(
-                    [{"incident_id": change.after.id, **row} for row in rows(change)] for change in changes
-                )
-            )
-        )
+        made[model] = _columns(rows(changes))
     for part in parts():
         made[part.model] = _columns(part.rows(changes))
     return made
@@ -72,21 +67,42 @@ def _timeline(changes: Sequence[Change]) -> Columns:
     return {"incident_id": ids, **dict(zip(ENTRY_FIELDS, values, strict=True))}
 
 
-def _evidence(change: Change) -> Sequence[Row]:
-    return [asdict(piece) for event in change.events for piece in evidence_in(event)]
+def _evidence(changes: Sequence[Change]) -> Sequence[Row]:
+    return [
+        {"incident_id": change.after.id, **asdict(piece)}
+        for change in changes
+        for event in change.events
+        if event.type == EVIDENCE
+        for piece in evidence_in(event)
+    ]
 
 
-def _placements(change: Change) -> Sequence[Row]:
-    return [row for event in change.events if (row := placement_of(event)) is not None]
+def _placements(changes: Sequence[Change]) -> Sequence[Row]:
+    return [
+        {"incident_id": change.after.id, **row}
+        for change in changes
+        for event in change.events
+        if event.type in PLACES and (row := placement_of(event)) is not None
+    ]
 
 
-def _members(change: Change) -> Sequence[Row]:
-    """In the order in which they joined."""
-    members: dict[str, dict[str, Any]] = {}
-    for event in change.events:
-        if (turn := _MEMBERS.get(event.type)) is not None:
-            turn(members, event)
-    return [{"alert": alert, **member} for alert, member in members.items()]
+def _members(changes: Sequence[Change]) -> Sequence[Row]:
+    """Of each incident in the order in which they joined."""
+    rows = list[Row]()
+    for change in changes:
+        if moving := [event for event in change.events if event.type in _MEMBERS]:
+            members: Members = {}
+            for event in moving:
+                _MEMBERS[event.type](members, event)
+            rows += [
+                {"incident_id": change.after.id, "alert": alert, **member}
+                for alert, member in members.items()
+            ]
+    return rows
+
+
+def _outcomes(changes: Sequence[Change]) -> Sequence[Row]:
+    return [{"incident_id": change.after.id, **row} for change in changes for row in outcomes_of(change)]
 
 
 Members = dict[str, dict[str, Any]]
@@ -132,9 +148,9 @@ _MEMBERS: Mapping[str, Callable[[Members, Event], None]] = {
     "incident.alerts_resolved": lambda members, event: _become(True, members, event),
 }
 
-_OF: Mapping[type[models.Model], Callable[[Change], Sequence[Row]]] = {
+_OF: Mapping[type[models.Model], Callable[[Sequence[Change]], Sequence[Row]]] = {
     EvidenceItem: _evidence,
     FindingPlacement: _placements,
     MemberAlert: _members,
-    AnalyzerOutcomeRow: outcomes_of,
+    AnalyzerOutcomeRow: _outcomes,
 }

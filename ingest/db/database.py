@@ -292,13 +292,13 @@ class CopyText(msgspec.Struct, frozen=True):
     text: str
 
 
-def copy(table: str, rows: CopyText) -> None:
-    """With COPY into `table`, which has these columns, in the order given."""
-    if rows.text:
-        content = rows.text.encode()
+def copy(table: str, rows: Sequence[CopyText]) -> None:
+    """With COPY into `table`, in the order given; all have the same columns."""
+    if rows:
+        content = "\n".join(one.text for one in rows).encode()
         with connection.cursor() as cursor:
             # In one piece: for each read another thread may have to give way first.
-            sql = f'COPY "{table}" ({_named(rows.columns)}) FROM STDIN'
+            sql = f'COPY "{table}" ({_named(rows[0].columns)}) FROM STDIN'
             cursor.copy_expert(sql, io.BytesIO(content), len(content))
 
 

@@ -21,6 +21,7 @@ from incidents.domain.incident.state import (
     Bodies,
     Fact,
     Incident,
+    make,
     override,
     raise_severity,
     refuse_resolved,
@@ -100,7 +101,14 @@ def follow(known: Escalation | None, after: Incident, event: Fact) -> Escalation
     """The escalation after `event`; `after` is the incident after it. None before the incident was opened."""
     if event.type == "incident.opened":
         team, policy = event.body["routing"]["team"], event.body["policy"]
-        return Escalation("starting", "opened", event.occurred_at, team, policy)
+        return make(
+            Escalation,
+            phase="starting",
+            why="opened",
+            due_at=event.occurred_at,
+            routed_team=team,
+            routed_policy=policy,
+        )
     if known is None:
         return None
     if event.type in _TURNS:

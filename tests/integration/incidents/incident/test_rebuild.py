@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,10 +30,10 @@ from incidents.domain.routing.rules import Routing
 from incidents.incident import rebuild as rebuilding
 from incidents.incident.management.commands.rebuild_projections import line
 from incidents.incident.models import EvidenceItem, IncidentRow, MemberAlert, RebuildProgress, TimelineEntry
-from incidents.incident.projection import state_of, timeline_of
+from incidents.incident.projection import Change, change, state_of, timeline_of
 from incidents.incident.rebuild import Progress, checksums, rebuild, rebuild_incidents
 from incidents.incident.repository import next_number, record, record_opening
-from ingest.queries import Context, read_stream
+from ingest.queries import Context, Event, read_stream
 from tests.unit.incidents.incident.cases import NOON, finding, word
 
 ALICE = Context("user:alice")
@@ -248,6 +250,75 @@ def _killed_at(statement: int) -> bool:
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
     return status != 0
+
+
+@pytest.mark.usefixtures("log_database")
+def test_an_incident_that_cannot_be_built_ahead_ends_the_rebuild_after_those_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rebuilding, "TOGETHER", 1)
+    ids = _several(4)
+    before = _dumped()
+    IncidentRow.objects.filter(pk__in=ids).delete()
+
+    def fail(state: Any, events: Sequence[Event]) -> Change:
+        if events[0].stream == f"incident/{ids[2]}":
+            raise ZeroDivisionError
+        return change(state, events)
+
+    monkeypatch.setattr(rebuilding, "change", fail)
+    with pytest.raises(ZeroDivisionError):
+        rebuild()
+    assert RebuildProgress.objects.get().incidents == 2
+    monkeypatch.setattr(rebuilding, "change", change)
+    assert rebuild().differed == tuple(ids)
+    assert _dumped() == before
+    assert _other_sessions() == 0, "the thread that builds ahead has closed its connection"
+
+
+def _dumped() -> dict[str, str]:
+    """The tables as Postgres writes them, but for surrogate keys."""
+    tables = {}
+    for model in rebuilding._models():
+        named, out = ", ".join(f'"{name}"' for name in rebuilding._columns(model)), StringIO()
+        with connection.cursor() as cursor:
+            cursor.copy_expert(
+                f'COPY (SELECT {named} FROM "{model._meta.db_table}" ORDER BY 1, 2, 3) TO STDOUT', out
+            )
+        tables[model._meta.db_table] = out.getvalue()
+    return tables
+
+
+def _other_sessions() -> int:
+    """Number of sessions of this database but this one, as soon as those that are closed have ended."""
+    for _ in range(100):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            )
+            found = int(cursor.fetchone()[0])
+        if not found:
+            break
+        time.sleep(0.05)
+    return found
+
+
+@pytest.mark.usefixtures("log_database")
+def test_a_large_incident_is_a_group_of_its_own_and_a_small_slice_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rebuilding, "MOST_EVENTS", 5)
+    monkeypatch.setattr(rebuilding, "HOT", 1)
+    ids = _several(5)
+    for number in range(7):
+        commands.comment(ids[1], f"again {number}", ALICE)
+    commands.attach_evidence(ids[3], ({"kind": "text", "title": "t", "text": "e"},), ALICE)
+    before = _dumped()
+    assert rebuild().differed == ()
+    IncidentRow.objects.all().delete()
+    assert rebuild().differed == tuple(ids)
+    assert _dumped() == before
 
 
 @pytest.mark.usefixtures("log_database")
