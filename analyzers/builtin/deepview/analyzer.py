@@ -128,7 +128,7 @@ HISTORY = 12
 
 ANALYZER = Analyzer(
     name="deepview",
-    version="2.5.0",
+    version="2.5.1",
     title="Blames the component that failing paths share and healthy paths avoid",
     inputs=INPUTS,
     params=PARAMS,

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.deepview.baseline import PRIOR, SPOKEN, Noise, evidence, speaking
+from analyzers.builtin.deepview.baseline import SPOKEN, Noise, evidence, speaking
 from analyzers.builtin.deepview.observed import (
     Observed,
     attempts_of,
@@ -58,6 +58,8 @@ _WITHIN = (
     0.75  # of a component's paths that hold a blamed one, from which on the others rather hold it as well
 )
 _EXCHANGE = 0.5  # nats that a swap must gain, so that ties do not wander
+_HEARD = 3.0  # times what a blamed component's hosts typically lost that one of them counts there at most
+_BENEATH = 0.06  # log standard deviation of rates beneath a blamed component, at most (tuning seeds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +122,7 @@ class Judges:
         """Witnesses, given that some components are blamed.
 
         A host counts once for what is not explained. For what lies beneath a blamed component, where units
-        fail one by one, it counts up to twice what the component's hosts typically lost: a ToR that is worse
+        fail one by one, it counts up to three times what the component's hosts typically lost: a ToR that is worse
         than its failing cluster can still be heard, and a host that died there is no ToR.
         """
         testimony = self.seen.testimony
@@ -135,7 +137,7 @@ class Judges:
             typical[beneath] = np.maximum(typical[beneath], testimony.typical(beneath))
         most = np.ones(2 * testimony.hosts)
         group = 2 * testimony.host + explained[testimony.row]
-        np.maximum.at(most, group, 2 * typical[testimony.row])
+        np.maximum.at(most, group, _HEARD * typical[testimony.row])
         return self.witnesses.counting(testimony.capped(self.seen.rows, group, most), self.witnesses.base)
 
     def fit(self, chosen: list[int]) -> Blamed:
@@ -194,7 +196,9 @@ class Judges:
         over = (
             over_paths(seen.paths, usual**2) / np.maximum(fitted, _TINY) ** 2
         )  # 1 / paths, if all are alike
-        within = np.sqrt(np.minimum(noise.noise, PRIOR) ** 2 + self._unevenness(hearing, usual) ** 2 * over)
+        within = np.sqrt(
+            np.minimum(noise.noise, _BENEATH) ** 2 + self._unevenness(hearing, usual) ** 2 * over
+        )
         return np.asarray(result + evidence(lost, fitted, noise.spread, within))
 
     def _nested(self, chosen: list[int]) -> Bools:
