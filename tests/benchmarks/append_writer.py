@@ -33,7 +33,9 @@ Poll = Callable[[], list[tuple[str, int]]]
 
 def connect(host: str) -> None:
     database = {"ENGINE": "django.db.backends.postgresql", "NAME": "dossier", "USER": "dossier", "HOST": host}
-    settings.configure(INSTALLED_APPS=["ingest.log"], DATABASES={"default": database}, USE_TZ=True)
+    settings.configure(
+        INSTALLED_APPS=["ingest.log"], DATABASES={"default": database}, USE_TZ=True, LOG_PART=10_000_000
+    )
     django.setup()
     from ingest.log.types import EventType, register
 
