@@ -28,7 +28,7 @@ from analyzers.builtin.stats.probability import wilson
 from analyzers.contract import Paths, check_params
 from analyzers.simulators.bounces import Bounced, again, bounce, sums_of
 from tests.benchmarks.glance import told
-from tests.benchmarks.scoring import kept_word, monotone, spread
+from tests.benchmarks.scoring import brier_row, monotone, spread
 from tests.benchmarks.script import script
 
 Row = dict[str, Any]
@@ -245,14 +245,7 @@ def mixed(trials: int, first: int) -> list[tuple[float, bool]]:
 def score_rows(trials: int, first: int) -> Iterator[Row]:
     """Whether the score keeps its word."""
     pairs = [(probability(surplus), right) for surplus, right in mixed(trials, first)]
-    brier, usual, parts = kept_word(pairs)
-    yield {
-        "name": "Brier score of the score against always saying the usual share",
-        "value": round(brier / usual, 4),
-        "unit": "",
-        "bar": "< 1",
-        "note": f"{brier:.4f} against {usual:.4f}; {parts}",
-    }
+    yield brier_row("Brier score of the score against always saying the usual share", pairs)
 
 
 def speed() -> Iterator[Row]:

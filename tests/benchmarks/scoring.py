@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from analyzers.builtin.stats.probability import wilson
 
@@ -67,6 +67,20 @@ def kept_word(pairs: Sequence[tuple[float, bool]]) -> tuple[float, float, str]:
         least, most = wilson(hits, len(part))
         parts.append(f"says {mean:.3f}, true {hits / len(part):.3f} [{least:.3f}, {most:.3f}] of {len(part)}")
     return brier, true * (1 - true), "; ".join(parts)
+
+
+def brier_row(name: str, pairs: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    """Brier score of what was said over that of always saying the usual share: below 1 if what was said is worth
+    anything. Has no bar where all of them were so, or none: then the usual share is never wrong.
+    """
+    brier, usual, parts = kept_word(pairs)
+    return {
+        "name": name,
+        "value": round(brier / usual, 4) if usual else round(brier, 4),
+        "unit": "" if usual else "itself",
+        "bar": "< 1" if usual else None,
+        "note": f"{brier:.4f} against {usual:.4f}; {parts}",
+    }
 
 
 def by_bins(stated: Sequence[tuple[float, bool]]) -> list[float]:

@@ -32,7 +32,7 @@ from analyzers.simulators.voting import (
 )
 from tests.benchmarks.glance import counts, other, told
 from tests.benchmarks.growth import peak_memory
-from tests.benchmarks.scoring import Tally, kept_word, monotone, note_of, spread
+from tests.benchmarks.scoring import Tally, brier_row, monotone, note_of, spread
 from tests.benchmarks.voting_trials import Job, made, run_trial, run_until_named
 
 Row = dict[str, Any]
@@ -233,10 +233,8 @@ def doubtful(trials: int, first: int, margin: float = LOWERED) -> list[tuple[flo
 def scores(first: int, share: float) -> Iterator[Row]:
     for margin, where in ((LOWERED, "at a lower bar"), (USUAL_MARGIN, "at the usual bar")):
         pairs = doubtful(max(8, round(share * 400)), first, margin)
-        brier, usual, parts = kept_word([(probability(surplus), right) for surplus, right in pairs])
-        note = f"{brier:.4f} against {usual:.4f}; {parts}"
-        what = f"Brier score against always saying the usual share, {where}"
-        yield row(what, round(brier / max(usual, 1e-9), 4), "< 1", note)
+        stated = [(probability(surplus), right) for surplus, right in pairs]
+        yield brier_row(f"Brier score against always saying the usual share, {where}", stated)
 
 
 def main(share: float = 0.3, first: int = FIRST_REPORTING_SEED) -> list[Row]:
