@@ -58,7 +58,7 @@ _WITHIN = (
     0.75  # of a component's paths that hold a blamed one, from which on the others rather hold it as well
 )
 _EXCHANGE = 0.5  # nats that a swap must gain, so that ties do not wander
-_HEARD = 3.0  # times what a blamed component's hosts typically lost that one of them counts there at most
+_PER_HOST = 3.0  # times what a blamed component's hosts typically lost that one of them counts there at most
 _BENEATH = 0.06  # log standard deviation of rates beneath a blamed component, at most (tuning seeds)
 
 
@@ -137,7 +137,7 @@ class Judges:
             typical[beneath] = np.maximum(typical[beneath], testimony.typical(beneath))
         most = np.ones(2 * testimony.hosts)
         group = 2 * testimony.host + explained[testimony.row]
-        np.maximum.at(most, group, _HEARD * typical[testimony.row])
+        np.maximum.at(most, group, _PER_HOST * typical[testimony.row])
         return self.witnesses.counting(testimony.capped(self.seen.rows, group, most), self.witnesses.base)
 
     def fit(self, chosen: list[int]) -> Blamed:
