@@ -32,8 +32,9 @@ STRANGERS = 256
 """Unfinished bodies of unknown senders at a time in one process."""
 WAITING = 200
 """Requests that may wait for a thread at a time, intake not counted."""
-READ_PATIENCE = 1.0
-"""Seconds that a read waits for its turn: consoles that show the same change ask for it at the same moment."""
+READ_PATIENCE = 10.0
+"""Seconds that a read waits for its turn: consoles that show the same change ask for it at the same moment, and a page
+that is some seconds late is better than none. What waits takes no thread, and WAITING bounds how many do."""
 GRACE = 0.5
 """Seconds before the sender of an unfinished body is asked for its key or session."""
 LIVENESS = "/healthz"
