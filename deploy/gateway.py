@@ -34,7 +34,8 @@ WAITING = 200
 """Requests that may wait for a thread at a time, intake not counted."""
 READ_PATIENCE = 10.0
 """Seconds that a read waits for its turn: consoles that show the same change ask for it at the same moment, and a page
-that is some seconds late is better than none. What waits takes no thread, and WAITING bounds how many do."""
+that is some seconds late is better than none. What waits takes no thread; reads take half of WAITING at most, so that
+they do not have an acknowledgement refused."""
 GRACE = 0.5
 """Seconds before the sender of an unfinished body is asked for its key or session."""
 LIVENESS = "/healthz"
@@ -170,7 +171,7 @@ class Gateway:
         """Around a request of a person or of the API. Raises GatewayRefusedError where it would wait too long."""
         is_file = environ["PATH_INFO"].startswith(FILES)
         is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD") and not is_file
-        if self._waiting >= WAITING:
+        if self._waiting >= (WAITING // 2 if is_read else WAITING):
             self.refused()
             raise GatewayRefusedError(503, BUSY, 1)
         async with AsyncExitStack() as held:

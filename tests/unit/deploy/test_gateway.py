@@ -122,6 +122,25 @@ def test_a_read_that_waits_too_long_is_refused_and_intake_and_probes_are_answere
     trial(story)
 
 
+def test_reads_that_wait_leave_room_for_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deploy.gateway.WAITING", 4)
+    monkeypatch.setattr("deploy.gateway.READ_PATIENCE", 10 * PATIENCE)
+
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        slow = [
+            asyncio.ensure_future(ask(front, "/slow", authorization="bob")) for _ in range(LIMITS.others + 2)
+        ]
+        await inside(application, LIMITS.others)
+        assert (await ask(front, "/incidents", authorization="bob"))[0] == 503
+        write = asyncio.ensure_future(ask(front, "/acknowledge", method="POST", authorization="bob"))
+        application.go.set()
+        assert (await write)[0] == 200
+        assert [(await one)[0] for one in slow] == [200] * len(slow)
+
+    trial(story)
+
+
 def test_reads_at_the_same_moment_wait_for_each_other() -> None:
     async def story(application: Application) -> None:
         front = gateway(application)
