@@ -311,7 +311,7 @@ def _charges(
     leading = max(
         (blamed.evidence[at] for at, one in enumerate(blamed.chosen) if one not in below), default=0.0
     )
-    charges = dict[int, Charge]()
+    charges, scores = list[Charge](), dict[int, float]()
     for at, component in sorted(enumerate(blamed.chosen), key=lambda one: one[1] in below):
         evidence = float(blamed.evidence[at])
         ambiguous = _ambiguous(judges, blamed, at, rules, first)
@@ -328,15 +328,16 @@ def _charges(
             leftover=doubtful and evidence < leading,
             hosts=seen.testimony is not None,
         )
+        scores[component] = min(score, scores[below[component]]) if component in below else score
         margin = float(params["sure_margin"]) * (1 if baseline.windows >= ENOUGH_HISTORY else _COLD)
-        charges[component] = Charge(
+        charge = Charge(
             component,
             seen.names[component],
             evidence,
             needed,
             p_values[at],
             adjusted[at],
-            min(score, charges[below[component]].score or 1.0) if component in below else score,
+            scores[component],
             surplus >= margin and component not in below,
             _estimate(judges, blamed, at),
             ambiguous,
@@ -345,7 +346,8 @@ def _charges(
             _hosts(judges, component),
             baseline.units * float(seen.carried[component]),
         )
-    return _best_first(charges.values())
+        charges.append(charge)
+    return _best_first(charges)
 
 
 def _best_first(charges: Iterable[Charge]) -> tuple[Charge, ...]:

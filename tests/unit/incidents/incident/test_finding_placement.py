@@ -189,6 +189,7 @@ def test_a_further_suspect_of_the_run_that_named_the_component_takes_nothing_fro
     joined = after(c.JoinFinding(further), state=named)
     assert (joined.component, joined.ambiguous_with, joined.confidence) == (S7, (), 0.93)
     assert (joined.title, joined.verdict, joined.opinions) == (named.title, named.verdict, named.opinions)
+    assert isinstance(place(finding(T12, run="run-2", sure=True), [joined], []), OpenNew)
 
 
 @pytest.mark.parametrize(
