@@ -26,7 +26,7 @@ from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, stop
 from tests.browser.chromium import FLAGS, chromium
-from tests.databases.clones import transaction
+from tests.databases.clones import lead_to, transaction
 from tests.databases.snapshot import Snapshot
 from tests.places import ROOT
 
@@ -103,7 +103,7 @@ def database(shared_database: str, django_db_blocker: DjangoDbBlocker) -> Iterat
     template = connection.settings_dict["NAME"]
     with django_db_blocker.unblock():
         connections.close_all()
-        connection.settings_dict["NAME"] = shared_database
+        lead_to(shared_database)
         os.environ[ALLOWED] = "true"
         try:
             yield shared_database
@@ -131,6 +131,7 @@ def left_as_found(
     # Sequences go on: no number is given twice, so that caches of the servers stay right.
     with transaction(str(postgres.run), shared_database) as cursor:
         signed_in_only.restore_rows(cursor)
+    lead_to(shared_database)
 
 
 @pytest.fixture(scope="session")

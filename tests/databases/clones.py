@@ -35,9 +35,16 @@ def transaction(host: str, database: str, session: Session | None = None) -> Ite
         yield cursor
 
 
+def lead_to(database: str) -> None:
+    """Let Django know the database by a name that it never had: caches of this process are kept by name."""
+    alias = f"t_{uuid.uuid4().hex[:12]}"
+    DATABASES[alias] = database
+    connection.settings_dict["NAME"] = alias
+
+
 class Databases:
     """A clone is a thousand files, and its first session reads the catalogs anew. Both serve many tests, each of which
-    knows the database by a name of its own, because caches of the process are kept by name.
+    knows the database by a name of its own.
     """
 
     def __init__(self, administrator: Cursor, host: str, template: str) -> None:
@@ -51,9 +58,7 @@ class Databases:
         connections.close_all()
         database, uses = self._free.popitem() if self._free else (self._cloned(), 0)
         name = connection.settings_dict["NAME"]
-        alias = f"t_{uuid.uuid4().hex[:12]}"
-        DATABASES[alias] = database
-        connection.settings_dict["NAME"] = alias
+        lead_to(database)
         connection.connect()
         try:
             yield database
