@@ -208,6 +208,18 @@ def test_an_event_without_a_part_makes_one() -> None:
     assert read.read_stream("talk/1") == [event]
 
 
+def test_one_part_takes_the_numbers_that_a_jump_left_out(settings: Settings) -> None:
+    settings.LOG_PART = 10
+    draw(5 * END + 5)
+    (event,) = append.retrying(lambda: say("talk/1", "a"))
+    assert [(part.first, part.until) for part in source.parts()][3:] == [
+        (3 * END, 5 * END),
+        *((first, first + 10) for first in range(5 * END, 5 * END + 30, 10)),
+    ]
+    assert read.read_stream("talk/1") == [event]
+    assert parts.maintain() == 0
+
+
 def test_a_full_part_is_closed_with_its_last_position(across: list[Event]) -> None:
     parts.maintain()
     assert [part.last for part in source.parts()] == [across[1].position, None, None, None]
