@@ -24,6 +24,7 @@ from ingest.queries import (
     alert_delivery,
     changes_of_receipt,
     read_stream,
+    read_versions,
     telemetry_receipt,
 )
 
@@ -121,7 +122,7 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
             joined, [id_ for id_ in ids if id_ in incidents and incidents[id_].id == joined]
         )
     changed = [one for one in delivery.fates if one.outcome not in ("repeated", "ignored")]
-    events = [read_stream(f"alert/{one.alert}", after_version=one.version - 1)[0] for one in changed]
+    events = [read_versions(f"alert/{one.alert}", [one.version])[0] for one in changed]
     first = next((incidents[id_] for id_ in ids if id_ in incidents), None)
     return {
         "kind": "alerts",

@@ -191,21 +191,30 @@ def of_streams(columns: Sequence[str], query: Query, numbers: tuple[int, int] | 
     first, last = bounds
     while True:
         known = _parts()
-        found = list[Row]()
-        if first < known.hot:
-            found = _streams_in_files(known, columns, query, (first, last))
+        hot = list[Row]()
         if last >= known.hot:
             where, values = _conditions(query)
             where += f" AND seq BETWEEN {max(first, known.hot)} AND {last}"
             sql = f"SELECT {_named(columns)} FROM log_event WHERE {where} ORDER BY stream, version"
             hot = _executed(sql, values)
-            # Each stream goes on in Postgres where it ends in the files.
-            found += hot
-            if hot and len(found) > len(hot) and len(query.streams or ()) > 1:
-                place = columns.index("stream")
-                found.sort(key=lambda row: row[place])
+        found = list[Row]()
+        if first < known.hot and not _begins(hot, columns, query):
+            found = _streams_in_files(known, columns, query, (first, last))
+        # Each stream goes on in Postgres where it ends in the files.
+        found += hot
+        if hot and len(found) > len(hot) and len(query.streams or ()) > 1:
+            place = columns.index("stream")
+            found.sort(key=lambda row: row[place])
         if _is_true(known):
             return found
+
+
+def _begins(found: Sequence[Row], columns: Sequence[str], query: Query) -> bool:
+    """Whether events of one stream begin with the lowest version that is wanted: no older part has more of them."""
+    if "version" not in columns or len(query.streams or ()) != 1:
+        return False
+    place, lowest = columns.index("version"), min(query.versions or (), default=query.after_version + 1)
+    return any(row[place] == lowest for row in found)
 
 
 EVERYWHERE = (0, 2**63 - 1)
@@ -229,12 +238,12 @@ def _streams_in_files(
 
     wanted = tuple(dict.fromkeys((*columns, *LINK)))
     streams, upto = query.streams or (), query.upto
-    found = [
-        row
-        for part in known.cold
-        if part.file is not None and part.first <= numbers[1] and part.until > numbers[0]
-        for row in cold.of_streams(part.file, wanted, streams, query.versions, query.after_version)
-    ]
+    found = list[Row]()
+    for part in reversed(known.cold):
+        if part.file is not None and part.first <= numbers[1] and part.until > numbers[0]:
+            found += cold.of_streams(part.file, wanted, streams, query.versions, query.after_version)
+            if _begins(found, wanted, query):
+                break
     places = [wanted.index(name) for name in ("stream", "version", "epoch", "txid", "seq")]
     found.sort(key=lambda row: (row[places[0]], row[places[1]]))
     if upto is not None or query.after is not None:
@@ -323,8 +332,9 @@ def _order_in_files(known: _Parts, columns: Sequence[str], query: Query, limit: 
         if query.after is not None and part.last is not None and part.last <= query.after:
             continue
         span = cold.Span(query.after, query.upto, query.low, query.high)
-        found += cold.in_order(part.file, columns, span, limit, query.types)
-    return sorted(found, key=_position)[:limit]
+        rows = cold.in_order(part.file, columns, span, limit, query.types)
+        found = sorted([*found, *rows], key=_position)[:limit] if found and rows else found or rows
+    return found
 
 
 def _conditions(query: Query) -> tuple[str, list[Any]]:

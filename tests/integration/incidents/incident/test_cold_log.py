@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,15 @@ from pytest_django import Settings
 
 from analyzers.queries import runs
 from incidents import commands
+from incidents.alerts.receipts import outcomes_of
 from incidents.incident import rebuild as rebuilding
 from incidents.incident.models import IncidentRow, TimelineEntry
 from incidents.incident.rebuild import checksums, rebuild
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.api import keys
 from ingest.db.storage import ColdStorageError
+from ingest.integrations.normalized import Parsed
 from ingest.log import cold, parts, seals, source
 from ingest.log.move import move_old
 from ingest.log.read import read_all
@@ -183,6 +187,27 @@ def test_a_rebuild_does_not_take_a_lost_file_for_incidents_without_events(tmp_pa
     for path in (tmp_path / "cold").rglob("*.away"):
         path.rename(path.with_suffix(".parquet"))
     assert rebuild().differed == ()
+
+
+@pytest.mark.usefixtures("log")
+def test_a_receipt_of_an_old_alert_does_not_look_into_parts_before_its_delivery(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed = Parsed((alert("disk1"), alert("fan1", "resolved", group="Hot")))
+    receipt = receive(parsed, Delivery("prometheus", "test", "text/plain", b"")).receipt
+    before = outcomes_of(receipt)
+    moved()
+    reading, looked = cold.of_streams, list[str]()
+
+    def noted(file: str, columns: Sequence[str], streams: Sequence[str], *rest: Any) -> list[cold.Row]:
+        looked.extend(streams)
+        return reading(file, columns, streams, *rest)
+
+    monkeypatch.setattr(cold, "of_streams", noted)
+    assert before is not None
+    assert [event["id"].partition("@")[2] for event in before[1]["events"]] == ["3", "2"]
+    assert outcomes_of(receipt) == before
+    assert [stream for stream in looked if stream.startswith("alert/")] == []
 
 
 @pytest.mark.usefixtures("verdict", "log")

@@ -392,6 +392,22 @@ def test_the_newest_seal_is_found_without_a_look_into_older_parts(directory: Pat
 
 
 @pytest.mark.usefixtures("three_parts")
+def test_late_versions_of_a_stream_are_read_without_a_look_into_older_parts(directory: Path) -> None:
+    before = read.read_stream("talk/1")
+    move_old(now())
+    move_old(later())
+    for path in on_disk(directory)[:2]:
+        path.unlink()
+    cold._file_in.cache_clear()
+    cold._group.cache_clear()
+    # In the second part, and in Postgres.
+    assert read.read_versions("talk/1", [4, 6]) == [before[3], before[5]]
+    assert read.read_stream("talk/1", after_version=3) == before[3:]
+    with pytest.raises(ColdStorageError, match="cannot be read"):
+        read.read_versions("talk/1", [3])
+
+
+@pytest.mark.usefixtures("three_parts")
 def test_a_seal_that_was_noted_long_ago_is_found_in_its_file() -> None:
     (oldest, *_) = read.read_stream("log")
     move_old(now())
