@@ -26,9 +26,15 @@ from numpy.typing import NDArray
 from ingest.db.storage import DUCKDB, ColdStorageError, duckdb_source, storage
 from ingest.log.types import Position
 
-GROUP = 8_192
-"""Events of a row group: about 8 MB, 1 MB in the file."""
-STREAMS_GROUP = 65_536
+GROUP = 2_048
+"""Events of a row group: about 2 MB, 300 kB in the file. A page of 500 events decodes one or two of them; the footer of
+a part of ten million events has 5 MB. Files of earlier versions have 8,192."""
+STREAMS_GROUP = 8_192
+TOGETHER = 4
+"""Row groups of one read where all of a file is wanted: each read may be a request of a storage elsewhere."""
+BOUNDED = frozenset({"epoch", "txid", "seq", "stream"})
+"""Columns whose bounds in each row group are in the footer: places of events and, sorted by these, streams. Bounds of
+bodies would be most of it."""
 _TIME = pa.timestamp("us", tz="UTC")
 EVENTS = pa.schema(
     [
@@ -74,6 +80,36 @@ def streams_of(file: str) -> str:
 
 # Files and their row groups, which never change
 # ----------------------------------------------------------------------------------------------------------
+class _Bounds(Sequence[tuple[Any, ...]]):
+    """Lowest or highest values of some columns in each row group, out of the footer when they are looked at: a part of
+    ten million events has 5,000 row groups, of which a search looks at a dozen.
+
+    Raises ColdStorageError where the footer does not have them.
+    """
+
+    def __init__(self, name: str, metadata: pq.FileMetaData, columns: Sequence[str], end: str) -> None:
+        names = metadata.schema.to_arrow_schema().names
+        self._name, self._metadata, self._end = name, metadata, end
+        self._places = [names.index(one) for one in columns]
+        self._known = dict[int, tuple[Any, ...]]()
+
+    def __len__(self) -> int:
+        return int(self._metadata.num_row_groups)
+
+    def __getitem__(self, group: Any) -> Any:
+        if (found := self._known.get(group)) is None:
+            if group >= len(self):
+                raise IndexError(group)
+            columns = self._metadata.row_group(group)
+            bounds = [columns.column(place).statistics for place in self._places]
+            if any(one is None or not one.has_min_max for one in bounds):
+                raise ColdStorageError(
+                    f"file {self._name} of the log has no statistics: it was written by something else"
+                )
+            found = self._known[group] = tuple(getattr(one, self._end) for one in bounds)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
     name: str
@@ -82,7 +118,7 @@ class _File:
     """First row of each row group."""
     lows: Sequence[Any]
     highs: Sequence[Any]
-    """Bounds of each row group: streams, or (epoch, txid)."""
+    """Bounds of each row group: streams, or epoch, txid and seq, each for itself."""
 
 
 def footer(name: str) -> pq.FileMetaData:
@@ -107,31 +143,26 @@ def _file(name: str) -> _File:
 @lru_cache(maxsize=64)
 def _file_in(_where: str, name: str) -> _File:
     metadata = footer(name)
-    groups = range(metadata.num_row_groups)
-    counts = [metadata.row_group(group).num_rows for group in groups]
-    schema = metadata.schema.to_arrow_schema()
-    by = ("stream",) if "row" in schema.names else ("epoch", "txid")
-    places = [schema.names.index(one) for one in by]
-    bounds = [[metadata.row_group(group).column(place).statistics for place in places] for group in groups]
-    if any(one is None or not one.has_min_max for each in bounds for one in each):
-        raise ColdStorageError(f"file {name} of the log has no statistics: it was written by something else")
+    counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    is_of_streams = "row" in metadata.schema.to_arrow_schema().names
+    by = ("stream",) if is_of_streams else ("epoch", "txid", "seq")
     return _File(
         name,
         metadata,
         np.cumsum([0, *counts])[:-1],
-        [tuple(one.min for one in each) for each in bounds],
-        [tuple(one.max for one in each) for each in bounds],
+        _Bounds(name, metadata, by, "min"),
+        _Bounds(name, metadata, by, "max"),
     )
 
 
-@lru_cache(maxsize=6)
+@lru_cache(maxsize=16)
 def _group(where: str, name: str, group: int, columns: tuple[str, ...]) -> pa.Table:
     file = _file_in(where, name)
     system, root = storage()
     with _reading(name), system.open_input_file(f"{root}/{name}") as opened:
         reader = pq.ParquetFile(opened, metadata=file.metadata, pre_buffer=True)
-        # One chunk, so that a row is found at once.
-        return reader.read_row_group(group, columns=list(columns)).combine_chunks()
+        # One chunk, so that a row is found at once. A row group is too small for several threads.
+        return reader.read_row_group(group, columns=list(columns), use_threads=False).combine_chunks()
 
 
 def _read(file: _File, group: int, columns: Sequence[str]) -> pa.Table:
@@ -145,7 +176,9 @@ def _rows(table: pa.Table, columns: Sequence[str]) -> list[Row]:
 
 def _values(column: pa.ChunkedArray, name: str) -> list[Any]:
     if pa.types.is_timestamp(column.type):
-        return [_1970 + timedelta(microseconds=at) for at in column.cast(pa.int64()).to_pylist()]
+        numbers = column.cast(pa.int64()).to_pylist()
+        times = {at: _1970 + timedelta(microseconds=at) for at in set(numbers)}  # a transaction has one
+        return [times[at] for at in numbers]
     values: list[Any] = column.to_pylist()
     return list(map(str, values)) if name == "txid" else values
 
@@ -213,22 +246,33 @@ def in_order(
 ) -> list[Row]:
     """Up to `limit` events of a part, the first in the total order."""
     events, found = _file(events_of(file)), list[Row]()
+    # Where events of some types are wanted, few row groups may have any: their places are read first.
+    every = tuple(dict.fromkeys((*columns, *_PLACE)))
     for group in _groups(events, span):
-        places = _wanted(events, group, span, types)
+        table = _read(events, group, every if types is None else _PLACE)
+        places = _wanted(table, span, types)
         if limit is not None:
             places = places[: limit - len(found)]
         if len(places):
-            found += _rows(_read(events, group, columns).take(pa.array(places)), columns)
+            table = table if types is None else _read(events, group, columns)
+            found += _rows(_taken(table, places), columns)
         if len(found) == limit:
             break
     return found
+
+
+def _taken(table: pa.Table, places: NDArray[np.int64]) -> pa.Table:
+    """Rows of a table; those of a page follow each other, which copies nothing."""
+    if places[-1] - places[0] + 1 == len(places):
+        return table.slice(places[0], len(places))
+    return table.take(pa.array(places))
 
 
 def last(file: str, columns: Sequence[str], span: Span, recorded_until: datetime | None = None) -> Row | None:
     """The last event of a part in the span, recorded up to a moment."""
     events = _file(events_of(file))
     for group in reversed(_groups(events, span)):
-        places = _wanted(events, group, span, None, recorded_until)
+        places = _wanted(_read(events, group, _PLACE), span, None, recorded_until)
         if len(places):
             (row,) = _rows(_read(events, group, columns).take(pa.array(places[-1:])), columns)
             return row
@@ -238,21 +282,39 @@ def last(file: str, columns: Sequence[str], span: Span, recorded_until: datetime
 def _groups(file: _File, span: Span) -> range:
     begin, end = 0, len(file.lows)
     if span.after is not None:
-        begin = bisect_left(file.highs, (span.after.epoch, span.after.txid))
+        begin = bisect_left(file.highs, (span.after.epoch, span.after.txid), key=_transaction)
+        while begin < end and _passed(file, begin, span.after):
+            begin += 1
     if span.upto is not None:
         beyond = (span.upto.epoch, span.upto.txid + 1)
-        end = bisect_left(file.lows, beyond)
+        end = bisect_left(file.lows, beyond, key=_transaction)
     return range(begin, end)
 
 
+def _transaction(bounds: tuple[int, int, int]) -> tuple[int, int]:
+    return bounds[:2]
+
+
+def _passed(file: _File, group: int, after: Position) -> bool:
+    """Whether no event of a row group follows a position in its transaction: the row group, or the next one, holds
+    nothing else, so that the bounds of numbers tell."""
+    here = (after.epoch, after.txid)
+
+    def is_of_here(one: int) -> bool:
+        return one < len(file.lows) and file.lows[one][:2] == here == file.highs[one][:2]
+
+    return (is_of_here(group) and file.highs[group][2] <= after.seq) or (
+        is_of_here(group + 1) and file.lows[group + 1][2] <= after.seq
+    )
+
+
 def _wanted(
-    file: _File,
-    group: int,
+    table: pa.Table,
     span: Span,
     types: Collection[str] | None,
     recorded_until: datetime | None = None,
 ) -> NDArray[np.int64]:
-    table = _read(file, group, _PLACE)
+    """Rows of a row group that are in the span, in order."""
     place = [table.column(name).to_numpy() for name in ("epoch", "txid", "seq")]
     seqs = place[2]
     wanted = seqs >= span.low
@@ -285,10 +347,8 @@ def of_numbers(file: str, columns: Sequence[str], numbers: Collection[int]) -> l
     """Events of a part that have these numbers, in any order."""
     events, found = _file(events_of(file)), list[Row]()
     wanted = np.sort(np.fromiter(numbers, np.int64))
-    place = EVENTS.names.index("seq")
-    for group in range(events.metadata.num_row_groups):
-        bounds = events.metadata.row_group(group).column(place).statistics
-        begin, end = np.searchsorted(wanted, [bounds.min, bounds.max + 1])
+    for group, (low, high) in enumerate(zip(events.lows, events.highs, strict=True)):
+        begin, end = np.searchsorted(wanted, [low[2], high[2] + 1])
         if begin < end:
             seqs = _read(events, group, _PLACE).column("seq").to_numpy()
             places = np.flatnonzero(np.isin(seqs, wanted[begin:end]))
@@ -299,12 +359,14 @@ def of_numbers(file: str, columns: Sequence[str], numbers: Collection[int]) -> l
 # Whole parts
 # ----------------------------------------------------------------------------------------------------------
 def batches(name: str, columns: Sequence[str]) -> Iterator[list[Row]]:
-    """All rows of a file in their order, a row group at a time, from its storage."""
+    """All rows of a file in their order, TOGETHER row groups at a time, from its storage."""
     system, root = storage()
     with _reading(name), system.open_input_file(f"{root}/{name}") as opened:
         reader = pq.ParquetFile(opened, pre_buffer=True)
-        for group in range(reader.metadata.num_row_groups):
-            yield _rows(reader.read_row_group(group, columns=list(columns)), columns)
+        count = reader.metadata.num_row_groups
+        for begin in range(0, count, TOGETHER):
+            groups = list(range(begin, min(begin + TOGETHER, count)))
+            yield _rows(reader.read_row_groups(groups, columns=list(columns)), columns)
 
 
 def by_stream(files: Sequence[str], columns: Sequence[str]) -> Iterator[Row]:

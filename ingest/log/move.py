@@ -168,6 +168,8 @@ def _copy(query: str, name: str, schema: Any, size: int) -> tuple[int, int]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from ingest.log import cold
+
     output, count = Output(name), 0
     numbers = [field.name for field in schema if pa.types.is_integer(field.type)]
     few = [one for one in ("type", "actor", "cause", "trace") if one in schema.names]
@@ -178,6 +180,7 @@ def _copy(query: str, name: str, schema: Any, size: int) -> tuple[int, int]:
             compression="zstd",
             use_dictionary=few,
             column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+            write_statistics=[one for one in schema.names if one in cold.BOUNDED],
         ) as writer,
         closing(_batches(query, size)) as batches,
     ):
@@ -205,7 +208,7 @@ def _compare(query: str, name: str, schema: Any, size: int) -> None:
     from ingest.log import cold
 
     written = cold.batches(name, schema.names)
-    with closing(_batches(query, size)) as batches:
+    with closing(_batches(query, size * cold.TOGETHER)) as batches:
         for rows in batches:
             if next(written, None) != rows:
                 raise ColdStorageError(f"{name} does not hold what is in Postgres: it is not used")

@@ -407,6 +407,48 @@ def test_late_versions_of_a_stream_are_read_without_a_look_into_older_parts(dire
         read.read_versions("talk/1", [3])
 
 
+def test_a_page_within_a_large_transaction_reads_the_row_groups_of_its_events_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    say("talk/0", "first", "second")
+    events = [NewEvent("test.said", {"word": str(one)}, NOON) for one in range(12)]
+    append.begin([NewStream("talk/1", events, ALICE)])
+    before = read.read_all(Position.START, 100)
+    draw(END)
+    say("talk/2", "later")
+    draw(2 * END)
+    say("talk/2", "last")
+    parts.maintain()
+    seals.seal()
+    source.forget()
+    move_old(now())
+    reading, groups = cold._read, list[int]()
+
+    def counted(file: Any, group: int, columns: Any) -> Any:
+        groups.append(group)
+        return reading(file, group, columns)
+
+    monkeypatch.setattr(cold, "_read", counted)
+    for place in range(3, 10):  # the row group before it holds another transaction, too
+        groups.clear()
+        assert read.read_all(before[place].position, 2) == before[place + 1 : place + 3]
+        assert groups == sorted({(place + 1) // 3, (place + 2) // 3})
+
+
+@pytest.mark.usefixtures("three_parts")
+def test_a_file_without_bounds_of_its_row_groups_is_refused(directory: Path) -> None:
+    import pyarrow.parquet as pq
+
+    move_old(now())
+    move_old(later())
+    path = on_disk(directory)[0]
+    pq.write_table(pq.read_table(path), path, write_statistics=False)
+    cold._file_in.cache_clear()
+    cold._group.cache_clear()
+    with pytest.raises(ColdStorageError, match="has no statistics"):
+        read.read_all(Position(1, 1, 1), 9)
+
+
 @pytest.mark.usefixtures("three_parts")
 def test_a_seal_that_was_noted_long_ago_is_found_in_its_file() -> None:
     (oldest, *_) = read.read_stream("log")
