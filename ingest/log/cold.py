@@ -155,7 +155,7 @@ def _file_in(_where: str, name: str) -> _File:
     )
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _group(where: str, name: str, group: int, columns: tuple[str, ...]) -> pa.Table:
     file = _file_in(where, name)
     system, root = storage()
