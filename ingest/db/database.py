@@ -17,7 +17,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import threading
 import time
 from collections import deque
@@ -255,6 +254,9 @@ class _Encoder(DjangoJSONEncoder):
         return o.isoformat() if hasattr(o, "isoformat") else super().default(o)
 
 
+_encode_lines: Final = msgspec.json.Encoder(enc_hook=_Encoder().default).encode_lines
+
+
 def insert(model: type[models.Model], rows: Sequence[Row]) -> None:
     """In the order given. Columns that are not named are left to the database: only an id may be."""
     _write(model, rows, "")
@@ -312,7 +314,6 @@ def copy_text(model: type[models.Model], rows: Mapping[str, Sequence[Any]]) -> C
 # PostgreSQL documentation, COPY, text format.
 _NULL: Final = "\\N"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-_special: Final = re.compile(r"[\\\t\n\r]").search
 
 
 def _copied(field: models.Field[Any, Any], values: Sequence[Any]) -> Sequence[str]:
@@ -328,7 +329,7 @@ def _copied(field: models.Field[Any, Any], values: Sequence[Any]) -> Sequence[st
 def _texts(field: models.Field[Any, Any], values: list[Any]) -> list[str]:
     """At once where that is possible: a call for each value took several times as long."""
     if isinstance(field, models.JSONField):
-        lines = msgspec.json.Encoder(enc_hook=_Encoder().default).encode_lines(values).decode()
+        lines = _encode_lines(values).decode()
         return lines.replace("\\", "\\\\").split("\n")[:-1]
     if isinstance(field, models.DateTimeField):
         return msgspec.json.encode(values).decode()[2:-2].split('","')
@@ -336,11 +337,16 @@ def _texts(field: models.Field[Any, Any], values: list[Any]) -> list[str]:
         values = list(map(_array, values))
     elif not isinstance(field, models.CharField | models.TextField):
         return list(map(str, values))
-    return list(map(_escaped, values)) if _special("".join(values)) else values
+    return list(map(_escaped, values)) if _is_special("".join(values)) else values
 
 
 def _escaped(value: str) -> str:
-    return value.translate(_ESCAPES) if _special(value) else value
+    return value.translate(_ESCAPES) if _is_special(value) else value
+
+
+def _is_special(value: str) -> bool:
+    """Whether it needs escapes. Four searches: a regular expression took fifty times as long."""
+    return "\\" in value or "\t" in value or "\n" in value or "\r" in value
 
 
 def _array(values: Sequence[str]) -> str:

@@ -78,7 +78,8 @@ class Position(msgspec.Struct, frozen=True, order=True):
     """Before every event."""
 
     def __str__(self) -> str:
-        return f"{self.epoch:04x}{self.txid:016x}{self.seq:016x}"
+        # As one number: three cost three times as much, and each event that is shown or projected writes one.
+        return f"{self.epoch << 128 | self.txid << 64 | self.seq:036x}"
 
     @staticmethod
     def parse(text: str) -> Position:
@@ -264,7 +265,7 @@ def _strings(value: Json) -> Iterator[str]:
 
 def rfc3339(moment: datetime) -> str:
     """RFC 3339 in UTC with `Z`."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return _encode_time(moment.astimezone(UTC)).decode()[1:-1]
 
 
 def parse_rfc3339(text: str) -> datetime:

@@ -52,7 +52,7 @@ def fold(events: Iterable[Fact], state: Incident | None = None) -> Incident | No
 
 
 def _opened(event: Fact) -> Incident:
-    body = event.body
+    body, finding = event.body, event.body["finding"]
     opened = make(
         Incident,
         id=body["id"],
@@ -78,10 +78,10 @@ def _opened(event: Fact) -> Incident:
         group_key=body["grouping"]["key"],
         verdict=body["verdict"],
         alerts=body["alerts"],
+        reported_at=event.occurred_at if finding is None else None,
     )
-    if body["finding"] is None:
-        return replace(opened, reported_at=event.occurred_at)
-    finding = body["finding"]
+    if finding is None:
+        return opened
     blamed = _blamed(opened, finding, True, event.occurred_at)
     return replace(blamed, confidence=finding["score"], analyzer=finding["analyzer"], titled_by_analyzer=True)
 
@@ -198,8 +198,9 @@ def _evidence_attached(state: Incident, event: Fact) -> Incident:
 
 def _acknowledged(state: Incident, event: Fact) -> Incident:
     actor = person(event.actor)
-    return replace(
-        accounted(state, event.occurred_at),
+    return accounted(
+        state,
+        event.occurred_at,
         state="acknowledged",
         acknowledged_at=event.occurred_at,
         acknowledged_by=actor,
@@ -211,8 +212,9 @@ def _acknowledged(state: Incident, event: Fact) -> Incident:
 
 def _unacknowledged(state: Incident, event: Fact) -> Incident:
     took = state.took_ownership and state.owner == state.acknowledged_by
-    return replace(
-        accounted(state, event.occurred_at),
+    return accounted(
+        state,
+        event.occurred_at,
         state="open",
         acknowledged_at=None,
         acknowledged_by=None,
@@ -222,7 +224,7 @@ def _unacknowledged(state: Incident, event: Fact) -> Incident:
 
 
 def _assigned(state: Incident, event: Fact) -> Incident:
-    return replace(accounted(state, event.occurred_at), owner=event.body["owner"], took_ownership=False)
+    return accounted(state, event.occurred_at, owner=event.body["owner"], took_ownership=False)
 
 
 def _reassigned(state: Incident, event: Fact) -> Incident:
@@ -248,8 +250,9 @@ def _linked(state: Incident, event: Fact) -> Incident:
 
 
 def _resolved(state: Incident, event: Fact) -> Incident:
-    return replace(
-        accounted(state, event.occurred_at),
+    return accounted(
+        state,
+        event.occurred_at,
         state="resolved",
         resolved_at=event.occurred_at,
         resolved_by=person(event.actor),
@@ -268,8 +271,9 @@ def _resolved(state: Incident, event: Fact) -> Incident:
 
 
 def _reopened(state: Incident, event: Fact) -> Incident:
-    return replace(
-        remediation.demanded_again(accounted(state, event.occurred_at)),
+    return accounted(
+        remediation.demanded_again(state),
+        event.occurred_at,
         state="open",
         seconds_to_team=None,
         resolved_at=None,

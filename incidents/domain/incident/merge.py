@@ -94,8 +94,9 @@ def _reference(state: Incident) -> dict[str, Any]:
 # Folding
 # ----------------------------------------------------------------------------------------------------------
 def merged(state: Incident, event: Fact) -> Incident:
-    return replace(
-        accounted(state, event.occurred_at),
+    return accounted(
+        state,
+        event.occurred_at,
         state="resolved",
         merged_into=event.body["into"]["id"],
         merged_number=event.body["into"]["number"],
@@ -130,8 +131,9 @@ def absorbed(state: Incident, event: Fact) -> Incident:
 
 
 def was_split(state: Incident, event: Fact) -> Incident:
-    return replace(
-        accounted(state, event.occurred_at),
+    return accounted(
+        state,
+        event.occurred_at,
         state="open" if state.acknowledged_at is None else "acknowledged",
         merged_into=None,
         merged_number=None,

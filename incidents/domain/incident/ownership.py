@@ -71,20 +71,22 @@ def _unanswered(state: Incident, what: str) -> HandedOver:
 
 # Folding
 # ----------------------------------------------------------------------------------------------------------
-def accounted(state: Incident, at: datetime) -> Incident:
-    """The time up to `at` added to the team and the person that have the incident; a resolved one is with nobody."""
-    until = max(at, state.counted_at)
-    if state.state == "resolved":
-        return replace(state, counted_at=until)
-    spent = (until - state.counted_at).total_seconds()
-    owners = state.owner_seconds
-    if state.owner is not None:
-        owners = _plus(owners, state.owner, spent)
+def accounted(before: Incident, at: datetime, /, **changes: Any) -> Incident:
+    """The incident with `changes`, and the time up to `at` added to the team and the person that had it before them; a
+    resolved one is with nobody."""
+    until = max(at, before.counted_at)
+    if before.state == "resolved":
+        return replace(before, counted_at=until, **changes)
+    spent = (until - before.counted_at).total_seconds()
+    owners = before.owner_seconds
+    if before.owner is not None:
+        owners = _plus(owners, before.owner, spent)
     return replace(
-        state,
+        before,
         counted_at=until,
-        team_seconds=_plus(state.team_seconds, state.team, spent),
+        team_seconds=_plus(before.team_seconds, before.team, spent),
         owner_seconds=owners,
+        **changes,
     )
 
 
@@ -106,7 +108,7 @@ def moved(state: Incident, team: str, at: datetime, **changed: Any) -> Incident:
         "handed_over": None,
         **AWAKE,
     }
-    return replace(accounted(state, at), **{**fresh, **changed})
+    return accounted(state, at, **{**fresh, **changed})
 
 
 def handed_over(state: Incident, event: Fact) -> Incident:

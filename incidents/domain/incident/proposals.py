@@ -125,6 +125,8 @@ def decided(state: Incident, event: Fact) -> Incident:
 
 def lapsed(state: Incident, *, moved_only: bool = False) -> Incident:
     """Without the proposals; with `moved_only` without those of a hand-over."""
+    if not state.proposals:
+        return state
     left = tuple(one for one in state.proposals if moved_only and one.action != "hand_over")
     return replace(state, proposals=left)
 
