@@ -80,17 +80,29 @@ def kind_of(name: str) -> str:
     return name.partition("-")[0]
 
 
-def listen(port: int) -> socket.socket:
-    """A listening socket at this port of DOSSIER_BIND_ADDRESS. Processes that share it take connections in turn, and
-    those that wait stay when one of them ends. OSError where it cannot be opened."""
+def listen(port: int, *, one_of_several: bool = False) -> socket.socket:
+    """A socket bound to this port of DOSSIER_BIND_ADDRESS. OSError where it cannot be opened, `one_of_several` where
+    another than such a one is at the port."""
     opened = socket.socket(socket.AF_INET6 if ":" in settings.BIND_ADDRESS else socket.AF_INET)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if one_of_several:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         opened.bind((settings.BIND_ADDRESS, port))
     except OSError:
         opened.close()
         raise
     return opened
+
+
+def listen_for(ports: Mapping[str, int]) -> dict[str, socket.socket]:
+    """By program a socket at its port. OSError where one cannot be opened.
+
+    Programs at one port have a socket each, over which Linux spreads connections: of one that they share, whoever wakes
+    first takes all that come together, so that a few senders that stay connected keep one of two processes busy.
+    """
+    at = list(ports.values())
+    return {name: listen(port, one_of_several=at.count(port) > 1) for name, port in ports.items()}
 
 
 def preload() -> None:

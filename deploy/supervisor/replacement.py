@@ -41,14 +41,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """File descriptors of the home's lock and of the sockets by port; ids of the children by name."""
+    """File descriptors of the home's lock and of the sockets, and ids of the children, by name."""
 
     lock: int
-    sockets: dict[int, int]
+    sockets: dict[str, int]
     children: dict[str, int]
 
-    def opened(self) -> dict[int, socket.socket]:
-        return {port: socket.socket(fileno=number) for port, number in self.sockets.items()}
+    def opened(self) -> dict[str, socket.socket]:
+        return {name: socket.socket(fileno=number) for name, number in self.sockets.items()}
 
 
 # The new version, beside the running one
@@ -124,13 +124,12 @@ def taken_over() -> Handed | None:
     if (result := os.environ.pop(HANDED, None)) is None:
         return None
     found = json.loads(result)
-    sockets = {int(port): number for port, number in found["sockets"].items()}
-    return Handed(found["lock"], sockets, found["children"])
+    return Handed(found["lock"], found["sockets"], found["children"])
 
 
-def hand_over(lock: int, sockets: Mapping[int, socket.socket], children: Sequence[Child]) -> Handed:
+def hand_over(lock: int, sockets: Mapping[str, socket.socket], children: Sequence[Child]) -> Handed:
     pids = {child.name: child.process.pid for child in children if child.process and child.due is None}
-    return Handed(lock, {port: opened.fileno() for port, opened in sockets.items()}, pids)
+    return Handed(lock, {name: opened.fileno() for name, opened in sockets.items()}, pids)
 
 
 def adopt(child: Child, handed: Handed) -> bool:

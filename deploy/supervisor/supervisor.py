@@ -2,8 +2,8 @@
 
 Postgres and broker (the embedded ones, unless DATABASE_URL and REDIS_URL name others), migrations, then our own
 processes (`deploy.supervisor.programs`), intake first. They are forks of this one, which imports what they run while
-the database starts, and which holds the listening sockets: connections wait while a process that ended is started
-again.
+the database starts, and which holds the listening sockets: while a process that ended is started again, connections
+go to the others of its kind, or wait where there are none.
 `manage.py up` and `manage.py demo` are thin shells around it.
 """
 
@@ -42,7 +42,7 @@ from deploy.static import collect
 from deploy.supervisor import replacement
 from deploy.supervisor.children import Child, Forked, Process, end_left_over, fork, rotate
 from deploy.supervisor.preflight import complaint
-from deploy.supervisor.programs import Program, kind_of, listen, preload, programs
+from deploy.supervisor.programs import Program, kind_of, listen, listen_for, preload, programs
 from deploy.supervisor.replacement import Handed, Request
 from deploy.supervisor.root_start import leave_root
 from ingest.commands import heartbeat
@@ -80,7 +80,7 @@ class Supervisor:
         self.say = say
         self.servers: list[Child] = []
         self.programs: list[Child] = []
-        self.sockets: dict[int, socket.socket] = {}
+        self.sockets: dict[str, socket.socket] = {}
         self.lock: IO[str] | None = None
         self.taking_over = False
         self.looked = 0.0
@@ -189,9 +189,7 @@ class Supervisor:
         self.programs[-1].launch()
 
     def _child(self, program: Program) -> Child:
-        child = Child(
-            program.name, lambda: self._fork(child, program), program.ask, on_end=self._record_restart
-        )
+        child = Child(program.name, lambda: self._fork(child, program), program.ask, on_end=self._ended)
         child.patience = HANGS_AFTER.get(program.kind, 20.0)
         return child
 
@@ -299,13 +297,21 @@ class Supervisor:
         def run() -> None:
             if self.lock is not None:
                 self.lock.close()  # the home is the supervisor's, and free when that has ended
-            for port, opened in self.sockets.items():
-                if port != program.port:
+            for name, opened in self.sockets.items():
+                if name != program.name:
                     opened.close()
-            program.run(self.sockets.get(program.port or 0))
+            program.run(self.sockets.get(program.name))
 
         log = self.home.logs / f"{program.name}.log" if program.logs else None
         return fork(program.name, run, log, environment, program.ask, program.nice)
+
+    def _ended(self, name: str, pid: int, reason: str, pause: float) -> None:
+        """Until it is started again, connections go to the others at its port; without one they wait."""
+        others = [one for one in self.programs if kind_of(one.name) == kind_of(name) and one.due is None]
+        if others and name in self.sockets:
+            with suppress(OSError):
+                self.sockets[name].shutdown(socket.SHUT_RDWR)  # listens again when the new process does
+        self._record_restart(name, pid, reason, pause)
 
     def _record_restart(self, name: str, pid: int, reason: str, pause: float) -> None:
         processes.record_restart(self.home.logs, name, pid, reason, pause)
@@ -403,8 +409,7 @@ def open_ports() -> dict[int, socket.socket]:
             others = (*range(max(port + 1, 1024), 65535), *range(1024, port))
             free = next(p for p in others if not port_problem(p) and not port_problem(p + 1))
             raise StartupError(f"{name} {port} {problem}. Choose another: {name}={free} make demo")
-    ports = {program.port for program in programs() if program.port}
-    return {port: listen(port) for port in ports}
+    return listen_for({program.name: program.port for program in programs() if program.port})
 
 
 def port_problem(port: int) -> str | None:

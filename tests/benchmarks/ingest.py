@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -146,9 +146,9 @@ def stack(name: str, **environment: str) -> Iterator[tuple[Home, int, str]]:
     try:
         _manage(variables, "migrate", "--verbosity", "0")
         secret = _manage(variables, "create_key", "bench", "--scope", "telemetry").strip()
-        with socket.create_server(("127.0.0.1", 0)) as opened:
-            web = _start_web(variables, home, opened)
-            yield home, int(opened.getsockname()[1]), secret
+        with _listening() as first, _listening(int(first.getsockname()[1])) as second:
+            web = _start_web(variables, home, (first, second))
+            yield home, int(first.getsockname()[1]), secret
     finally:
         for process in web:
             process.terminate()
@@ -165,16 +165,22 @@ def _manage(environment: dict[str, str], *arguments: str) -> str:
     ).stdout
 
 
+def _listening(port: int = 0) -> socket.socket:
+    """One of several sockets at the port, as `manage.py up` opens them."""
+    return socket.create_server(("127.0.0.1", port), reuse_port=True)
+
+
 def _start_web(
-    environment: dict[str, str], home: Home, opened: socket.socket
+    environment: dict[str, str], home: Home, opened: Sequence[socket.socket]
 ) -> list[subprocess.Popen[bytes]]:
-    """Two processes, once they answer."""
-    number = opened.fileno()
-    command = [sys.executable, str(ROOT / "manage.py"), "run", "web", "--fd", str(number)]
+    """A process for each socket, once they answer."""
+    command = [sys.executable, str(ROOT / "manage.py"), "run", "web", "--fd"]
     with (home.logs / "web.log").open("wb") as log:
         web = [
-            subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log, pass_fds=(number,))
-            for _ in range(2)
+            subprocess.Popen(
+                [*command, str(number)], env=environment, cwd=ROOT, stdout=log, stderr=log, pass_fds=(number,)
+            )
+            for number in (one.fileno() for one in opened)
         ]
     deadline = time.monotonic() + 180  # a busy machine
     while (home.logs / "web.log").read_text().count("Started worker") < len(web):

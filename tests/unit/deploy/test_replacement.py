@@ -53,9 +53,9 @@ def test_a_request_is_done_when_it_is_gone_and_tells_why_it_failed(tmp_path: Pat
 
 
 def test_what_is_handed_over_is_taken_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {"lock": 7, "sockets": {"8000": 8}, "children": {"web-1": 9}}
+    told = {"lock": 7, "sockets": {"web-1": 8}, "children": {"web-1": 9}}
     monkeypatch.setenv(replacement.HANDED, json.dumps(told))
-    assert replacement.taken_over() == replacement.Handed(7, {8000: 8}, {"web-1": 9})
+    assert replacement.taken_over() == replacement.Handed(7, {"web-1": 8}, {"web-1": 9})
     assert replacement.taken_over() is None
 
 
