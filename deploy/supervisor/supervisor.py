@@ -389,7 +389,7 @@ def failed_migration(error: BaseException, text: str) -> str:
     return f"{'/'.join(Path(files[-1].filename).parts[-3:])}:{files[-1].lineno}: " if files else ""
 
 
-def open_ports() -> dict[int, socket.socket]:
+def open_ports() -> dict[str, socket.socket]:
     """The sockets of pages and live updates, bound. StartupError when DOSSIER_BIND_ADDRESS is no address of this
     machine, or, with a port that can be had, when one of PORT, DOSSIER_EVENTS_PORT, DOSSIER_INBOUND_EMAIL_PORT and
     DOSSIER_OTLP_GRPC_PORT is taken or not this user's to open.
