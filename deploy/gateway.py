@@ -85,6 +85,10 @@ class GatewayRefusedError(Exception):
         return Answer(self.status, headers, body)
 
 
+class UnreadBodyError(Exception):
+    """The application refuses the request by its headers."""
+
+
 class UnreadBody(io.RawIOBase):
     """The body of a request that the application refuses by its headers: reading it raises OSError."""
 
@@ -205,43 +209,65 @@ class Gateway:
                     raise (
                         GatewayRefusedError(503, SLOW, 5) if intake else GatewayRefusedError(408, SLOW)
                     ) from None
-                finally:
-                    body.close()
             yield
 
     async def _read(self, environ: WSGIEnvironment, body: Body, held: AsyncExitStack) -> io.IOBase:
         """The body, or one that cannot be read where the application refuses the request by its headers.
 
-        `held` has what a large body takes until it is answered. Raises TimeoutError, GatewayRefusedError,
-        ConnectionError.
+        `held` has what a body takes until it is answered. Raises TimeoutError, GatewayRefusedError, ConnectionError.
         """
-        if await body.read(SMALL, within=GRACE) and body.size <= SMALL:
-            return body.file()
+        reading, asked = asyncio.current_task(), list[asyncio.Task[Sender]]()
+
+        def ask() -> None:
+            asked.append(asyncio.ensure_future(self._known(environ, body, held)))
+            asked[0].add_done_callback(stop)
+
+        def stop(of: asyncio.Task[Sender]) -> None:
+            if not of.cancelled() and of.exception() is not None and reading is not None:
+                reading.cancel()
+
+        # Read here and not in a task beside a timer, which would be a tenth of what an alert costs.
+        grace = asyncio.get_running_loop().call_later(GRACE, ask)
+        try:
+            if await body.read(SMALL) and body.size <= SMALL:
+                return body.file()
+        except asyncio.CancelledError:
+            if reading is None or not asked or not asked[0].done() or asked[0].exception() is None:
+                raise
+            reading.uncancel()
+        finally:
+            grace.cancel()
+            reading = None
+        try:
+            sender = await (asked[0] if asked else self._known(environ, body, held))
+        except UnreadBodyError:
+            return UnreadBody()
+        if sender.name and not await body.read(min(SMALL, sender.most)):
+            # A sender has places of its own. The wait for one has no deadline: meanwhile the body lies unread.
+            mine = self._large_of.setdefault(sender.name, asyncio.Semaphore(max(1, self.limits.threads // 2)))
+            await held.enter_async_context(mine)
+            await held.enter_async_context(self._large)
+        await body.read(sender.most)
+        return body.file()
+
+    async def _known(self, environ: WSGIEnvironment, body: Body, held: AsyncExitStack) -> Sender:
+        """The sender of a body that is read on. Raises UnreadBodyError, GatewayRefusedError."""
         sender = await self.on_thread(self.identify, environ)
         if sender.most == 0 or (body.length is not None and body.length > sender.most):
             if not sender.name and sender.most:
                 raise GatewayRefusedError(
                     413, f"Nothing was stored: without signing in a body has at most {sender.most} bytes."
                 )
-            return UnreadBody()
+            raise UnreadBodyError
         if not sender.name:
-            await self._read_unknown(sender, body)
-        elif not await body.read(min(SMALL, sender.most)):
-            # A sender has places of its own. The wait for one has no deadline: meanwhile the body lies unread.
-            mine = self._large_of.setdefault(sender.name, asyncio.Semaphore(max(1, self.limits.threads // 2)))
-            await held.enter_async_context(mine)
-            await held.enter_async_context(self._large)
-            await body.read(sender.most)
-        return body.file()
+            if self._unknown >= STRANGERS:
+                raise GatewayRefusedError(503, BUSY, 1)
+            self._unknown += 1
+            held.callback(self._leave)
+        return sender
 
-    async def _read_unknown(self, sender: Sender, body: Body) -> None:
-        if self._unknown >= STRANGERS:
-            raise GatewayRefusedError(503, BUSY, 1)
-        self._unknown += 1
-        try:
-            await body.read(sender.most)
-        finally:
-            self._unknown -= 1
+    def _leave(self) -> None:
+        self._unknown -= 1
 
 
 class Body:
@@ -253,30 +279,20 @@ class Body:
         self._parts: list[bytes] = []
         self.size = 0
         self._spent = 0.0
-        self._pending: asyncio.Future[Message] | None = None
         self.complete = False
 
-    async def read(self, most: int, within: float | None = None) -> bool:
+    async def read(self, most: int) -> bool:
         """Read on until the body is complete or has more than `most` bytes; says whether it is complete.
 
-        With `within`, also until that many seconds are over; without, raises TimeoutError at its deadline.
-        Raises ConnectionError when the sender has gone.
+        Raises TimeoutError at its deadline, ConnectionError when the sender has gone. Who cancels it must not read on:
+        a message may be lost.
         """
         clock = asyncio.get_running_loop().time
         while not self.complete and self.size <= most:
             began = clock()
-            left = self._seconds + self.size / RATE - self._spent
-            patience = left if within is None else min(left, within)
-            if patience <= 0:
-                if left <= 0:
-                    raise TimeoutError
-                return False
-            message = await self._next(patience)
+            async with asyncio.timeout(self._seconds + self.size / RATE - self._spent):
+                message = await self._receive()
             self._spent += clock() - began
-            if within is not None:
-                within -= clock() - began
-            if message is None:
-                continue
             if message["type"] == "http.disconnect":
                 raise ConnectionResetError
             self._parts.append(message.get("body", b""))
@@ -285,22 +301,6 @@ class Body:
         if self.complete and self.length is not None and self.size < self.length:
             raise ConnectionResetError  # cut short
         return self.complete
-
-    async def _next(self, patience: float) -> Message | None:
-        """The next message, None when it takes longer. A message that is late is not lost."""
-        if self._pending is None:
-            self._pending = asyncio.ensure_future(self._receive())
-        done, _ = await asyncio.wait({self._pending}, timeout=patience)
-        if not done:
-            return None
-        pending, self._pending = self._pending, None
-        return pending.result()
-
-    def close(self) -> None:
-        """Read no more: the server closes a connection that has an unread body."""
-        if self._pending is not None:
-            self._pending.cancel()
-            self._pending = None
 
     def file(self) -> io.BytesIO:
         return io.BytesIO(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))

@@ -98,8 +98,6 @@ class McpGateway:
                 return body.file().getvalue()
         except TimeoutError:
             raise GatewayRefusedError(408, SLOW) from None
-        finally:
-            body.close()
         raise GatewayRefusedError(413, f"A message has at most {LARGEST} bytes.")
 
     async def _serve(self, scope: Scope, message: bytes, receive: Receive, send: Send) -> None:

@@ -13,7 +13,8 @@ import pytest
 from deploy.gateway import SMALL, Gateway, Limits, Sender
 
 PATIENCE = 30  # seconds
-Part = bytes | None
+Part = bytes | float | None
+"""Of a body; a number of seconds before the next one, None for one that never comes."""
 """Of a body; None for a sender that sends no more and stays."""
 
 
@@ -63,7 +64,7 @@ async def ask(
 ) -> tuple[int, bytes]:
     """Status and body of the answer."""
     if parts and length is None:
-        length = sum(len(part) for part in parts if part is not None)
+        length = sum(len(part) for part in parts if isinstance(part, bytes))
     told = {"authorization": authorization} if authorization else {}
     if length is not None:
         told["content-length"] = str(length)
@@ -78,6 +79,9 @@ async def ask(
         if not coming:
             return {"type": "http.disconnect"}
         part = coming.pop(0)
+        if isinstance(part, float):
+            await asyncio.sleep(part)
+            part = coming.pop(0)
         if part is None:
             await asyncio.Event().wait()
         return {"type": "http.request", "body": part, "more_body": bool(coming)}
@@ -272,6 +276,27 @@ def test_large_bodies_of_one_sender_that_never_end_leave_places_to_others() -> N
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
+
+    trial(story)
+
+
+@pytest.mark.parametrize(("known", "statuses"), [("bob", {200}), ("", {200, 401})])
+def test_a_body_that_comes_while_its_sender_is_asked_for_is_whole(
+    known: str, statuses: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deploy.gateway.GRACE", 0.0)
+
+    async def story(application: Application) -> None:
+        front = gateway(application)
+
+        async def one(number: int) -> tuple[int, bytes]:
+            late = number * 2e-5  # seconds: before, at and after the moment when the sender is known
+            parts = (b"ab", late, b"cd", late, b"e")
+            return await ask(front, "/intake", *parts, length=5, method="POST", authorization=known)
+
+        answers = [await one(number) for number in range(100)]
+        assert {status for status, _ in answers} <= statuses
+        assert {body for status, body in answers if status == 200} <= {b"5"}
 
     trial(story)
 
