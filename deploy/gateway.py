@@ -216,30 +216,32 @@ class Gateway:
 
         `held` has what a body takes until it is answered. Raises TimeoutError, GatewayRefusedError, ConnectionError.
         """
-        reading, asked = asyncio.current_task(), list[asyncio.Task[Sender]]()
+        reading, known = asyncio.current_task(), list[asyncio.Task[Sender]]()
 
-        def ask() -> None:
-            asked.append(asyncio.ensure_future(self._known(environ, body, held)))
-            asked[0].add_done_callback(stop)
+        def identify() -> None:
+            known.append(asyncio.ensure_future(self._known(environ, body, held)))
+            known[0].add_done_callback(stop)
+            # One that ends after the request would take a place of an unknown sender and never leave it.
+            held.callback(known[0].cancel)
 
         def stop(of: asyncio.Task[Sender]) -> None:
             if not of.cancelled() and of.exception() is not None and reading is not None:
                 reading.cancel()
 
         # Read here and not in a task beside a timer, which would be a tenth of what an alert costs.
-        grace = asyncio.get_running_loop().call_later(GRACE, ask)
+        grace = asyncio.get_running_loop().call_later(GRACE, identify)
         try:
             if await body.read(SMALL) and body.size <= SMALL:
                 return body.file()
         except asyncio.CancelledError:
-            if reading is None or not asked or not asked[0].done() or asked[0].exception() is None:
+            if reading is None or not known or not known[0].done() or known[0].exception() is None:
                 raise
             reading.uncancel()
         finally:
             grace.cancel()
             reading = None
         try:
-            sender = await (asked[0] if asked else self._known(environ, body, held))
+            sender = await (known[0] if known else self._known(environ, body, held))
         except UnreadBodyError:
             return UnreadBody()
         if sender.name and not await body.read(min(SMALL, sender.most)):

@@ -14,8 +14,7 @@ from deploy.gateway import SMALL, Gateway, Limits, Sender
 
 PATIENCE = 30  # seconds
 Part = bytes | float | None
-"""Of a body; a number of seconds before the next one, None for one that never comes."""
-"""Of a body; None for a sender that sends no more and stays."""
+"""Of a body; a number of seconds before the next one, None for a sender that sends no more and stays."""
 
 
 class Application:
@@ -297,6 +296,29 @@ def test_a_body_that_comes_while_its_sender_is_asked_for_is_whole(
         answers = [await one(number) for number in range(100)]
         assert {status for status, _ in answers} <= statuses
         assert {body for status, body in answers if status == 200} <= {b"5"}
+
+    trial(story)
+
+
+def test_a_sender_found_unknown_after_its_answer_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deploy.gateway.GRACE", 0.0)
+
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        known, found = front.identify, threading.Event()
+
+        def identify(environ: Any) -> Sender:
+            assert found.wait(PATIENCE)
+            return known(environ)
+
+        front.identify = identify
+        answers = [await ask(front, "/form", b"ab", 0.01, b"c", length=3, method="POST") for _ in range(3)]
+        found.set()
+        assert answers == [(200, b"3")] * 3
+        await asyncio.to_thread(front._threads.shutdown)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert front._unknown == 0
 
     trial(story)
 
