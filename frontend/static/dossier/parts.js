@@ -52,7 +52,7 @@ function keepFocus(part, acted) {
   return () => (find() || (acted && firstAction()) || document.querySelector("main"))?.focus({ preventScroll: true });
 }
 
-// An answer and a live update that were asked for at the same time may both carry the message.
+// The same words once more take the place of those before.
 function say(part, toast) {
   [...part.children].filter((one) => one.textContent === toast.textContent).forEach((one) => one.remove());
   part.append(toast);
@@ -106,8 +106,12 @@ export function adopt(root) {
   afterwards.forEach((callback) => callback());
 }
 
+// Messages are for the answer to an action. An update that took them would also take one written while it was under way.
+const UPDATE = { "Dossier-Update": "1" };
+
 export async function readPage(request, options) {
-  const response = await fetch(request, { credentials: "same-origin", ...options });
+  const headers = options?.method === "POST" ? {} : UPDATE;
+  const response = await fetch(request, { credentials: "same-origin", headers, ...options });
   const kind = response.headers.get("Content-Type") || "";
   if (!kind.startsWith("text/html")) throw new Error(kind.startsWith("text/plain") ? (await response.text()).trim() : `answered ${response.status}`);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");

@@ -53,6 +53,14 @@ def test_a_hand_over_is_accepted_bounced_or_undone(alice: Client) -> None:
     assert found == {"accept": ("storage", 1), "bounce": ("network", 2), "undo": ("network", 0)}
 
 
+def test_an_update_of_the_page_leaves_the_message_to_the_answer_of_the_action(alice: Client) -> None:
+    page = f"/incidents/{opened()}"
+    alice.post(f"{page}/acknowledge")
+    update = alice.get(page, headers={"Dossier-Update": "1"})
+    assert ("Acknowledged #" in update.content.decode(), "messages" in update.cookies) == (False, False)
+    assert "Acknowledged #" in alice.get(page).content.decode()
+
+
 def test_the_page_shows_how_long_each_team_had_the_ticket(alice: Client) -> None:
     body = alice.get(f"/incidents/{handed_over()}/details").content.decode()
     assert "Time per team" in body
