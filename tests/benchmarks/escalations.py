@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 import threading
@@ -111,6 +112,8 @@ def _database() -> Iterator[dict[str, str]]:
         "DATABASE_URL": home.database_url,
         "DOSSIER_OUTBOUND_ALLOWED_NETWORKS": "127.0.0.0/8",
         "DOSSIER_ALLOW_ROOT": "true",
+        # Without it each process has a key of its own, and none reads the addresses of another.
+        "DOSSIER_SECRET_KEY": secrets.token_urlsafe(48),
     }
     try:
         _manage({**os.environ, **environment}, "migrate", "--verbosity", "0")
@@ -210,8 +213,8 @@ def _notifications() -> int:
 
 def _deliver(environment: dict[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(ROOT / "manage.py"), "deliver"]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, env={**os.environ, **environment}, cwd=ROOT, stdout=quiet, stderr=quiet)
+    environment = {**os.environ, **environment}
+    return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
 def _cpu(process: subprocess.Popen[bytes]) -> float:
