@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from django.db import connections
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 from psycopg2.extensions import cursor as Cursor
 
+from incidents import commands
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out, violations
@@ -109,6 +110,31 @@ def test_pages_come_back_with_the_database_and_what_was_typed(
     # The database is all browser tests': whoever comes next finds no silence of this one's.
     form.get_by_role("button", name="End now: New cables").click()
     expect(form.get_by_role("region", name="Ended")).to_contain_text("New cables")
+
+
+def test_a_page_that_a_busy_server_puts_off_asks_again_and_is_not_offline(console: Console) -> None:
+    number = content.open_ticket("Gneiss fails", component="tor/dc1-t12")
+    page = console.open(f"/incidents/{number}")
+    page.locator(".live[data-state=live]").wait_for()
+    states: list[object] = []
+    page.expose_function("toldState", lambda state: states.append(state))
+    page.evaluate(
+        """new MutationObserver(() => toldState(document.querySelector(".live").dataset.state)).observe(
+            document.querySelector(".live"), { attributes: true })"""
+    )
+    times = iter(range(2))
+
+    def answer(route: Route) -> None:
+        if next(times, None) is None:
+            route.continue_()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": "1", "Content-Type": "text/plain"}, body="Busy")
+
+    page.route(f"**/incidents/{number}*", answer)
+    commands.acknowledge(content.ticket_id(number), content.BOB)
+    expect(page.locator("[data-part=actions]")).not_to_contain_text("Acknowledge e")
+    assert (next(times, None), states) == (None, [])
+    console.problems.clear()  # the browser logs the answers 503
 
 
 def test_a_page_without_a_connection_keeps_nobody_out(console: Console, elsewhere: BrowserContext) -> None:

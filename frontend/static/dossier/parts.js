@@ -109,9 +109,22 @@ export function adopt(root) {
 // Messages are for the answer to an action. An update that took them would also take one written while it was under way.
 const UPDATE = { "Dossier-Update": "1" };
 
+const BRIEF = 2; // s that a busy server asks for; one without its database asks for more
+const PATIENCE = 5; // times that it is asked again
+
+// Many consoles ask at the same moment, on the same change. One that is told to come back later is not offline.
+async function read(request, options) {
+  for (let turn = 0; ; turn += 1) {
+    const response = await fetch(request, { credentials: "same-origin", headers: UPDATE, ...options });
+    const pause = Number(response.headers.get("Retry-After"));
+    if (response.status !== 503 || !pause || pause > BRIEF || turn === PATIENCE) return response;
+    await new Promise((done) => setTimeout(done, pause * 1000 * (1 + Math.random())));
+  }
+}
+
 export async function readPage(request, options) {
-  const headers = options?.method === "POST" ? {} : UPDATE;
-  const response = await fetch(request, { credentials: "same-origin", headers, ...options });
+  const acts = options?.method === "POST";
+  const response = await (acts ? fetch(request, { credentials: "same-origin", ...options }) : read(request, options));
   const kind = response.headers.get("Content-Type") || "";
   if (!kind.startsWith("text/html")) throw new Error(kind.startsWith("text/plain") ? (await response.text()).trim() : `answered ${response.status}`);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
