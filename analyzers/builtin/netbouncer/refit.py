@@ -15,6 +15,7 @@ from analyzers.builtin.paths import Incidence
 from analyzers.builtin.stats.probability import at_least
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 CLEAN = 0.01
@@ -91,14 +92,15 @@ class Fit:
         place[self.components] = np.arange(len(self.components))
         entries = place[seen.column] >= 0
         self.paths, row = np.unique(seen.row[entries], return_inverse=True)
-        self.row, self.column = row.ravel(), place[seen.column[entries]]
+        self.column = place[seen.column[entries]]
+        self.begins = np.searchsorted(row.ravel(), np.arange(len(self.paths) + 1))
         self.lost, self.sent = seen.failures[self.paths], seen.attempts[self.paths]
         self.alone = np.bincount(seen.row, minlength=seen.paths)[self.paths] == 1
         self.suppose(bursts)
         self.base = -np.log1p(-noise)
         order = np.argsort(self.column, kind="stable")
         ends = np.searchsorted(self.column[order], np.arange(len(self.components) + 1))
-        rows = self.row[order]
+        rows = row.ravel()[order]
         self.rows = [rows[a:b] for a, b in pairwise(ends.tolist())]
         self.theta = np.zeros(len(self.components))
         self.eta = np.full(len(self.paths), self.base)
@@ -128,7 +130,7 @@ class Fit:
     def _within(self, parents: Sequence[int]) -> list[int]:
         """Those inside of which every path is one of the parents', without the parents."""
         mine = self._mask(parents)
-        near = np.unique(self.column[mine[self.row]]).tolist()
+        near = self._crossing(np.flatnonzero(mine))
         return [
             one for one in near if one not in parents and one in self.inside and mine[self.rows[one]].all()
         ]
@@ -198,16 +200,28 @@ class Fit:
     def grow(self, bar: Bar) -> None:
         """Take in those outside, the best first, as long as one passes the bar."""
         outside = [place for place in range(len(self.components)) if place not in self.inside]
+        gains: dict[int, float] = {}
+        changed = set(outside)
         while outside:
-            gains = {place: self._gain(place, self._near(place)) for place in outside}
-            best = max(gains, key=lambda one: (gains[one], -one))
+            gains |= {place: self._gain(place, self._near(place)) for place in outside if place in changed}
+            best = max(outside, key=lambda one: (gains[one], -one))
             if gains[best] < bar(len(self.inside) + 1):
                 return
             self.inside.add(best)
             # What has gained too little hardly gains more once another explains some of it.
             lowest = bar(len(self.components))
             outside = [place for place in outside if place != best and gains[place] >= lowest]
-            self._refit_places(self._near(best))
+            refitted = self._near(best)
+            self._refit_places(refitted)
+            changed = self._beside(refitted)
+
+    def _beside(self, places: Sequence[int]) -> set[int]:
+        """Those whose gain depends on the losses of `places`, which are inside: they share a path with one of them, or
+        with one inside that does.
+        """
+        shared = np.concatenate([self.rows[one] for one in places])
+        inside = [one for one in self._crossing(shared) if one in self.inside]
+        return set(self._crossing(np.concatenate([self.rows[one] for one in inside])))
 
     def _gain(self, place: int, others: Sequence[int]) -> float:
         """Twice the log-likelihood that a component outside adds when `others` are fitted with it: held where they are
@@ -245,8 +259,13 @@ class Fit:
 
     def _near(self, place: int) -> list[int]:
         """Those inside that share a path with one, and it."""
-        mine = self._mask([place])
-        return [one for one in np.unique(self.column[mine[self.row]]).tolist() if one in self.inside]
+        return [one for one in self._crossing(self.rows[place]) if one in self.inside]
+
+    def _crossing(self, rows: Ints) -> list[int]:
+        """Those that some paths pass, in order."""
+        begins, lengths = self.begins[rows], self.begins[rows + 1] - self.begins[rows]
+        entries = np.arange(lengths.sum()) + np.repeat(begins - np.cumsum(lengths) + lengths, lengths)
+        return [int(one) for one in np.unique(self.column[entries])]
 
     def _refit_places(self, places: Sequence[int] | range, rounds: int = 30) -> None:
         for _ in range(rounds):
