@@ -14,6 +14,7 @@ each is learned as soon as it was asked about, in blocks of a tenth.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,6 @@ import numpy as np
 
 from analyzers.runs.scoring import Share
 from incidents.domain.similarity.text import Described
-from incidents.similarity.similar import Similarity
 from incidents.similarity.team_prediction import Suggesting
 
 Row = dict[str, Any]
@@ -122,6 +122,12 @@ def figures(count: int) -> Iterator[Row]:
 
 
 def _speed() -> Iterator[Row]:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
+    import django
+
+    django.setup()
+    from incidents.similarity.similar import Similarity  # beside models, which ask for Django's settings
+
     seconds = {}
     for count in (1_000, 10_000):
         past = tickets(count, 0.1, SEED)
