@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import json
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -62,6 +63,8 @@ HOT = 50
 RESUMED_WITHIN = timedelta(days=1)
 """A rebuild that stands for longer starts over: read models may have changed since."""
 STANDS_AFTER = timedelta(minutes=10)
+PATIENCE = 5.0
+"""Seconds for the lock. Postgres notices the death of a killed rebuild, and lets go of its lock, a moment later."""
 _PARTS: tuple[type[models.Model], ...] = (
     TimelineEntry,
     EvidenceItem,
@@ -126,10 +129,15 @@ def rebuild(progress: Callable[[Progress], None] = lambda _: None, from_start: b
 def _alone() -> Iterator[None]:
     """While a lock of this session is held, which ends with the process."""
     lock = "hashtextextended('rebuild of incidents', 0)"
+    last = time.monotonic() + PATIENCE
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT pg_try_advisory_lock({lock})")
-        if not cursor.fetchone()[0]:
-            raise RebuildRunningError("another process rebuilds the read models")
+        while True:
+            cursor.execute(f"SELECT pg_try_advisory_lock({lock})")
+            if cursor.fetchone()[0]:
+                break
+            if time.monotonic() > last:
+                raise RebuildRunningError("another process rebuilds the read models")
+            time.sleep(0.05)
         try:
             yield
         finally:

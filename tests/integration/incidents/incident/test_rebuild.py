@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -246,6 +247,7 @@ def _killed_at(statement: int) -> bool:
                 rebuild()
             os._exit(0)
         finally:
+            traceback.print_exc()
             os._exit(1)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
@@ -351,7 +353,8 @@ def test_an_old_rebuild_and_one_that_is_not_wanted_are_not_resumed(from_start: b
 
 
 @pytest.mark.usefixtures("incident")
-def test_a_second_rebuild_is_refused() -> None:
+def test_a_second_rebuild_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilding, "PATIENCE", 0.1)
     other = connection.copy()
     try:
         with other.cursor() as cursor:
@@ -360,6 +363,17 @@ def test_a_second_rebuild_is_refused() -> None:
             call_command("rebuild_projections")
     finally:
         other.close()
+
+
+@pytest.mark.usefixtures("incident")
+def test_a_rebuild_waits_for_the_lock_of_one_whose_death_postgres_has_yet_to_notice() -> None:
+    dead = connection.copy()
+    with dead.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended('rebuild of incidents', 0))")
+    noticed = threading.Timer(0.3, dead.connection.close)
+    noticed.start()
+    assert rebuild().incidents == 1
+    noticed.join()
 
 
 def test_progress_is_a_share_of_the_log_a_rate_and_the_time_left() -> None:

@@ -30,6 +30,7 @@ from ingest.log.move import Moved, move_old
 from ingest.log.types import Context, Event, EventType, Head, NewEvent, Position
 from ingest.log.verify import LogIntegrityError, expect, verify
 from ingest.telemetry.store.receipts import check_receipts
+from tests.integration.ingest.locks import until_free
 from tests.integration.ingest.telemetry.test_readers import store
 from tests.places import ROOT
 
@@ -314,6 +315,7 @@ def test_a_process_killed_in_the_middle_of_a_move_leaves_all_events(
     assert (ended.returncode, states(), len(on_disk(directory))) == (-signal.SIGKILL, ["writing"], 1)
     source.forget()
     assert read.read_all(Position.START, 100) == before
+    until_free("log_cold")
     move_old(now())
     assert (states(), len(on_disk(directory))) == (["cold", "cold"], 4)
     assert read.read_all(Position.START, 100) == before

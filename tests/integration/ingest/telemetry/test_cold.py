@@ -44,6 +44,7 @@ from ingest.telemetry.windows.part_rows import (
 )
 from ingest.telemetry.windows.path_sums import path_sums
 from ingest.telemetry.windows.sums import dumps
+from tests.integration.ingest.locks import until_free
 from tests.integration.ingest.telemetry.test_readers import (
     END,
     EVERYTHING,
@@ -212,6 +213,7 @@ def test_a_process_killed_in_the_middle_of_a_move_leaves_all_rows(cold: Path, lo
         [sys.executable, "-c", KILLED, LATER.isoformat()], env=environment, cwd=ROOT, check=False
     )
     assert (ended.returncode, counted(), states()) == (-signal.SIGKILL, 7, [("writing", False)])
+    until_free("telemetry_cold")
     move_old(LATER, HOT)
     assert (counted(), states(), len(on_disk(cold))) == (7, [("cold", False)], 1)
 
