@@ -36,7 +36,7 @@ _AROUND_SECONDS = 1800
 _LEAST_IN_SEGMENT = 3
 _STEP = 0.5
 """Least share of a new level that is reached at once: what drifts there has no onset."""
-_BESIDE = 15
+BESIDE = 15
 """Columns before and after the onset that say how much is reached at once."""
 
 
@@ -251,19 +251,19 @@ def _is_a_step(prepared: Prepared, one: Change) -> bool:
     much time before; and whether that is more than it usually moves by from one such block to the next.
     """
     values = prepared.scaled[int(np.searchsorted(prepared.judged, one.series))]
-    after = _middle(values[one.last : one.end][:_BESIDE])
-    before = _middle(values[: one.first][-_BESIDE:])
-    span = one.last - one.first + _BESIDE
-    earlier = _middle(values[: max(0, one.first - span)][-_BESIDE:])
+    after = middle(values[one.last : one.end][:BESIDE])
+    before = middle(values[: one.first][-BESIDE:])
+    span = one.last - one.first + BESIDE
+    earlier = middle(values[: max(0, one.first - span)][-BESIDE:])
     drifted = before - earlier if np.isfinite(earlier) else 0.0
     step = (after - before - drifted) * float(np.sign(one.shift))
-    return step >= max(_STEP * abs(after), EXCESS * _usual_step(values[: prepared.first], span))
+    return step >= max(_STEP * abs(after), EXCESS * usual_step(values[: prepared.first], span))
 
 
-def _usual_step(before: Floats, span: int) -> float:
+def usual_step(before: Floats, span: int) -> float:
     """Difference of medians of blocks from one to the next, in nine of ten."""
     length = max(1, min(span, len(before) // 8))
-    blocks = before[len(before) % length :].reshape(-1, length)[:, :_BESIDE]
+    blocks = before[len(before) % length :].reshape(-1, length)[:, :BESIDE]
     there = np.isfinite(blocks).any(axis=1)
     if there.sum() < 2:
         return 0.0
@@ -271,6 +271,6 @@ def _usual_step(before: Floats, span: int) -> float:
     return float(np.quantile(steps, _USUAL))
 
 
-def _middle(values: Floats) -> float:
+def middle(values: Floats) -> float:
     there = values[np.isfinite(values)]
     return float(np.median(there)) if len(there) else float("nan")

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
-from analyzers.builtin.changepoint.detect import Change, Detected
+import numpy as np
+
+from analyzers.builtin.changepoint.detect import (
+    BESIDE,
+    EXCESS,
+    Change,
+    Detected,
+    Floats,
+    middle,
+    usual_step,
+)
 from analyzers.builtin.changepoint.series import Observed
 from analyzers.builtin.nodes.samples import direction_of, words_given, words_of
 
@@ -70,14 +79,14 @@ def conclude(seen: Observed, found: Detected) -> Outcome:
     common = _common(seen, found)
     aside = {one.series for each in common for one in each.changes}
     cleared = [(one, AT_EARLIER_TIMES) for one in found.daily] + [(one, DRIFTS) for one in found.drifts]
-    load = _load(seen, common)
+    demand = _Demand(seen, found)
     by_component = defaultdict[str, list[Change]](list)
     for one in found.changes:
         if one.series in aside:
             continue
         if _is_better(seen, one):
             cleared.append((one, BETTER))
-        elif load is not None and _follows(one, load):
+        elif demand.explains(one):
             cleared.append((one, BUSIER))
         else:
             by_component[seen.series[one.series].component].append(one)
@@ -112,30 +121,50 @@ def _common(seen: Observed, found: Detected) -> tuple[CommonChange, ...]:
     return tuple(common)
 
 
-@dataclass(frozen=True, slots=True)
-class _Load:
-    """By how much requests to all grew, as a ratio, and between which columns that began."""
+class _Demand:
+    """Requests to all: whether they grew at an onset, and by how much."""
 
-    ratio: float
-    first: int
-    last: int
+    def __init__(self, seen: Observed, found: Detected) -> None:
+        self._seen = seen
+        asked = [at for at in found.judged.tolist() if _is_demand(seen.series[at].name)]
+        self._values = seen.values[asked]
+        self._usual = np.array([usual_step(values[: seen.first], BESIDE) for values in self._values])
+        self._components = np.array([seen.series[at].component for at in asked])
+        self._changes = [one for one in found.changes if _is_demand(seen.series[one.series].name)]
+        self._growths = dict[tuple[int, int, int], float]()
+
+    def explains(self, one: Change) -> bool:
+        """Whether the metric grew, and by no more than the requests to all that grew at the same time explain."""
+        (before,), (after,) = _beside(self._seen.values[[one.series]], one)
+        if not 0 < before < after:
+            return False
+        within = self._seen.columns(_TOGETHER_SECONDS)
+        onsets = [one, *(each for each in self._changes if abs(each.at - one.at) <= within)]
+        return bool(after <= before * max(self._growth(each) for each in onsets) ** _WAITING)
+
+    def _growth(self, one: Change) -> float:
+        when = (one.first, one.last, one.end)
+        if when not in self._growths:
+            self._growths[when] = self._median_growth(one)
+        return self._growths[when]
+
+    def _median_growth(self, one: Change) -> float:
+        """Median ratio of those that grew; 1 unless most components are asked more, each by more than is usual."""
+        if not len(self._values):
+            return 1.0
+        before, after = _beside(self._values, one)
+        grew = (before > 0) & (after - before > EXCESS * self._usual)
+        components = set(self._components[grew].tolist())
+        if len(components) < max(LEAST_COMMON, COMMON * len(set(self._components.tolist()))):
+            return 1.0
+        return float(np.median(after[grew] / before[grew]))
 
 
-def _load(seen: Observed, common: Sequence[CommonChange]) -> _Load | None:
-    """None where they did not grow together."""
-    grown = [
-        one for each in common if _is_demand(each.name) for one in each.changes if one.after > one.before > 0
-    ]
-    if not grown:
-        return None
-    within = seen.columns(_TOGETHER_SECONDS)
-    ratio = median(one.after / one.before for one in grown)
-    return _Load(ratio, min(one.at for one in grown) - within, max(one.at for one in grown) + within)
-
-
-def _follows(one: Change, load: _Load) -> bool:
-    """Whether a rise began with the load of all, and is no larger than it explains."""
-    return load.first <= one.at <= load.last and one.before < one.after <= one.before * load.ratio**_WAITING
+def _beside(values: Floats, one: Change) -> tuple[Floats, Floats]:
+    """Medians of each row just before and just after an onset; NaN where nothing was measured."""
+    around = values[:, max(0, one.first - BESIDE) : one.first], values[:, one.last : one.end][:, :BESIDE]
+    before, after = (np.array([middle(row) for row in each]) for each in around)
+    return before, after
 
 
 def _kind(name: str) -> str:
