@@ -30,7 +30,7 @@ HISTORY = 26
 
 ANALYZER = Analyzer(
     name="changepoint",
-    version="1.1.1",
+    version="1.2.0",
     title="Says which components' metrics changed and since when",
     inputs=(Input("metric", (SERIES,)),),
     params=PARAMS,
