@@ -25,7 +25,7 @@ from deploy.mcp import McpGateway  # noqa: E402
 from deploy.middleware import ENDPOINTS, POSTED, SECRETS, BodyLimit, find_endpoint  # noqa: E402  # noqa: E402
 from deploy.observability.heartbeats import beating  # noqa: E402
 from deploy.observability.metrics import READS_REFUSED  # noqa: E402
-from deploy.supervisor.cpu_affinity import keep_to_share  # noqa: E402
+from deploy.supervisor.cpu_affinity import keep_to_share, let_running_go_on  # noqa: E402
 from deploy.wsgi import application as pages  # noqa: E402
 from ingest.api import keys  # noqa: E402
 from ingest.integrations.json_body import LARGEST_REQUEST  # noqa: E402
@@ -91,10 +91,11 @@ gateway = Gateway(
 application = beating(McpGateway(gateway, has_key))
 
 
-def pin_to_cores() -> None:
+def prepare() -> None:
     """Set up this process before it serves: its cores, many open files, few garbage collections."""
     if settings.WEB_CPU_AFFINITY:
         keep_to_share(settings.HOME.run, settings.WEB_WORKERS)
+    let_running_go_on()
     # Each connection is a file; the usual soft limit of 1024 is for programs that use select().
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -162,9 +162,9 @@ def _load(target: str) -> Any:
     module, _, name = target.partition(":")
     loaded = import_module(module)
     if module == WEB:
-        from deploy.web import pin_to_cores
+        from deploy.web import prepare
 
-        pin_to_cores()
+        prepare()
     return getattr(loaded, name)
 
 

@@ -56,3 +56,26 @@ def test_where_they_cannot_agree_nothing_is_changed(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with process(tmp_path / "file") as one:
         assert one == os.sched_getaffinity(0)
+
+
+WOKEN = """
+import os, threading
+from deploy.supervisor.cpu_affinity import let_running_go_on
+begin, told = threading.Event(), []
+def tell(): begin.wait(); told.append(os.sched_getscheduler(0))
+before = threading.Thread(target=tell)
+before.start()
+let_running_go_on()
+after = threading.Thread(target=tell)
+after.start()
+begin.set()
+before.join()
+after.join()
+print(*told, os.sched_getscheduler(0))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="this system has no SCHED_BATCH")
+def test_no_thread_of_a_web_process_takes_the_place_of_one_that_runs() -> None:
+    told = subprocess.run([sys.executable, "-c", WOKEN], capture_output=True, text=True, check=True).stdout
+    assert told.split() == [str(os.SCHED_BATCH)] * 3
