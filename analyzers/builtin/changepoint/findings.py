@@ -126,10 +126,10 @@ class _Demand:
 
     def __init__(self, seen: Observed, found: Detected) -> None:
         self._seen = seen
-        asked = [at for at in found.judged.tolist() if _is_demand(seen.series[at].name)]
-        self._values = seen.values[asked]
+        demands = [at for at in found.judged.tolist() if _is_demand(seen.series[at].name)]
+        self._values = seen.values[demands]
         self._usual = np.array([usual_step(values[: seen.first], BESIDE) for values in self._values])
-        self._components = np.array([seen.series[at].component for at in asked])
+        self._components = np.array([seen.series[at].component for at in demands])
         self._changes = [one for one in found.changes if _is_demand(seen.series[one.series].name)]
         self._growths = dict[tuple[int, int, int], float]()
 
