@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzers.builtin.c4d.observed import COMPLETED, Flags, Floats, Ints, Records, medians
+from analyzers.builtin.c4d.observed import COMPLETED, Flags, Floats, Ints, Records
+from analyzers.builtin.stats.medians import medians
 
 BLOCKS, FEW = 8, 5
 """Blocks of recent operations; fewer where operations are seconds apart, and then all of them must be late, by more."""

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.c4d.observed import Flags, Floats, Ints, Records, medians
+from analyzers.builtin.c4d.observed import Flags, Floats, Ints, Records
 from analyzers.builtin.c4d.places import ROW_SHARE, Pattern, patterns
+from analyzers.builtin.stats.medians import medians
 
 SPANS = (5, 8, 25, 50)
 """Operations of a pair over which its median is taken; of the shortest only rows and columns count."""

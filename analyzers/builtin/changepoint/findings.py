@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,11 +15,11 @@ from analyzers.builtin.changepoint.detect import (
     Change,
     Detected,
     Floats,
-    middle,
     usual_step,
 )
 from analyzers.builtin.changepoint.series import Observed
 from analyzers.builtin.nodes.samples import direction_of, words_given, words_of
+from analyzers.builtin.stats.medians import medians
 
 COMMON = 0.5
 """Share of the components with a metric that change alike from which on the change is common to all."""
@@ -128,10 +129,13 @@ class _Demand:
         self._seen = seen
         demands = [at for at in found.judged.tolist() if _is_demand(seen.series[at].name)]
         self._values = seen.values[demands]
-        self._usual = np.array([usual_step(values[: seen.first], BESIDE) for values in self._values])
         self._components = np.array([seen.series[at].component for at in demands])
         self._changes = [one for one in found.changes if _is_demand(seen.series[one.series].name)]
         self._growths = dict[tuple[int, int, int], float]()
+
+    @cached_property
+    def _usual(self) -> Floats:
+        return np.array([usual_step(values[: self._seen.first], BESIDE) for values in self._values])
 
     def explains(self, one: Change) -> bool:
         """Whether the metric grew, and by no more than the requests to all that grew at the same time explain."""
@@ -162,9 +166,8 @@ class _Demand:
 
 def _beside(values: Floats, one: Change) -> tuple[Floats, Floats]:
     """Medians of each row just before and just after an onset; NaN where nothing was measured."""
-    around = values[:, max(0, one.first - BESIDE) : one.first], values[:, one.last : one.end][:, :BESIDE]
-    before, after = (np.array([middle(row) for row in each]) for each in around)
-    return before, after
+    before = values[:, max(0, one.first - BESIDE) : one.first]
+    return medians(before), medians(values[:, one.last : one.end][:, :BESIDE])
 
 
 def _kind(name: str) -> str:
