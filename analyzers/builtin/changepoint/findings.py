@@ -130,7 +130,8 @@ class _Demand:
         demands = [at for at in found.judged.tolist() if _is_demand(seen.series[at].name)]
         self._values = seen.values[demands]
         self._components = np.array([seen.series[at].component for at in demands])
-        self._changes = [one for one in found.changes if _is_demand(seen.series[one.series].name)]
+        grown = (one for one in found.changes if _is_demand(seen.series[one.series].name))
+        self._onsets = list({(one.first, one.last, one.end): one for one in grown}.values())
         self._growths = dict[tuple[int, int, int], float]()
 
     @cached_property
@@ -143,7 +144,7 @@ class _Demand:
         if not 0 < before < after:
             return False
         within = self._seen.columns(_TOGETHER_SECONDS)
-        onsets = [one, *(each for each in self._changes if abs(each.at - one.at) <= within)]
+        onsets = [one, *(each for each in self._onsets if abs(each.at - one.at) <= within)]
         return bool(after <= before * max(self._growth(each) for each in onsets) ** _WAITING)
 
     def _growth(self, one: Change) -> float:
