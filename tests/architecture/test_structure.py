@@ -60,6 +60,7 @@ SHORT_PLACES = {
     "deploy/management/commands": "Django runs a command by the name of its file",
 }
 SHORT_FILES = {
+    "analyzers/builtin/stats/medians.py": "two analyzers share it",
     "analyzers/builtin/tor_availability/analyzer.py": "each method has it: the entry point names it",
     "analyzers/runs/system_checks.py": "Django's checks, imported when all apps are ready",
     "deploy/offline.py": "a settings module, found by its name",
