@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 from incidents import queries
 from tests.browser import content
@@ -41,6 +42,17 @@ def closed(number: int) -> tuple[str, str | None]:
     return it.state, it.confirmed_cause
 
 
+def to_the_inbox(page: Page, address: str) -> None:
+    """By `g i`. The second letter counts for 1.5 s, which a busy machine may take: then again, as by hand."""
+    for _ in range(3):
+        page.keyboard.press("g")
+        page.keyboard.press("i")
+        with suppress(TimeoutError):
+            page.wait_for_url(f"{address}/", timeout=10_000)
+            return
+    raise AssertionError(f"g i, typed three times, leads nowhere from {page.url}")
+
+
 @pytest.mark.parametrize("story", content.STORIES)
 def test_from_the_finding_to_resolved_with_the_keyboard_alone(console: Console, story: str) -> None:
     page, numbers = arrived(console, story)
@@ -73,9 +85,7 @@ def test_from_the_finding_to_resolved_with_the_keyboard_alone(console: Console, 
         press("Enter")
         expect(page.locator(".verdict .pill:not([data-failure])")).to_have_text("Resolved")
         assert closed(number) == ("resolved", cause)
-        press("g")
-        press("i")
-        page.wait_for_url(f"{console.address}/")
+        to_the_inbox(page, console.address)
 
 
 @pytest.mark.parametrize("story", content.STORIES)

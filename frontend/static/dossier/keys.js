@@ -7,6 +7,7 @@ const current = () => document.activeElement.closest?.("tr[data-id], tr.group");
 const handle = (row) => row?.querySelector("a.title, .fold-group");
 const PREFIX = 1500; // ms in which the second letter of `g i` may come
 let prefix = "";
+let forgotten; // the timer that ends it
 
 // A list whose rows can be selected says what is done to several (bulk.js); other pages have no such thing.
 let list = null;
@@ -105,7 +106,8 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "g") {
     prefix = "g";
-    setTimeout(() => { prefix = ""; }, PREFIX);
+    clearTimeout(forgotten);
+    forgotten = setTimeout(() => { prefix = ""; }, PREFIX);
   } else if (KEYS[event.key]) {
     event.preventDefault();
     KEYS[event.key]();
