@@ -251,10 +251,10 @@ def _is_a_step(prepared: Prepared, one: Change) -> bool:
     much time before; and whether that is more than it usually moves by from one such block to the next.
     """
     values = prepared.scaled[int(np.searchsorted(prepared.judged, one.series))]
-    after = middle(values[one.last : one.end][:BESIDE])
-    before = middle(values[: one.first][-BESIDE:])
+    after = _middle(values[one.last : one.end][:BESIDE])
+    before = _middle(values[: one.first][-BESIDE:])
     span = one.last - one.first + BESIDE
-    earlier = middle(values[: max(0, one.first - span)][-BESIDE:])
+    earlier = _middle(values[: max(0, one.first - span)][-BESIDE:])
     drifted = before - earlier if np.isfinite(earlier) else 0.0
     step = (after - before - drifted) * float(np.sign(one.shift))
     return step >= max(_STEP * abs(after), EXCESS * usual_step(values[: prepared.first], span))
@@ -271,6 +271,6 @@ def usual_step(before: Floats, span: int) -> float:
     return float(np.quantile(steps, _USUAL))
 
 
-def middle(values: Floats) -> float:
+def _middle(values: Floats) -> float:
     there = values[np.isfinite(values)]
     return float(np.median(there)) if len(there) else float("nan")
